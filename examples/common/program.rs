@@ -1,18 +1,19 @@
-//! Runs the program of an example: on files, and in the place of kube-scheduler against a test server.
+//! Runs the program of an example: on files, and in place of kube-scheduler with a test server.
 
 use std::io::Write;
+use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-use plimsoll_testserver::TestServer;
+use plimsoll_testserver::{HttpsClient, TestServer};
 use serde_json::{Value, json};
 use tempfile::NamedTempFile;
 
-/// Far more than anything takes, on a machine that does many other things.
+/// Far longer than anything takes, even on a busy machine.
 const PATIENCE: Duration = Duration::from_mins(4);
 
-/// The program of an example, and the folder with its files.
+/// The program of an example, and the directory with its files.
 pub(crate) struct Program {
     pub(crate) binary: &'static str,
     pub(crate) folder: &'static str,
@@ -31,7 +32,7 @@ impl Program {
         std::fs::read_to_string(self.file(name)).expect("the file is there")
     }
 
-    /// What a command prints; it must succeed.
+    /// Runs a command, which must succeed, and returns what it prints.
     #[track_caller]
     pub(crate) fn printed(command: &mut Command) -> String {
         let Output { status, stdout, stderr } = command.output().expect("the program starts");
@@ -48,14 +49,14 @@ impl Program {
         printed.lines().map(|line| serde_json::from_str(line).expect("it is JSON")).collect()
     }
 
-    /// Checks that `config.yaml` with `right` replaced by `wrong` is refused at `line` for the sake of `field`.
+    /// Checks that `config.yaml` with `right` replaced by `wrong` is refused with an error about `field` at `line`.
     #[track_caller]
     pub(crate) fn refuses(&self, right: &str, wrong: &str, line: usize, field: &str) {
         let said = self.complaints(&["config", "check"], right, wrong);
         assert!(said.contains(&format!(":{line}: {field}: ")), "{said}");
     }
 
-    /// What a command says of `config.yaml` with `right` replaced by `wrong`. It must fail, and name the file.
+    /// The errors of a command about `config.yaml` with `right` replaced by `wrong`. It must fail and name the file.
     #[track_caller]
     pub(crate) fn complaints(&self, command: &[&str], right: &str, wrong: &str) -> String {
         let text = self.text("config.yaml");
@@ -70,8 +71,39 @@ impl Program {
         said
     }
 
-    /// Runs it in the place of kube-scheduler until the value is dropped.
+    /// Runs it in place of kube-scheduler until the value is dropped.
     pub(crate) fn run(&self, server: &TestServer) -> Running {
+        self.run_with(server, &["--secure-port=0"])
+    }
+
+    /// The same, and asks it for pages in the name of the user with this token.
+    pub(crate) fn run_with_client(
+        &self,
+        server: &TestServer,
+        token: &str,
+    ) -> (Running, HttpsClient) {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("there is a free port");
+        let port = listener.local_addr().expect("it is bound").port();
+        drop(listener);
+        let certificates = tempfile::tempdir().expect("there is room for a folder");
+        let folder = certificates.path().display();
+        let flags = [
+            "--bind-address=127.0.0.1".to_owned(),
+            format!("--secure-port={port}"),
+            format!("--cert-dir={folder}"),
+        ];
+        let running = self.run_with(server, &flags.each_ref().map(String::as_str));
+        let file = certificates.path().join("kube-scheduler.crt");
+        let client = wait_for(|| {
+            let certificate = std::fs::read_to_string(&file).ok()?;
+            let client = HttpsClient::new(([127, 0, 0, 1], port).into(), &certificate).ok()?;
+            let client = client.with_token(token);
+            client.get("/livez").is_ok().then_some(client)
+        });
+        (running, client)
+    }
+
+    fn run_with(&self, server: &TestServer, flags: &[&str]) -> Running {
         let kubeconfig = server.kubeconfig_file().expect("there is room for a file");
         // Only the kubeconfig of the test differs from the file that ships.
         let text = self.text("config.yaml");
@@ -79,8 +111,9 @@ impl Program {
         let config = written(&format!("{text}clientConnection:\n  kubeconfig: {kubeconfig}\n"));
         let child = self
             .command()
-            .args(["run", "--secure-port=0", "--leader-elect=false", "--config"])
+            .args(["run", "--leader-elect=false", "--config"])
             .arg(config.path())
+            .args(flags)
             .stderr(Stdio::null())
             .spawn();
         Running { child: child.expect("the program starts"), _config: config }
@@ -106,7 +139,7 @@ impl Drop for Running {
     }
 }
 
-/// Waits until `what` is there.
+/// Waits until `what` returns a value.
 #[track_caller]
 pub(crate) fn wait_for<T>(mut what: impl FnMut() -> Option<T>) -> T {
     let begun = Instant::now();
@@ -114,7 +147,7 @@ pub(crate) fn wait_for<T>(mut what: impl FnMut() -> Option<T>) -> T {
         if let Some(found) = what() {
             return found;
         }
-        assert!(begun.elapsed() < PATIENCE, "it waits in vain");
+        assert!(begun.elapsed() < PATIENCE, "it does not happen");
         std::thread::sleep(Duration::from_millis(10));
     }
 }
@@ -126,7 +159,7 @@ pub(crate) fn node_of(server: &TestServer, name: &str) -> Option<String> {
     pod["spec"]["nodeName"].as_str().map(str::to_owned)
 }
 
-/// Why the API server says that a pod is not scheduled, once it says so.
+/// The message of the condition PodScheduled of a pod on the server, once it has one.
 pub(crate) fn unscheduled(server: &TestServer, name: &str) -> Option<String> {
     let pods = server.store().list("pods");
     let pod = pods.iter().find(|pod| pod["metadata"]["name"] == name)?;
@@ -135,7 +168,7 @@ pub(crate) fn unscheduled(server: &TestServer, name: &str) -> Option<String> {
     condition["message"].as_str().map(str::to_owned)
 }
 
-/// A node with room for some pods.
+/// A node with resources for some pods.
 pub(crate) fn node(name: &str, labels: &Value) -> Value {
     json!({
         "apiVersion": "v1",

@@ -8,8 +8,7 @@ fn catalogue() -> Catalogue {
     Catalogue::of(&in_tree(), &default_profile())
 }
 
-/// A configuration of any form. The one that it is migrated to is valid, and so is what
-/// `--write-config-to` writes.
+/// A configuration of any form. Its migration is valid, and so is what `--write-config-to` writes.
 pub(crate) fn configurations(input: &[u8]) {
     let Ok(text) = std::str::from_utf8(input) else { return };
     let catalogue = catalogue();
@@ -18,7 +17,7 @@ pub(crate) fn configurations(input: &[u8]) {
     }
 }
 
-/// A Policy. The configuration that it is migrated to is valid.
+/// A Policy. Its migration is valid.
 pub(crate) fn policies(input: &[u8]) {
     let Ok(text) = std::str::from_utf8(input) else { return };
     let catalogue = catalogue();
@@ -38,8 +37,7 @@ fn check(configuration: &Configuration, catalogue: &Catalogue) {
     }
 }
 
-/// The values of flags: feature gates and durations. What was read as a duration is read again from what
-/// is shown of it.
+/// The values of flags: feature gates and durations. A duration that was read is the same when its text is read again.
 pub(crate) fn flags(input: &[u8]) {
     let Ok(text) = std::str::from_utf8(input) else { return };
     let given: Vec<String> = text.split(',').map(str::to_owned).collect();

@@ -3,7 +3,7 @@
 use plimsoll_document::{Document, FieldPath};
 use serde_json::Value;
 
-/// A file of YAML documents. What was read can be written as JSON and read again.
+/// A file of YAML documents. What was read is the same after it is written as JSON and read again.
 pub(crate) fn yaml(input: &[u8]) {
     let Ok(text) = std::str::from_utf8(input) else { return };
     // A text that starts as JSON is read as JSON.
@@ -12,7 +12,7 @@ pub(crate) fn yaml(input: &[u8]) {
     }
 }
 
-/// A file of JSON values, in JSON Lines too.
+/// A file of JSON values, also as JSON Lines.
 pub(crate) fn json(input: &[u8]) {
     let Ok(text) = std::str::from_utf8(input) else { return };
     let read = Document::parse_all("input.json", text);
@@ -34,7 +34,7 @@ fn check(document: &Document) {
     document.line_of(&root);
     let text = value.to_string();
     let again = Document::parse_all("again.json", &text).expect("JSON that was just written");
-    // A scalar alone is no JSON document: it would be read as YAML, by other rules.
+    // A single scalar is not a JSON document: it would be read as YAML, with other rules.
     if value.is_object() || value.is_array() {
         assert_eq!(again.len(), 1, "one value is one document");
         let again = again[0].get(&root).expect("it was just written");
@@ -45,8 +45,8 @@ fn check(document: &Document) {
     }
 }
 
-/// Whether two values are the same, but for the last digit of fractions and of numbers beyond 64 bits: serde_json
-/// reads them that well.
+/// Whether two values are the same, except for the last digit of fractions and of numbers beyond 64 bits: serde_json is
+/// not more exact.
 fn is_same(one: &Value, other: &Value) -> bool {
     match (one, other) {
         (Value::Number(one), Value::Number(other)) => match (one.as_f64(), other.as_f64()) {

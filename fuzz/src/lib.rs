@@ -1,14 +1,14 @@
-//! Fuzz targets: everything that reads bytes from outside.
+//! Fuzz targets for everything that reads bytes from outside.
 //!
-//! A target takes any bytes. It panics where the program would, and where a rule about the reading is
-//! broken. `tests/replay.rs` gives every target its corpus, so each input that once broke something is
-//! a test from then on. `libfuzzer` looks for new inputs:
+//! A target takes any bytes. It panics if the program would, or if a property of the reader is violated.
+//! `tests/replay.rs` runs every target with its corpus, so every input that once broke something remains a test.
+//! `libfuzzer` looks for new inputs:
 //!
 //! ```sh
 //! RUSTC_BOOTSTRAP=1 cargo fuzz run --fuzz-dir fuzz/libfuzzer --sanitizer none yaml fuzz/corpus/yaml
 //! ```
 //!
-//! The targets call the functions that the program calls: they hold no parsing of their own.
+//! The targets call the same functions as the program and contain no parsers.
 
 mod configurations;
 mod documents;

@@ -1,5 +1,4 @@
-//! What other programs send: watches, lists, answers of extenders, requests; and the file that says where
-//! the API server is.
+//! What other programs send: watches, lists, answers of extenders and requests; and kubeconfigs.
 
 use std::fs;
 

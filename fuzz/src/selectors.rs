@@ -1,9 +1,9 @@
-//! Label selectors, held against the definition of what they match.
+//! Label selectors, compared with the definition of what they match.
 
 use plimsoll_api::{Labels, PodDisruptionBudget, Selector, Test, wire};
 use serde_json::{Value, json};
 
-/// A label selector in JSON, and whatever labels its own keys and values make.
+/// A label selector in JSON, with labels made from its own keys and values.
 pub(crate) fn selectors(input: &[u8]) {
     let Ok(selector) = serde_json::from_slice::<Value>(input) else { return };
     let budget = json!({

@@ -1,4 +1,4 @@
-//! Every target with every input of its corpus, and with those that its fuzzer found.
+//! Runs every target with every input of its corpus, and with those that its fuzzer found.
 
 use std::fs;
 use std::io::Read;
@@ -31,17 +31,16 @@ fn no_input_of_the_corpus_breaks_its_target() {
         let inputs = names(&folder);
         assert!(!inputs.is_empty(), "target {name} has no corpus");
         for input in inputs {
-            // The test names the input that breaks a target: the panic itself does not.
+            // The panic itself does not name the input.
             println!("{name}/{input}");
             target(&fs::read(folder.join(&input)).expect("a file that can be read"));
         }
     }
 }
 
-/// Inputs that each reach a place that no other one does, by the hundred: `fuzz/pack` keeps them in one file for each
-/// target.
+/// Hundreds of inputs that each cover code that no other does. `fuzz/pack` stores them in one file for each target.
 #[test]
-fn no_input_that_was_found_breaks_its_target() {
+fn no_input_found_by_a_fuzzer_breaks_its_target() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("found");
     for (name, target) in TARGETS {
         let file = fs::File::open(folder.join(format!("{name}.zst")));
@@ -50,7 +49,7 @@ fn no_input_that_was_found_breaks_its_target() {
         let mut inputs = StreamingDecoder::new(file).expect("it is compressed with zstd");
         inputs.read_to_string(&mut text).expect("it is whole");
         for (line, input) in (1..).zip(text.lines()) {
-            // To see it: zstd -dc fuzz/found/TARGET.zst | sed -n LINEp | base64 -d
+            // To show it: zstd -dc fuzz/found/TARGET.zst | sed -n LINEp | base64 -d
             println!("{name}, line {line}");
             target(&BASE64_STANDARD.decode(input).expect("each line is base64"));
         }

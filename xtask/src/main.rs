@@ -11,12 +11,12 @@ use clap::Parser;
 #[command(name = "cargo xtask", bin_name = "cargo xtask")]
 enum Task {
     E2e(e2e::E2e),
-    /// Bind pods without deciding anything: what `e2e` measures others by
+    /// Bind pods without making decisions, as the baseline of `e2e`
     #[command(hide = true)]
     Bind {
         /// The API server
         kubeconfig: PathBuf,
-        /// Where the pods are
+        /// The namespace of the pods
         namespace: String,
     },
 }

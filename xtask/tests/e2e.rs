@@ -1,13 +1,13 @@
-//! `cargo xtask e2e` on an API server that others keep.
+//! `cargo xtask e2e` on an external API server.
 
 use std::process::Command;
 
 use plimsoll_testserver::{Options, Terminating, TestServer};
 
 #[test]
-fn runs_follow_each_other_though_the_namespace_of_the_last_one_still_terminates() {
+fn a_run_can_start_while_the_namespace_of_the_last_one_terminates() {
     let server = TestServer::start(Options {
-        // As an API server without controllers: a namespace that is deleted terminates for ever.
+        // As with an API server without controllers, a deleted namespace terminates for ever.
         terminating_namespaces: Terminating::Kept,
         ..Options::default()
     });

@@ -48,13 +48,13 @@ mod tests {
     use crate::Pod;
 
     #[test]
-    fn a_pod_that_was_only_written_again_is_the_same() {
+    fn pods_that_differ_only_in_their_edition_are_equal() {
         let edition = Edition { resource_version: "7".into(), ..Edition::default() };
         assert_eq!(Pod { edition, ..Pod::default() }, Pod::default());
     }
 
     #[test]
-    fn conditions_are_equal_in_all_their_words() {
+    fn conditions_are_equal_if_all_their_fields_are() {
         let said = Unscheduled::new(1, "Unschedulable", "0/1 nodes");
         assert_eq!(said, Unscheduled::new(1, "Unschedulable", "0/1 nodes"));
         for other in [

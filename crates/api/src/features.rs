@@ -8,7 +8,7 @@ use crate::Str;
 /// Restart rules that restart all containers of a pod when one exits.
 pub const RESTART_ALL_CONTAINERS: &str = "RestartAllContainersOnContainerExits";
 
-/// User namespaces for pods on the network of the host.
+/// User namespaces for pods on the host network.
 pub const USER_NAMESPACES_HOST_NETWORK: &str = "UserNamespacesHostNetworkSupport";
 
 /// Options of the bind mounts of volumes (`bindMountOptions`). Releases before 1.37 do not know them.

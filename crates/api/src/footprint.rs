@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_a_pod_has_much_of_counts() {
+    fn every_field_that_can_be_large_counts() {
         const N: usize = 1000;
         let small = bytes(|_| {});
         assert!(small < 4096, "{small}");

@@ -47,7 +47,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn latest_is_added_only_where_there_is_no_tag() {
+    fn latest_is_added_only_if_there_is_no_tag() {
         for (name, expected) in [
             ("nginx", "nginx:latest"),
             ("nginx:1.25", "nginx:1.25"),

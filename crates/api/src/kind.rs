@@ -16,8 +16,8 @@ use crate::{
 
 /// A kind of objects that scheduling reads, implemented by the type of one object.
 ///
-/// From this follow the watch with its discovery, what `-f` files may hold, the store that plugins read, and the events
-/// that wake pods. In a cluster the scheduler's role must allow `get`, `list` and `watch` for the kind.
+/// The scheduler then watches the kind, accepts it in `-f` files, stores its objects for plugins, and wakes pods by
+/// their events. In a cluster the scheduler's role must allow `get`, `list` and `watch` for the kind.
 ///
 /// ```
 /// use plimsoll_api::wire::{Manifest, WireError};
@@ -51,36 +51,36 @@ use crate::{
 /// assert!(kinds.find("example.com/v1", "TeamQuota").is_some());
 /// ```
 pub trait Kind: Any + fmt::Debug + PartialEq + Send + Sync {
-    /// As manifests write it: `PodDisruptionBudget`.
+    /// The name in manifests, such as `PodDisruptionBudget`.
     const NAME: &'static str;
-    /// As paths and RBAC rules write it: `poddisruptionbudgets`.
+    /// The name in paths and RBAC rules, such as `poddisruptionbudgets`.
     const PLURAL: &'static str;
     /// The versions that are read, such as `policy/v1`, the best first. All are of one API group.
     const VERSIONS: &'static [&'static str];
     /// Whether objects of this kind are in a namespace.
     const NAMESPACED: bool = true;
-    /// What happens where the API server does not have this kind, in words that follow "without it". `None`: the
+    /// The consequence if the API server does not have this kind, as text that follows "without it". `None`: the
     /// scheduler does not start without it.
     const WITHOUT: Option<&'static str> = Some("plugins that read it see no objects");
 
-    /// Whether a pod that was not scheduled may be worth another attempt after such an object came, changed or went.
+    /// Whether an unschedulable pod may be worth another attempt after such an object was added, changed or deleted.
     const WAKES_PODS: bool = true;
 
     /// Reads one object. Errors name the field.
     fn read(manifest: Manifest<'_>) -> Result<Self, WireError>
     where
         Self: Sized;
-    /// Its namespace and name. The namespace of a cluster-wide object does not matter, and without one an object is in
-    /// `default`.
+    /// Its namespace and name. The namespace of a cluster-wide object is ignored. A namespaced object without a
+    /// namespace is in `default`.
     fn key(&self) -> ObjectKey;
-    /// A value by which stores find objects beside their keys, such as the class of a volume (`IndexFunc` of
+    /// A value by which stores index objects, in addition to the key, such as the class of a volume (`IndexFunc` of
     /// client-go).
     fn index(&self) -> Option<&str> {
         None
     }
 }
 
-/// What is known of a [`Kind`], without its type.
+/// The properties of a [`Kind`], without its type.
 struct Facts {
     id: TypeId,
     name: &'static str,
@@ -97,7 +97,7 @@ struct Facts {
 #[derive(Clone, Copy)]
 pub struct KindRef(&'static Facts);
 
-/// Where the facts of a kind stand.
+/// Makes the [`Facts`] of a kind a constant.
 struct FactsOf<K>(std::marker::PhantomData<K>);
 
 impl<K: Kind> FactsOf<K> {
@@ -133,12 +133,12 @@ impl KindRef {
         self.0.id == TypeId::of::<K>()
     }
 
-    /// As manifests write it: `CSINode`.
+    /// The name in manifests, such as `CSINode`.
     pub const fn as_str(self) -> &'static str {
         self.0.name
     }
 
-    /// As paths and RBAC rules write it: `csinodes`.
+    /// The name in paths and RBAC rules, such as `csinodes`.
     pub const fn plural(self) -> &'static str {
         self.0.plural
     }
@@ -153,18 +153,18 @@ impl KindRef {
         self.0.namespaced
     }
 
-    /// What happens where the API server does not have this kind, in words that follow "without it". `None`: nothing
+    /// The consequence if the API server does not have this kind, as text that follows "without it". `None`: nothing
     /// can be scheduled then.
     pub const fn without(self) -> Option<&'static str> {
         self.0.without
     }
 
-    /// Whether a pod that was not scheduled may be worth another attempt after such an object came, changed or went.
+    /// Whether an unschedulable pod may be worth another attempt after such an object was added, changed or deleted.
     pub const fn wakes_pods(self) -> bool {
         self.0.wakes_pods
     }
 
-    /// The API group as RBAC rules write it; empty for the core.
+    /// The API group in RBAC rules; empty for the core group.
     pub fn group(self) -> &'static str {
         self.0
             .versions
@@ -173,7 +173,7 @@ impl KindRef {
             .map_or("", |(group, _)| group)
     }
 
-    /// A reader of this kind as `api_version` has it; `None` for a version that is not read.
+    /// A reader of this kind in `api_version`; `None` for a version that is not read.
     pub fn reader(self, api_version: &str) -> Option<Reader> {
         let version = self.versions().iter().find(|version| **version == api_version)?;
         Some(Reader::new(self, version))
@@ -204,7 +204,7 @@ impl Hash for KindRef {
     }
 }
 
-/// By name, and by group where two kinds have one name.
+/// By name, and by group if two kinds have the same name.
 impl Ord for KindRef {
     fn cmp(&self, other: &Self) -> Ordering {
         (self.0.name, self.0.versions, self.0.id).cmp(&(other.0.name, other.0.versions, other.0.id))
@@ -229,10 +229,10 @@ impl fmt::Debug for KindRef {
     }
 }
 
-/// The namespace of an object that does not say one.
+/// The namespace of an object that names none.
 pub(crate) const DEFAULT_NAMESPACE: &str = "default";
 
-/// The key of an object: without a namespace where its kind has none, and with one where it has.
+/// The key of an object, with a namespace if, and only if, its kind is namespaced.
 pub fn key_of<K: Kind>(object: &K) -> ObjectKey {
     let ObjectKey { namespace, name } = object.key();
     let namespace = match K::NAMESPACED {
@@ -272,7 +272,7 @@ impl AnyObject {
         AnyObject(Arc::new(object))
     }
 
-    /// Of which kind it is.
+    /// Its kind.
     pub fn kind(&self) -> KindRef {
         self.0.kind()
     }
@@ -321,7 +321,7 @@ impl fmt::Debug for AnyObject {
     }
 }
 
-/// The kinds that Kubernetes itself has, and that scheduling reads.
+/// The kinds of Kubernetes that scheduling reads.
 const BUILT_IN: [KindRef; 15] = [
     KindRef::of::<Pod>(),
     KindRef::of::<Node>(),
@@ -340,17 +340,17 @@ const BUILT_IN: [KindRef; 15] = [
     KindRef::of::<PodDisruptionBudget>(),
 ];
 
-/// The kinds that are read: those of Kubernetes, and those that plugins bring.
+/// The kinds that are read: those of Kubernetes, and those that plugins add.
 #[derive(Clone, Debug)]
 pub struct Kinds(Vec<KindRef>);
 
 impl Kinds {
-    /// Those of Kubernetes.
+    /// The kinds of Kubernetes.
     pub fn built_in() -> Self {
         Kinds(BUILT_IN.to_vec())
     }
 
-    /// The same and `kind`.
+    /// The same kinds and `kind`.
     #[must_use]
     pub fn with(mut self, kind: KindRef) -> Self {
         self.add(kind);
@@ -360,7 +360,7 @@ impl Kinds {
     /// Adds a kind, if it is not there yet.
     ///
     /// # Panics
-    /// If it has no version, or if there is another kind of its name and version.
+    /// If it has no version, or if another kind has the same name and version.
     pub fn add(&mut self, kind: KindRef) {
         if self.0.contains(&kind) {
             return;
@@ -368,7 +368,7 @@ impl Kinds {
         assert!(!kind.versions().is_empty(), "kind {kind} has no version");
         for version in kind.versions() {
             let known = self.find(version, kind.as_str());
-            assert!(known.is_none(), "there are two kinds called {version} {kind}");
+            assert!(known.is_none(), "there are two kinds named {version} {kind}");
         }
         self.0.push(kind);
     }
@@ -378,7 +378,7 @@ impl Kinds {
         self.0.iter().copied()
     }
 
-    /// The kind named `kind` as `api_version` has it, and that version.
+    /// The kind named `kind` that has `api_version`, with that version.
     pub fn find(&self, api_version: &str, kind: &str) -> Option<(KindRef, &'static str)> {
         self.0.iter().filter(|known| known.as_str() == kind).find_map(|&known| {
             let version = known.versions().iter().find(|version| **version == api_version)?;
@@ -392,7 +392,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_object_is_found_by_its_own_kind_only() {
+    fn an_object_is_returned_only_as_its_own_kind() {
         let object =
             AnyObject::from(StorageClass { name: "fast".into(), ..StorageClass::default() });
         assert_eq!(object.kind(), KindRef::of::<StorageClass>());
@@ -405,7 +405,7 @@ mod tests {
     }
 
     #[test]
-    fn every_kind_says_its_group_once() {
+    fn all_versions_of_a_kind_are_of_one_group() {
         for kind in Kinds::built_in().iter() {
             for version in kind.versions() {
                 let group = version.split_once('/').map_or("", |(group, _)| group);
@@ -431,8 +431,8 @@ mod tests {
     }
 
     #[test]
-    #[should_panic(expected = "there are two kinds called v1 Pod")]
-    fn two_kinds_of_one_name_are_refused() {
+    #[should_panic(expected = "there are two kinds named v1 Pod")]
+    fn two_kinds_with_one_name_and_version_are_rejected() {
         let _ = Kinds::built_in().with(KindRef::of::<OtherPod>());
     }
 }

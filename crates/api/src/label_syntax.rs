@@ -1,4 +1,4 @@
-//! Which keys and values of labels are valid, and what Kubernetes says when one is not.
+//! The rules for keys and values of labels, and the messages of Kubernetes for those that are not valid.
 //!
 //! As in apimachinery's api/validate/content: kube.go, dns.go and errors.go.
 

@@ -53,7 +53,7 @@ impl<K: Into<Str>, V: Into<Str>> FromIterator<(K, V)> for Labels {
     }
 }
 
-/// What a requirement asks of the value of its key.
+/// The condition of a requirement on the value of its key.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Test {
     /// The label exists and its value is one of these.
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn a_label_is_found_by_its_key_and_the_later_of_two_counts() {
+    fn a_label_is_found_by_its_key_and_a_later_one_replaces_an_earlier() {
         let labels: Labels = [("b", "1"), ("a", "2"), ("b", "3")].into_iter().collect();
         assert_eq!(labels.get("b").map(Str::as_str), Some("3"));
         assert_eq!(labels.iter().count(), 2);

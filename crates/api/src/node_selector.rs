@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_term_matches_no_node_and_a_rule_without_terms_neither() {
+    fn an_empty_term_and_a_rule_without_terms_match_no_node() {
         let none = Labels::default();
         assert!(!NodeSelectorTerm::default().matches("a", &none));
         let rule = NodeSelection { terms: Some(vec![]), ..NodeSelection::default() };
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn a_term_that_cannot_be_read_matches_no_node_and_the_others_are_tried() {
+    fn a_term_that_cannot_be_parsed_matches_no_node_but_others_may() {
         let bad = NodeSelectorTerm {
             labels: vec![Requirement::equals("disk", "ssd")],
             faults: vec!["matchExpressions[1].key: bad".into()],

@@ -1,4 +1,4 @@
-//! What every object says of itself, for kinds that a plugin brings.
+//! The metadata of objects, for kinds that plugins add.
 
 use std::collections::BTreeMap;
 
@@ -12,13 +12,13 @@ use crate::{ObjectKey, Str};
 pub struct ObjectMeta {
     /// Its name.
     pub name: Str,
-    /// Its namespace, if it says one.
+    /// Its namespace, if given.
     pub namespace: Str,
-    /// What tells it from another object that had its name before.
+    /// Its unique identity; an object that is made again under the same name has another one.
     pub uid: Str,
-    /// Which state of the object this is. A write that names it fails where the object has changed since.
+    /// The version of the object. A write that names it fails if the object has changed since.
     pub resource_version: Str,
-    /// How often its spec has changed.
+    /// A number that increases with each change of its spec.
     pub generation: i64,
     /// Its labels.
     pub labels: BTreeMap<Str, Str>,

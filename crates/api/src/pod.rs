@@ -116,7 +116,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_change_of_one_pod_leaves_the_others_of_its_template_alone() {
+    fn changing_one_pod_does_not_change_others_with_its_template() {
         let one = Pod::from(PodTemplate { priority: 1, ..PodTemplate::default() });
         let mut other = one.clone();
         assert!(Arc::ptr_eq(&one.template, &other.template));

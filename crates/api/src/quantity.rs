@@ -503,7 +503,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_finer_than_nano_is_rounded_away_from_zero() {
+    fn digits_below_nano_are_rounded_away_from_zero() {
         let cases = [
             ("3.001n", "4n"),
             ("0.0000000001", "1n"),
@@ -544,7 +544,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_quantity_is_refused_in_the_words_of_upstream() {
+    fn invalid_text_is_rejected_with_the_message_of_upstream() {
         let form = "quantities must match the regular expression \
                     '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'";
         let number = "unable to parse numeric part of quantity";
@@ -608,7 +608,7 @@ mod tests {
     }
 
     #[test]
-    fn what_exceeds_64_bits_is_cut_as_release_1_36_cuts_it() {
+    fn numbers_beyond_64_bits_are_cut_as_in_release_1_36() {
         let cases = [
             // If written with up to 18 digits, it becomes 0.
             ("9E", 9_000_000_000_000_000_000, 0),
@@ -632,7 +632,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_that_upstream_takes_for_canonical_is_shown_as_it_is() {
+    fn text_that_upstream_considers_canonical_is_shown_unchanged() {
         let cases = [
             ("1Gi", "1Gi", "1Gi"),
             ("+1", "+1", "1"),
@@ -653,7 +653,7 @@ mod tests {
     }
 
     #[test]
-    fn a_format_that_would_lose_something_gives_way() {
+    fn a_format_that_would_lose_digits_is_not_used() {
         let cases = [
             (Quantity::new(1024, BinarySi), "1Ki"),
             (Quantity::new(1025, BinarySi), "1025"),
@@ -678,7 +678,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_api_server_stores_has_no_more_than_thousandths() {
+    fn rounding_as_the_api_server_does_leaves_thousandths() {
         let cases = [
             ("1.234", "1.234"),
             ("1001u", "2m"),
@@ -772,7 +772,7 @@ mod tests {
     }
 
     #[test]
-    fn json_that_holds_no_quantity_is_told_what_one_looks_like() {
+    fn an_error_about_json_shows_what_a_quantity_looks_like() {
         let refuse = |json| serde_json::from_str::<Quantity>(json).unwrap_err().to_string();
         let of_text = refuse("\"5Q\"");
         assert!(of_text.contains("got \"5Q\", a quantity is a number with"), "{of_text}");
@@ -787,7 +787,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_shown_reads_as_the_same_number(text in NEARLY) {
+        fn displayed_text_parses_as_the_same_number(text in NEARLY) {
             if let Ok(read) = Quantity::parse(&text) {
                 prop_assert_eq!(quantity(&read.to_string()), read.clone());
                 prop_assert_eq!(quantity(&read.canonical()), read);
@@ -795,7 +795,7 @@ mod tests {
         }
 
         #[test]
-        fn a_number_of_nanos_is_worth_what_it_is(nanos in -10_i128.pow(25)..10_i128.pow(25)) {
+        fn a_number_of_nanos_has_the_right_value(nanos in -10_i128.pow(25)..10_i128.pow(25)) {
             let written = format!("{nanos}n");
             let read = quantity(&written);
             let away = |unit: i128| nanos / unit + (nanos % unit).signum();
@@ -809,7 +809,7 @@ mod tests {
         }
 
         #[test]
-        fn what_is_added_can_be_taken_away(left in MODERATE, right in MODERATE) {
+        fn subtraction_undoes_addition(left in MODERATE, right in MODERATE) {
             let (left, right) = (quantity(&left), quantity(&right));
             let mut sum = left.clone();
             sum.add(&right);

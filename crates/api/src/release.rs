@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_release_is_told() {
+    fn text_that_is_no_release_is_an_error() {
         for (text, told) in [
             ("1.38", "emulation version 1.38 is not between [1.36, 1.37]"),
             ("1.35", "emulation version 1.35 is not between [1.36, 1.37]"),

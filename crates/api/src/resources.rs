@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn removing_what_was_added_leaves_no_trace() {
+    fn subtraction_undoes_addition() {
         let start = Resources::from_list(&list(&[("cpu", "9"), ("example.com/a", "1")]));
         let pod =
             Resources::from_list(&list(&[("cpu", "9"), ("memory", "-1"), ("example.com/b", "2")]));

@@ -145,7 +145,7 @@ mod tests {
     use crate::Requirement;
 
     #[test]
-    fn a_class_provisions_for_all_nodes_unless_it_says_which() {
+    fn a_class_provisions_for_all_nodes_by_default() {
         let in_zone = |zone: &str| [("zone", zone)].into_iter().collect::<Labels>();
         let term = NodeSelectorTerm {
             labels: vec![Requirement::equals("zone", "a")],
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn the_largest_volume_counts_before_what_is_left() {
+    fn the_largest_volume_size_is_preferred_to_the_free_capacity() {
         let quantity = |text| Some(Quantity::parse(text).expect("it is a quantity"));
         let left =
             CsiStorageCapacity { capacity: quantity("10Gi"), ..CsiStorageCapacity::default() };

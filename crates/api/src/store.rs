@@ -1,4 +1,4 @@
-//! Objects of one kind by their keys: as they were seen, and as they are assumed to be.
+//! Objects of one kind by their keys: as they were observed, and as they are assumed to be.
 
 use std::any::Any;
 use std::collections::BTreeMap;
@@ -53,7 +53,7 @@ impl<'a> From<&'a ObjectKey> for KeyRef<'a> {
     }
 }
 
-/// An object that came, changed or went: as it was and as it is. One of both may be missing.
+/// An object before and after a change. `before` is missing if it was added, `after` if it was deleted.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Versions<K> {
     /// As it was.
@@ -100,7 +100,7 @@ impl<K: Kind> From<Versions<K>> for AnyVersions {
 #[derive(Debug)]
 struct Entry<K> {
     observed: Arc<K>,
-    /// What it is assumed to be, where that is not what was seen.
+    /// What it is assumed to be, if that differs from what was observed.
     assumed: Option<Arc<K>>,
 }
 
@@ -116,22 +116,21 @@ impl<K> Clone for Entry<K> {
     }
 }
 
-/// Objects of one kind by their keys: as they were seen, and as they are assumed to be for the sake of pods that
+/// Objects of one kind by their keys: as they were observed, and as they are assumed to be because of pods that
 /// have a node.
 ///
-/// # Which of both counts
+/// # Which of the two is used
 ///
-/// What is assumed counts until the object is seen to be other than it was when last seen; then that
-/// counts, whatever it is, and the assumption is dropped. An object that is told again as it was, as a
-/// relist does, leaves the assumption standing. As in passive_assume_cache.go, mayExpire: an object of an
-/// API server has a version, so that no two of its states are equal. A watch never goes back in time, so
-/// a value that differs is newer.
+/// An assumption is used until a different state of the object is observed. It is then dropped, whatever the new
+/// state is. If the same state is reported again, as in a relist, the assumption remains. As in
+/// passive_assume_cache.go, mayExpire: an object of an API server has a version, so no two of its states are equal. A
+/// watch never goes back in time, so a state that differs is newer.
 pub struct Store<K> {
-    /// Filters look for objects on every node.
+    /// A hash map, because filters look up objects for every node.
     by_key: HashMap<ObjectKey, Entry<K>, FxBuildHasher>,
-    /// The same, as they are taken to be.
+    /// The objects as they are assumed to be, in the order of their keys.
     in_order: BTreeMap<ObjectKey, Arc<K>>,
-    /// The same by [`Kind::index`]. No value is without an object.
+    /// The same by [`Kind::index`]. Each value has at least one object.
     by_index: BTreeMap<Str, BTreeMap<ObjectKey, Arc<K>>>,
 }
 
@@ -158,8 +157,8 @@ impl<K: fmt::Debug> fmt::Debug for Store<K> {
 }
 
 impl<K: Kind> Store<K> {
-    /// Stores an object as it was seen; `None` if it was seen so before. The result has what was seen before and now,
-    /// never what was assumed.
+    /// Stores an object as it was observed. Returns the observed states before and now, never an assumed one; `None` if
+    /// they are equal.
     pub fn set(&mut self, object: impl Into<Arc<K>>) -> Option<Versions<K>> {
         let object = object.into();
         let key = key_of(&*object);
@@ -179,8 +178,8 @@ impl<K: Kind> Store<K> {
         Some(Versions { before: Some(before), after: None })
     }
 
-    /// Assumes that an object is so. Returns whether it could: nothing is assumed of an object that was never seen, or
-    /// that is gone.
+    /// Assumes that an object is as given. Returns whether it could: an object that was never observed, or that is
+    /// gone, cannot be assumed.
     pub fn assume(&mut self, object: impl Into<Arc<K>>) -> bool {
         let object = object.into();
         let key = key_of(&*object);
@@ -205,12 +204,12 @@ impl<K: Kind> Store<K> {
         self.by_key.get(&key.into()).map(Entry::latest)
     }
 
-    /// The object of this key, as it was seen.
+    /// The object of this key, as it was observed.
     pub fn observed<'a>(&self, key: impl Into<KeyRef<'a>>) -> Option<&Arc<K>> {
         self.by_key.get(&key.into()).map(|entry| &entry.observed)
     }
 
-    /// Whether something is assumed of the object that was not yet seen.
+    /// Whether there is an assumption about the object.
     pub fn is_assumed<'a>(&self, key: impl Into<KeyRef<'a>>) -> bool {
         self.by_key.get(&key.into()).is_some_and(|entry| entry.assumed.is_some())
     }
@@ -220,7 +219,7 @@ impl<K: Kind> Store<K> {
         self.in_order.values()
     }
 
-    /// Those of one namespace with their names, in the order of these.
+    /// The objects of one namespace with their names, in the order of the names.
     pub fn in_namespace<'a>(
         &'a self,
         namespace: &str,
@@ -232,7 +231,7 @@ impl<K: Kind> Store<K> {
             .map(|(key, object)| (&key.name, object))
     }
 
-    /// Those with this [`Kind::index`], in the order of their keys.
+    /// The objects with this [`Kind::index`], in the order of their keys.
     pub fn by_index(&self, value: &str) -> impl Iterator<Item = &Arc<K>> {
         self.by_index.get(value).into_iter().flat_map(BTreeMap::values)
     }
@@ -247,7 +246,7 @@ impl<K: Kind> Store<K> {
         self.in_order.is_empty()
     }
 
-    /// Keeps the object in its places where it is now taken to be so.
+    /// Updates the ordered maps with what the object is now assumed to be.
     fn now_is(&mut self, key: &ObjectKey, object: Option<Arc<K>>) {
         let before = match &object {
             Some(object) => self.in_order.insert(key.clone(), object.clone()),
@@ -271,14 +270,14 @@ impl<K: Kind> Store<K> {
 }
 
 impl Store<Namespace> {
-    /// The labels of namespace `name`; none where it is not known.
+    /// The labels of namespace `name`; none if it is unknown.
     pub fn labels(&self, name: &str) -> &Labels {
         static NONE: Labels = Labels::empty();
         self.get(name).map_or(&NONE, |namespace| &namespace.labels)
     }
 }
 
-/// The store of one kind, without its type. Plugins may keep what they have seen of it.
+/// The store of one kind, without its type. It is shared: plugins may keep snapshots of it.
 pub(crate) trait ErasedStore: Any + fmt::Debug + Send + Sync {
     fn kind(&self) -> KindRef;
     fn set(&mut self, object: &AnyObject) -> Option<AnyVersions>;
@@ -316,7 +315,7 @@ impl<K: Kind> ErasedStore for Arc<Store<K>> {
 pub struct ObjectStores(Vec<Box<dyn ErasedStore>>);
 
 impl Default for ObjectStores {
-    /// No objects of the kinds of Kubernetes.
+    /// Empty stores for the kinds of Kubernetes.
     fn default() -> Self {
         ObjectStores::new(&crate::Kinds::built_in())
     }
@@ -329,22 +328,22 @@ impl Clone for ObjectStores {
 }
 
 impl ObjectStores {
-    /// No objects of these kinds.
+    /// Empty stores for these kinds.
     pub fn new(kinds: &crate::Kinds) -> Self {
         ObjectStores(kinds.iter().map(KindRef::new_store).collect())
     }
 
-    /// Begins to keep objects of `kind`, if that is not done yet.
+    /// Adds a store for `kind`, if there is none.
     pub fn keep(&mut self, kind: KindRef) {
         if !self.0.iter().any(|store| store.kind() == kind) {
             self.0.push(kind.new_store());
         }
     }
 
-    /// Those of kind `K`. A plugin may keep them: they stay as they were when it looked.
+    /// The store of kind `K`. A clone is a snapshot, which later changes do not affect.
     ///
     /// # Panics
-    /// If objects of this kind are not kept: no plugin has said that it reads them.
+    /// If there is no store for this kind, because no plugin declares that it reads it.
     #[track_caller]
     pub fn of<K: Kind>(&self) -> &Arc<Store<K>> {
         let store = self.0.iter().find_map(|store| {
@@ -354,7 +353,7 @@ impl ObjectStores {
         store.unwrap_or_else(|| panic!("no plugin says that it reads objects of kind {}", K::NAME))
     }
 
-    /// The same, to be changed. What plugins have kept stays as it was.
+    /// The store of kind `K`, to be changed. Snapshots are not affected.
     #[track_caller]
     pub fn of_mut<K: Kind>(&mut self) -> &mut Store<K> {
         let store = self.0.iter_mut().find_map(|store| {
@@ -365,24 +364,24 @@ impl ObjectStores {
         Arc::make_mut(store)
     }
 
-    /// Takes in an object as it was seen; `None` if it is as it was, or of a kind that is not kept.
+    /// Stores an object as it was observed. `None` if it has not changed, or if there is no store for its kind.
     pub fn set(&mut self, object: &AnyObject) -> Option<AnyVersions> {
         self.store(object.kind())?.set(object)
     }
 
-    /// Forgets an object; `None` if it was not known.
+    /// Removes an object; `None` if there was none.
     pub fn remove(&mut self, kind: KindRef, key: &ObjectKey) -> Option<AnyVersions> {
         self.store(kind)?.remove(key)
     }
 
-    /// Takes it that an object is so, if it is there.
+    /// Assumes that an object is as given, if there is one.
     pub fn assume(&mut self, object: &AnyObject) {
         if let Some(store) = self.store(object.kind()) {
             store.assume(object);
         }
     }
 
-    /// Takes back what was assumed of an object, if anything still is.
+    /// Drops the assumption about an object, if there is one.
     pub fn restore(&mut self, kind: KindRef, key: &ObjectKey) {
         if let Some(store) = self.store(kind) {
             store.restore(key);
@@ -404,7 +403,7 @@ mod tests {
     };
 
     #[test]
-    fn a_key_by_its_parts_finds_the_object_of_that_key() {
+    fn an_object_is_found_by_the_parts_of_its_key() {
         let (key, by_parts) = (ObjectKey::new("team", "data"), KeyRef::from(("team", "data")));
         let hasher = FxBuildHasher;
         assert_eq!(hasher.hash_one(&key), hasher.hash_one(by_parts));
@@ -413,7 +412,7 @@ mod tests {
     }
 
     #[test]
-    fn an_object_that_is_as_it_was_is_no_change() {
+    fn an_equal_object_is_no_change() {
         let mut classes = Store::default();
         let class = StorageClass { name: "fast".into(), ..StorageClass::default() };
         let came = classes.set(class.clone()).expect("it is new");
@@ -463,7 +462,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_assumed_counts_and_what_was_seen_is_kept() {
+    fn an_assumption_is_used_and_the_observed_object_is_kept() {
         let store = store();
         assert_eq!(store.get("pv").map(|one| &**one), Some(&claimed()));
         assert_eq!(store.observed("pv").map(|one| &**one), Some(&volume()));
@@ -472,14 +471,14 @@ mod tests {
     }
 
     #[test]
-    fn what_is_told_again_leaves_the_assumption_standing() {
+    fn an_assumption_remains_if_the_same_state_is_reported_again() {
         let mut store = store();
         assert_eq!(store.set(volume()), None);
         assert!(store.is_assumed("pv"));
     }
 
     #[test]
-    fn what_is_seen_to_differ_ends_the_assumption_whether_it_is_so_or_not() {
+    fn any_new_state_ends_the_assumption() {
         for seen in [claimed(), PersistentVolume { phase: VolumePhase::Released, ..volume() }] {
             let mut store = store();
             let change = store.set(seen.clone()).expect("it differs from what was seen");
@@ -491,7 +490,7 @@ mod tests {
     }
 
     #[test]
-    fn an_assumption_can_be_taken_back_until_it_is_seen() {
+    fn an_assumption_can_be_dropped() {
         let mut store = store();
         store.restore(&key());
         assert_eq!(store.get("pv").map(|one| &**one), Some(&volume()));
@@ -502,7 +501,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_assumed_of_what_is_not_there() {
+    fn a_missing_object_cannot_be_assumed() {
         let mut store = store();
         store.remove(&key());
         assert_eq!(store.get("pv"), None);
@@ -512,7 +511,7 @@ mod tests {
     }
 
     #[test]
-    fn volumes_are_found_by_the_class_they_are_taken_to_be_of() {
+    fn volumes_are_found_by_their_assumed_class() {
         let volume = |name: &str, class: &str| PersistentVolume {
             name: name.into(),
             class: class.into(),
@@ -543,7 +542,7 @@ mod tests {
     }
 
     #[test]
-    fn each_kind_has_objects_of_its_own_and_what_is_kept_of_them_stays() {
+    fn each_kind_has_its_own_store_and_snapshots_do_not_change() {
         let mut objects = ObjectStores::default();
         let class = AnyObject::from(StorageClass { name: "a".into(), ..StorageClass::default() });
         let came = objects.set(&class).expect("it is new");

@@ -132,7 +132,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_toleration_leaves_open_it_tolerates() {
+    fn a_field_that_a_toleration_omits_matches_everything() {
         let taint = Taint { key: "gpu".into(), value: "a".into(), effect: Effect::NoExecute };
         let tolerates = |key: Option<&str>, value: Option<&str>, effect| {
             let (key, value) = (key.map(Str::from), value.map(Str::from));
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn a_comparison_holds_of_integers_and_only_where_the_gate_is_on() {
+    fn a_comparison_holds_for_integers_and_only_if_the_gate_is_on() {
         let tolerates = |comparison, value: &str, comparisons| {
             let key = Some(Str::const_new("sla"));
             let toleration =
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn only_effects_that_matter_are_looked_at() {
+    fn only_effects_that_matter_are_considered() {
         let taints = [
             Taint { key: "a".into(), value: "".into(), effect: Effect::PreferNoSchedule },
             Taint { key: "b".into(), value: "".into(), effect: Effect::NoSchedule },

@@ -68,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn a_few_large_templates_are_forgotten_as_soon_as_many_small_ones() {
+    fn a_few_large_templates_are_dropped_as_early_as_many_small_ones() {
         let mut templates = Templates::default();
         for priority in 0..500 {
             let gates = (0..10_000).map(|gate| format!("{priority}/{gate}").into()).collect();
@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn templates_without_pods_are_forgotten_in_the_end() {
+    fn templates_without_pods_are_dropped_eventually() {
         let mut templates = Templates::default();
         let mut kept = pod(-1);
         templates.share(&mut kept);

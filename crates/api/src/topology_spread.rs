@@ -25,7 +25,7 @@ pub struct SpreadConstraint {
     /// The selector without `matchLabelKeys`, if it differs: it is used if the gate
     /// `MatchLabelKeysInPodTopologySpread` is off.
     pub without_label_keys: Option<Box<Selector>>,
-    /// With fewer eligible domains than this the least count is taken as 0; 1 unless given.
+    /// With fewer eligible domains than this the lowest count is taken as 0. The default is 1.
     pub min_domains: i32,
     /// Whether only nodes that the pod's node selection allows count as domains (`Honor`, the default).
     pub honor_node_affinity: bool,

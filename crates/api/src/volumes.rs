@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn a_volume_reaches_all_nodes_unless_it_says_which() {
+    fn a_volume_reaches_all_nodes_by_default() {
         let in_zone = |zone: &str| [("zone", zone)].into_iter().collect::<Labels>();
         let volume =
             |terms| PersistentVolume { node_affinity: Some(terms), ..PersistentVolume::default() };

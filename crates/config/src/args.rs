@@ -1,5 +1,5 @@
-//! The args of plugins in a configuration. Which args are valid, and what they are by default, the plugins say
-//! themselves; what versions of the configuration make of them stands in `args_of_version`.
+//! The args of plugins in a configuration. Each plugin says which args are valid and what their defaults are;
+//! `args_of_version` has what differs between versions of the configuration.
 
 use plimsoll_document::{Document, FieldPath};
 use plimsoll_framework::{ArgsFault, ArgsForm};
@@ -19,7 +19,7 @@ const SHAPE: &str = "shape";
 pub(crate) enum Args {
     /// With all defaults, without `apiVersion` and `kind`.
     Complete(Value),
-    /// As they are given: those of a plugin that has its defaults to itself.
+    /// As they are given: the plugin fills in its own defaults.
     Given(Value),
 }
 
@@ -30,8 +30,8 @@ impl Args {
         Args::completed(name, &json!({}), form, (rules, catalogue))
     }
 
-    /// The args that `document` holds at `field` for the plugin `name`; none if they cannot be decoded, which
-    /// `faults` then knows.
+    /// The args that `document` holds at `field` for the plugin `name`; none if they cannot be decoded, which is then
+    /// in `faults`.
     pub(crate) fn decode(
         document: &Document,
         name: &str,
@@ -82,10 +82,10 @@ impl Args {
         }
     }
 
-    /// The args as a configuration holds them: with `apiVersion` and `kind`.
+    /// The args as a configuration file has them: with `apiVersion` and `kind`.
     ///
-    /// A default that only newer releases know is left out, so that the older can read the file: every release
-    /// puts in its own.
+    /// A default that only newer releases know is left out, so that older ones can read the file; each release fills in
+    /// its own.
     pub(crate) fn to_config(&self, name: &str, catalogue: &Catalogue) -> Value {
         let mut value = self.to_value();
         if let (Self::Complete(_), Value::Object(fields)) = (self, &mut value)
@@ -104,7 +104,7 @@ impl Args {
         value
     }
 
-    /// Reports what the plugin `name` does not accept in these args, which stand at `field`.
+    /// Reports what the plugin `name` does not accept in these args, which are at `field`.
     pub(crate) fn validate(
         &self,
         name: &str,
@@ -120,7 +120,7 @@ impl Args {
     }
 }
 
-/// Whether the args of the plugin are a kind of the group of KubeSchedulerConfiguration.
+/// Whether the args of the plugin are a kind in the API group of KubeSchedulerConfiguration.
 fn has_kind(name: &str) -> bool {
     PLUGINS_WITH_ARGS.contains(&name)
 }

@@ -1,5 +1,5 @@
-//! Which args a version of the configuration takes: their kinds, the fields that it has, and the defaults that
-//! are not those of today.
+//! Which args a version of the configuration takes: their kinds, the fields it has, and the defaults that differ from
+//! today's.
 
 use plimsoll_document::FieldPath;
 use serde_json::Value;
@@ -9,7 +9,7 @@ use crate::rules::{ArgsRules, PLUGINS_WITH_ARGS, Rules, Spreading};
 use crate::version::{GROUP, not_registered};
 
 impl ArgsRules {
-    /// Whether the version takes args of the plugin `name` of 1.36 and makes nothing of them.
+    /// Whether the version takes args for the plugin `name` of 1.36 and ignores them.
     pub(crate) fn ignores(&self, name: &str) -> bool {
         PLUGINS_WITH_ARGS.contains(&name) && !self.known.contains(&name)
     }
@@ -56,7 +56,7 @@ pub(crate) fn check_kind(
     Some(())
 }
 
-/// Refuses fields that the version has not yet.
+/// Refuses fields that the version does not have yet.
 pub(crate) fn refuse_lacking(
     name: &str,
     args: &Value,
@@ -75,7 +75,7 @@ pub(crate) fn refuse_lacking(
     (faults.len() == before).then_some(())
 }
 
-/// Sets what the version takes for granted, and later ones do not, in the args of the plugin `name`.
+/// Sets the defaults of the version that differ from later ones, in the args of the plugin `name`.
 pub(crate) fn set_defaults(name: &str, args: &mut Value, rules: &ArgsRules) {
     match name {
         "NodeResourcesFit" if rules.rejects_overcommitted_nodes => {
@@ -97,7 +97,7 @@ pub(crate) fn set_defaults(name: &str, args: &mut Value, rules: &ArgsRules) {
     }
 }
 
-/// Args as a plugin receives them.
+/// The args without `apiVersion` and `kind`, as a plugin receives them.
 pub(crate) fn without_kind(mut args: Value) -> Value {
     if let Value::Object(fields) = &mut args {
         fields.remove("apiVersion");

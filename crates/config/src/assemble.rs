@@ -1,5 +1,4 @@
-//! From a registry to the catalogue of what configurations may name, and from a configuration to what
-//! the engine is to make of it.
+//! Makes the catalogue of plugins from a registry, and the engine's profile specs from a configuration.
 
 use plimsoll_framework::{ProfileSpec, Registry};
 
@@ -8,8 +7,8 @@ use crate::configuration::Configuration;
 use crate::extenders;
 use crate::profile::ResolvedProfile;
 
-/// Plugins of release 1.36 that are not there yet, with the points at which they stand: a
-/// configuration may name them, and is told that they have no effect.
+/// Plugins of release 1.36 that do not exist here yet, with their extension points. A configuration may name them; a
+/// warning says that they have no effect.
 const NOT_YET: &[(&str, &[Point])] = &[
     ("GangScheduling", &[Point::PreEnqueue, Point::Permit]),
     ("TopologyPlacementGenerator", &[Point::PlacementGenerate]),
@@ -17,8 +16,8 @@ const NOT_YET: &[(&str, &[Point])] = &[
 ];
 
 impl Catalogue {
-    /// What configurations may name: the plugins of the default profile in its order with their
-    /// weights (0 for none), the other plugins of `registry`, and those of 1.36 that are not there yet.
+    /// The plugins that configurations may name: those of the default profile in its order with their weights (0 for
+    /// none), the others of `registry`, and those of 1.36 that do not exist here yet.
     pub fn of(registry: &Registry, default_profile: &[(&'static str, i32)]) -> Self {
         let mut plugins: Vec<Known> = default_profile
             .iter()
@@ -45,7 +44,7 @@ fn known(registry: &Registry, name: &'static str) -> Known {
 }
 
 impl ResolvedProfile {
-    /// What the engine is to make of this profile.
+    /// This profile as the engine takes it.
     pub fn to_spec(&self) -> ProfileSpec {
         let points = self.points.iter().map(|(&point, plugins)| {
             let plugins = plugins.iter();
@@ -64,7 +63,7 @@ impl ResolvedProfile {
 }
 
 impl Configuration {
-    /// What the engine is to make of each profile. What extenders manage alone the profiles leave to them.
+    /// Each profile as the engine takes it. Resources that only extenders manage are left to them.
     pub fn profile_specs(&self) -> Vec<ProfileSpec> {
         let spec = |profile: &ResolvedProfile| {
             let mut spec = profile.to_spec();

@@ -10,7 +10,7 @@ use plimsoll_framework::{ArgsForm, FeatureGates, Registry};
 pub struct PointSet(u16);
 
 impl PointSet {
-    /// The set of these points.
+    /// The set of `points`.
     pub const fn of(points: &[Point]) -> Self {
         let mut bits = 0;
         let mut index = 0;
@@ -39,11 +39,11 @@ pub struct Known {
     pub name: &'static str,
     /// The extension points it implements.
     pub points: PointSet,
-    /// Its weight in the default profile; 0 where the default profile names none, which counts as 1.
+    /// Its weight in the default profile; 0 if the default profile gives none, which counts as 1.
     pub weight: i32,
     /// Whether the default profile enables it, at every point it implements.
     pub by_default: bool,
-    /// Whether this build has it. A configuration may name it if not, but it resolves to nothing.
+    /// Whether this build has it. A configuration may name it even if not, but then it has no effect.
     pub available: bool,
 }
 
@@ -59,7 +59,7 @@ impl Known {
         Self { weight, ..self }
     }
 
-    /// The same plugin, enabled only where a configuration says so.
+    /// The same plugin, enabled only if a configuration says so.
     #[must_use]
     pub const fn on_request(self) -> Self {
         Self { by_default: false, ..self }
@@ -77,14 +77,14 @@ impl Known {
 pub struct Catalogue {
     // No two have the same name.
     plugins: Vec<Known>,
-    /// What is known of the args of plugins.
+    /// The args of the plugins that declare them.
     args: BTreeMap<&'static str, ArgsForm>,
     /// The release and the feature gates, which change which args are valid.
     pub gates: FeatureGates,
 }
 
 impl Catalogue {
-    /// The catalogue of these plugins, of whose args nothing is known, with the gates of the newest release.
+    /// The catalogue of these plugins with the gates of the newest release. Any args are valid.
     ///
     /// # Panics
     ///
@@ -103,7 +103,7 @@ impl Catalogue {
         Self { gates, ..self }
     }
 
-    /// The same catalogue with what the plugins of `registry` say of their args. Of a plugin that says nothing, all
+    /// The same catalogue with the args that the plugins of `registry` declare. For a plugin that declares none, any
     /// args are valid.
     #[must_use]
     pub fn with_args_of(self, registry: &Registry) -> Self {
@@ -112,7 +112,7 @@ impl Catalogue {
         Self { args, ..self }
     }
 
-    /// The args of the plugin called `name`, if it is known what they may be.
+    /// The args of the plugin called `name`, if it declares them.
     pub(crate) fn args_of(&self, name: &str) -> Option<ArgsForm> {
         self.args.get(name).copied()
     }

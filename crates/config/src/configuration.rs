@@ -1,4 +1,4 @@
-//! From a file to a valid configuration.
+//! Reads a file into a valid configuration.
 
 use plimsoll_document::{Document, FieldPath};
 use serde_json::Value;
@@ -15,7 +15,7 @@ use crate::rules::Rules;
 use crate::types::{Extender, KubeSchedulerConfiguration};
 use crate::{migrate, unprepared, validate, version};
 
-/// A valid configuration with everything decided.
+/// A valid configuration, with all defaults and profiles resolved.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Configuration {
     /// What each profile runs. There is at least one, and their names differ.
@@ -26,17 +26,16 @@ pub struct Configuration {
     pub pod_initial_backoff_seconds: i64,
     /// The longest backoff, in seconds. Not less than the first.
     pub pod_max_backoff_seconds: i64,
-    /// The extenders, as they are written. They are called in
-    /// [another order](Configuration::extenders_in_order).
+    /// The extenders, in the order of the file. They are called in [another order](Configuration::extenders_in_order).
     pub extenders: Vec<Extender>,
     /// The configuration as `--write-config-to` shows it: with all defaults, and with the plugins
     /// of the default profile merged into each `multiPoint`. It is itself a valid configuration of
     /// version v1; for a file of another form, its profiles are those of
     /// [`migrate`](Configuration::migrate).
     pub effective: KubeSchedulerConfiguration,
-    /// What the configuration was written as.
+    /// The form in which the configuration was written.
     pub origin: Origin,
-    /// What is allowed, but has no effect and was hardly meant: in the form of errors.
+    /// What is allowed but has no effect and was probably not meant, in the form of errors.
     pub warnings: Vec<ConfigError>,
 }
 
@@ -52,7 +51,7 @@ pub fn load(
     load_first(source_name, text, PolicyReader::Nobody, catalogue)
 }
 
-/// Where the Policy stands that a configuration of version v1alpha1 names in `algorithmSource`.
+/// Where to find the Policy that a configuration of version v1alpha1 names in `algorithmSource`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PolicyPlace {
     /// In the file of this path.
@@ -66,9 +65,9 @@ pub enum PolicyPlace {
     },
 }
 
-/// Where the Policy is that a configuration of version v1alpha1 names in `algorithmSource`, if it names one.
+/// Where to find the Policy that a configuration of version v1alpha1 names in `algorithmSource`, if it names one.
 ///
-/// [`load`] refuses such a configuration, since it reads nothing else. Who can read it calls
+/// [`load`] refuses such a configuration, since it reads only one file. A caller that can read the Policy calls
 /// [`load_beside_policy`] and then [`Configuration::with_policy`].
 pub fn policy_place(document: &Document) -> Option<PolicyPlace> {
     let form = version::form_of(document, &mut Faults::new(None))?;
@@ -83,8 +82,8 @@ pub fn policy_place(document: &Document) -> Option<PolicyPlace> {
     Some(PolicyPlace::ConfigMap { namespace, name: text(&map["name"])? })
 }
 
-/// Reads a configuration as [`load`] does, but for its plugins: it may name a Policy that stands somewhere
-/// else, as [`policy_place`] tells.
+/// Reads a configuration as [`load`] does, except for its plugins: it may name a Policy that is somewhere else, which
+/// [`policy_place`] finds.
 ///
 /// The errors are all that were found, in the order of their lines.
 pub fn load_beside_policy(
@@ -112,7 +111,7 @@ fn load_first(
     } else {
         from_document(document, reader, None, catalogue)?
     };
-    // As sigs.k8s.io/yaml, which reads one document and does not look further.
+    // As sigs.k8s.io/yaml, which reads only the first document.
     if let Some(second) = documents.get(1) {
         let message = "is ignored: only the first document of the file is read";
         configuration.warnings.push(second.error_at(FieldPath::root(), message));
@@ -120,8 +119,8 @@ fn load_first(
     Ok(configuration)
 }
 
-/// Reads a KubeSchedulerConfiguration whose plugins are put upon those of `provider`, whatever it says
-/// itself.
+/// Reads a KubeSchedulerConfiguration whose plugins are applied on top of those of `provider`, even if it names another
+/// provider.
 pub(crate) fn upon_provider(
     document: &Document,
     provider: Provider,
@@ -130,7 +129,7 @@ pub(crate) fn upon_provider(
     from_document(document, PolicyReader::Caller, Some(provider), catalogue)
 }
 
-/// Reads a KubeSchedulerConfiguration, upon `provider` if there is one.
+/// Reads a KubeSchedulerConfiguration, on top of `provider` if there is one.
 fn from_document(
     document: &Document,
     reader: PolicyReader,
@@ -170,14 +169,14 @@ impl Configuration {
     ///
     /// # Panics
     ///
-    /// If the default plugins of the catalogue are no valid profile: they must sort the queue, with
-    /// one plugin, and bind.
+    /// If the default plugins of the catalogue are not a valid profile: exactly one must sort the queue, and at least
+    /// one must bind.
     pub fn default_for(catalogue: &Catalogue) -> Self {
         complete_without_file(&Rules::v1(catalogue), Origin::default(), catalogue)
     }
 }
 
-/// The configuration of a version where nothing is configured.
+/// The configuration of a version in which nothing is configured.
 pub(crate) fn complete_without_file(
     rules: &Rules,
     origin: Origin,
@@ -191,7 +190,7 @@ pub(crate) fn complete_without_file(
     }
 }
 
-/// The errors with the fields and lines of the file, if it is written otherwise than v1.
+/// The errors with the fields and lines of the file, if it was not written in the form of v1.
 fn placed(errors: Vec<ConfigError>, origin: &Origin, document: &Document) -> Vec<ConfigError> {
     let place = |error: ConfigError| match &error.field {
         Some(field) if origin.place(field) != *field => {
@@ -204,10 +203,10 @@ fn placed(errors: Vec<ConfigError>, origin: &Origin, document: &Document) -> Vec
     errors
 }
 
-/// What a configuration is read by.
+/// What is needed to read a configuration.
 struct Setting<'a> {
     rules: &'a Rules,
-    /// The file in the fields of v1; none if there is none.
+    /// The file in the fields of v1, if there is one.
     document: Option<&'a Document>,
     catalogue: &'a Catalogue,
 }
@@ -232,7 +231,7 @@ fn complete(
         return Err(faults.into_errors());
     }
     let mut warnings: Vec<_> = drafts.iter().flat_map(|draft| warnings(draft, setting)).collect();
-    // Older forms are those of releases whose plugins prepared otherwise.
+    // Older forms are for releases whose plugins prepared their work at other points.
     if origin.form == Form::V1 {
         for (draft, profile) in drafts.iter().zip(&profiles) {
             for (point, message) in unprepared::warnings(profile) {
@@ -285,7 +284,7 @@ fn drafts<'a>(
     drafts
 }
 
-/// What names a plugin that does not exist where kube-scheduler does not mind.
+/// Warnings about names of plugins that do not exist, in places where kube-scheduler accepts them.
 fn warnings(draft: &Draft<'_>, setting: &Setting<'_>) -> Vec<ConfigError> {
     let &Setting { rules, document, catalogue } = setting;
     let mut warnings = Vec::new();
@@ -311,7 +310,7 @@ fn warnings(draft: &Draft<'_>, setting: &Setting<'_>) -> Vec<ConfigError> {
         if rules.args.ignores(&config.name) {
             let field = draft.field.key("pluginConfig").index(index).key("args");
             let message = format!(
-                "version {} has no args of plugin {:?}: they have no effect",
+                "version {} has no args for plugin {:?}: they have no effect",
                 rules.version, config.name
             );
             warnings.push(error_at(document, field, message));
@@ -328,7 +327,7 @@ impl Configuration {
 }
 
 impl KubeSchedulerConfiguration {
-    /// The configuration as JSON, the fields in the order of the alphabet.
+    /// The configuration as JSON, with the fields in alphabetical order.
     pub fn to_value(&self) -> Value {
         serde_json::to_value(self).expect("a configuration is plain data")
     }

@@ -1,7 +1,7 @@
-//! What a configuration means where it says nothing.
+//! The defaults of a configuration.
 //!
-//! As in pkg/scheduler/apis/config/v1/defaults.go and component-base/config/v1alpha1/defaults.go.
-//! The default plugins are merged in `multipoint`, the args of plugins have theirs in `args`.
+//! As in pkg/scheduler/apis/config/v1/defaults.go and component-base/config/v1alpha1/defaults.go. Default plugins are
+//! merged in `multipoint`; the defaults of args are in `args`.
 
 use crate::types::{ClientConnection, KubeSchedulerConfiguration, LeaderElection, Profile};
 use crate::version::GROUP_VERSION;
@@ -10,8 +10,8 @@ use plimsoll_framework::GoDuration;
 /// The profile of pods that name no scheduler.
 pub(crate) const DEFAULT_SCHEDULER: &str = "default-scheduler";
 
-/// Sets every field that is absent, but for plugins and their args, and for `percentageOfNodesToScore`:
-/// where nothing is said all nodes are looked at, and no number says that of every profile.
+/// Sets every absent field, except plugins, their args, and `percentageOfNodesToScore`: if that is absent, all nodes
+/// are looked at, and no number says so for every profile.
 pub(crate) fn set_defaults(configuration: &mut KubeSchedulerConfiguration) {
     GROUP_VERSION.clone_into(&mut configuration.api_version);
     "KubeSchedulerConfiguration".clone_into(&mut configuration.kind);
@@ -25,7 +25,7 @@ pub(crate) fn set_defaults(configuration: &mut KubeSchedulerConfiguration) {
     if configuration.profiles.is_empty() {
         configuration.profiles.push(Profile::default());
     }
-    // Where there are several, each must be named: a default would hide that one is not.
+    // If there are several, each must be named: a default would hide that one is not.
     if let [profile] = configuration.profiles.as_mut_slice() {
         profile.scheduler_name.get_or_insert_with(|| DEFAULT_SCHEDULER.to_owned());
     }

@@ -1,4 +1,4 @@
-//! Which extenders are valid, in which order they are called, and what profiles leave to them.
+//! Which extenders are valid, the order in which they are called, and the resources that profiles leave to them.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use crate::faults::Faults;
 use crate::names::{is_extended_resource, label_key_faults};
 use crate::types::Extender;
 
-/// How long a call may take where nothing else is said. As in extender.go, DefaultExtenderTimeout.
+/// The default of `httpTimeout`. As in extender.go, DefaultExtenderTimeout.
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The plugin that leaves resources to extenders, and the arg that names them.
@@ -19,16 +19,16 @@ const FIT: &str = "NodeResourcesFit";
 const IGNORED: &str = "ignoredResources";
 
 impl Extender {
-    /// How long a call may take: `httpTimeout`, or 5 s where that is not positive. kube-scheduler waits for
-    /// ever where it is negative.
+    /// How long a call may take: `httpTimeout`, or 5 s if that is not positive. kube-scheduler waits for ever if it is
+    /// negative.
     pub fn timeout(&self) -> Duration {
         self.http_timeout.to_std().filter(|span| !span.is_zero()).unwrap_or(DEFAULT_TIMEOUT)
     }
 }
 
 impl Configuration {
-    /// The extenders in the order in which they are called: those that may be ignored come last. As in
-    /// scheduler.go, buildExtenders.
+    /// The extenders in the order in which they are called: ignorable ones come last. As in scheduler.go,
+    /// buildExtenders.
     pub fn extenders_in_order(&self) -> Vec<&Extender> {
         let (ignorable, others): (Vec<_>, Vec<_>) =
             self.extenders.iter().partition(|extender| extender.ignorable);
@@ -36,8 +36,8 @@ impl Configuration {
     }
 }
 
-/// Lets NodeResourcesFit leave to extenders what they manage alone. As in scheduler.go, buildExtenders: it
-/// takes the place of what the args of the plugin say.
+/// Makes NodeResourcesFit ignore the resources that only extenders manage. As in scheduler.go, buildExtenders, this
+/// replaces `ignoredResources` of the plugin's args.
 pub(crate) fn leave_resources(extenders: &[Extender], profile: &mut ProfileSpec) {
     let managed = extenders.iter().flat_map(|extender| &extender.managed_resources);
     let ignored = managed.filter(|resource| resource.ignored_by_scheduler);
@@ -45,7 +45,7 @@ pub(crate) fn leave_resources(extenders: &[Extender], profile: &mut ProfileSpec)
     if ignored.is_empty() {
         return;
     }
-    // Args of another form are for the plugin to refuse.
+    // The plugin refuses args of another form.
     if let Some(Value::Object(args)) = profile.args.get_mut(FIT) {
         args.insert(IGNORED.to_owned(), json!(ignored));
     }
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn what_an_extender_manages_alone_takes_the_place_of_what_the_args_ignore() {
+    fn resources_that_only_extenders_manage_replace_the_ignored_ones_of_the_args() {
         let spec = |args: Value| ProfileSpec {
             args: [(FIT.to_owned(), args)].into(),
             ..ProfileSpec::default()

@@ -1,4 +1,4 @@
-//! The errors of a configuration, collected, in the words of Kubernetes.
+//! Collects the errors of a configuration, in the words of Kubernetes.
 
 use std::fmt;
 
@@ -10,12 +10,11 @@ use serde::Serialize;
 pub type ConfigError = DocumentError;
 
 /// All errors found so far.
-///
 pub(crate) struct Faults<'a> {
-    /// What the fields are fields of; none for a configuration that no file holds.
+    /// The file that the fields belong to; none for a configuration without a file.
     document: Option<&'a Document>,
     errors: Vec<ConfigError>,
-    /// How many of the errors came up while decoding.
+    /// How many of the errors were found while decoding.
     undecoded: usize,
 }
 
@@ -24,8 +23,8 @@ impl<'a> Faults<'a> {
         Self { document, errors: Vec::new(), undecoded: 0 }
     }
 
-    /// Notes what could not be decoded. The fields at fault are left out of what was decoded, so
-    /// nothing else is said about them.
+    /// Records what could not be decoded. These fields are missing in what was decoded, so no other error is reported
+    /// about them.
     pub(crate) fn undecoded(&mut self, errors: Vec<ConfigError>) {
         self.errors.extend(errors);
         self.undecoded = self.errors.len();
@@ -53,7 +52,7 @@ impl<'a> Faults<'a> {
         self.report(field, messages::duplicate(value));
     }
 
-    /// Notes an error in other words, unless the field could not even be decoded.
+    /// Records an error with this message, unless the field could not even be decoded.
     pub(crate) fn report(&mut self, field: FieldPath, message: impl Into<String>) {
         let undecoded = &self.errors[..self.undecoded];
         if undecoded.iter().any(|error| error.field.as_ref() == Some(&field)) {

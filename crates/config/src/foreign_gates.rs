@@ -1,9 +1,9 @@
 //! Feature gates of other components.
 //!
-//! All components of a cluster are often given the same gates, and kube-scheduler takes every gate of Kubernetes. So
-//! these are taken, too, and change nothing. The names and stages of 1.36 are those of its reference of kube-scheduler
-//! and of versioned_feature_list.yaml; of 1.37 they are as far as the pages about gates tell. A gate that 1.37 knows
-//! no more is taken as well.
+//! All components of a cluster are often given the same gates, and kube-scheduler accepts every gate of Kubernetes. So
+//! these are accepted, too, and have no effect. The names and stages of 1.36 come from its kube-scheduler reference and
+//! from versioned_feature_list.yaml; those of 1.37 from the documentation of feature gates, as far as it goes. A gate
+//! that 1.37 removed is accepted as well.
 
 use plimsoll_framework::Release;
 
@@ -12,7 +12,7 @@ use crate::gates::Stage;
 use Release::{V1_36, V1_37};
 use Stage::{Alpha, Beta, BetaOff, Deprecated, DeprecatedOn, Locked, LockedOff, Stable};
 
-/// The gates with their stages, as those of the scheduler have them.
+/// The gates with their stages, in the same form as those of the scheduler.
 pub(crate) const GATES: &[(&str, &[(Release, Stage)])] = &[
     ("APIResponseCompression", &[(V1_36, Beta)]),
     ("APIServerIdentity", &[(V1_36, Beta)]),
@@ -216,7 +216,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_gate_stands_once_in_the_order_of_the_names() {
+    fn every_gate_is_listed_once_in_the_order_of_names() {
         assert!(GATES.is_sorted_by(|(one, _), (next, _)| one < next));
         for (gate, stages) in GATES {
             assert!(stages.is_sorted_by(|(one, _), (other, _)| one < other), "{gate}");

@@ -1,7 +1,6 @@
 //! Feature gates: `--feature-gates A=true,B=false`.
 //!
-//! Those of kube-scheduler, with what they are unless somebody says. As in kube_features.go and in
-//! feature_gate.go of component-base.
+//! The gates of kube-scheduler with their defaults. As in kube_features.go and in feature_gate.go of component-base.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,14 +9,14 @@ use plimsoll_framework::{FeatureGates, Release};
 use crate::foreign_gates;
 use crate::legacy::old_gates::{self, OldGate};
 
-/// How far a feature has come.
+/// The stage of a feature.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stage {
     /// It is part of the release and cannot be switched off.
     Locked,
-    /// It is no more part of the release and cannot be switched on.
+    /// It is no longer part of the release and cannot be switched on.
     LockedOff,
-    /// It is part of the release, and can still be switched off.
+    /// It is part of the release but can still be switched off.
     Stable,
     /// It is on.
     Beta,
@@ -25,11 +24,11 @@ pub(crate) enum Stage {
     BetaOff,
     /// It is off.
     Alpha,
-    /// It is off, and will be gone.
+    /// It is off and will be removed.
     Deprecated,
-    /// It is on, and what it stands against will be gone.
+    /// It is on, and will be removed together with what it replaces.
     DeprecatedOn,
-    /// Nobody knows the gate any more.
+    /// The gate was removed.
     Gone,
 }
 
@@ -55,8 +54,8 @@ impl Stage {
     }
 }
 
-/// The gates, each with its stages: from which release on it has which. What stands at the oldest release
-/// may be older.
+/// The gates, each with its stages and the releases in which these began. A stage of the oldest release may have begun
+/// earlier.
 const GATES: &[(&str, &[(Release, Stage)])] = &[
     ("ClearingNominatedNodeNameAfterBinding", &[(V1_36, Beta)]),
     ("ComponentFlagz", &[(V1_36, Beta)]),
@@ -120,7 +119,7 @@ const GATES: &[(&str, &[(Release, Stage)])] = &[
     ("WorkloadWithJob", &[(V1_36, Alpha)]),
 ];
 
-/// What stands for all gates of a stage.
+/// The names that stand for all gates of a stage.
 const STAGES: [(&str, &str); 2] = [("AllAlpha", "ALPHA"), ("AllBeta", "BETA")];
 
 /// The stage of the gate `name` in `release`; `None` if the release does not know it.
@@ -131,7 +130,7 @@ fn stage_of(name: &str, release: Release) -> Option<Stage> {
     Some(*stage).filter(|stage| *stage != Gone)
 }
 
-/// The gates that somebody asks about: any other can be given, and changes nothing.
+/// The gates that have an effect here. Any other gate can be given, but has none.
 const ASKED: &[&str] = &[
     "DRADeviceBindingConditions",
     "DRAResourceClaimDeviceStatus",
@@ -148,18 +147,16 @@ const ASKED: &[&str] = &[
     "VolumeLimitScaling",
 ];
 
-/// The gates of which nothing can be seen in what is decided. Two are of the API server, which takes the
-/// nomination from a pod that it binds, and merges `matchLabelKeys` into selectors of topology spread: a
-/// scheduler counts them either way. And writes hold up no decision here, as kube-scheduler's do not with
-/// `SchedulerAsyncAPICalls`.
+/// The gates that decisions do not depend on. Two belong to the API server, which clears the nomination of a pod when
+/// it binds it, and merges `matchLabelKeys` into the selectors of topology spread: the scheduler counts the same either
+/// way. And no decision waits for a write here, as in kube-scheduler with `SchedulerAsyncAPICalls`.
 const UNSEEN: &[&str] = &[
     "ClearingNominatedNodeNameAfterBinding",
     "MatchLabelKeysInPodTopologySpreadSelectorMerge",
     "SchedulerAsyncAPICalls",
 ];
 
-/// What gates need of others while they are on. As in kube_features.go,
-/// defaultKubernetesFeatureGateDependencies.
+/// The gates that a gate needs while it is on. As in kube_features.go, defaultKubernetesFeatureGateDependencies.
 const NEEDS: &[(&str, &[&str])] = &[
     ("CompositePodGroup", &["GenericWorkload", "TopologyAwareWorkloadScheduling"]),
     ("DRADeviceBindingConditions", &["DRAResourceClaimDeviceStatus"]),
@@ -171,7 +168,7 @@ const NEEDS: &[(&str, &[&str])] = &[
     ("WorkloadWithJob", &["GenericWorkload"]),
 ];
 
-/// A gate that cannot be set so.
+/// A gate that cannot be set as given.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum GateError {
     /// It has no value.
@@ -190,7 +187,7 @@ pub enum GateError {
     Unknown {
         /// What was given.
         name: String,
-        /// The release that was asked.
+        /// The release that decides.
         release: Release,
     },
     /// It cannot be set.
@@ -198,10 +195,10 @@ pub enum GateError {
     Locked {
         /// What was given.
         gate: String,
-        /// What it is, always.
+        /// The value that it always has.
         to: bool,
     },
-    /// It needs others.
+    /// It needs gates that are off.
     #[error(
         "{gate} is enabled, but depends on features that are disabled: [{}]: switch them on, or {gate} off",
         needs.join(" ")
@@ -214,18 +211,18 @@ pub enum GateError {
     },
 }
 
-/// Feature gates that were given.
+/// The feature gates that were given.
 #[derive(Clone, Debug)]
 pub struct GivenGates {
     /// For plugins and their args.
     pub plugins: FeatureGates,
-    /// Those that were set to what they are not by default, although nothing here asks about them.
+    /// Gates that were set to a value other than their default, but have no effect here.
     pub without_effect: Vec<String>,
-    /// Those of earlier releases. They change nothing.
+    /// Gates of earlier releases. They have no effect.
     pub old: Vec<OldGate>,
 }
 
-/// A gate as it stands.
+/// A gate and its value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Gate {
     /// Its name.
@@ -237,7 +234,7 @@ pub struct Gate {
 }
 
 impl GivenGates {
-    /// The gates of `release` where nobody says anything.
+    /// The gates of `release` with their defaults.
     ///
     /// # Panics
     ///
@@ -246,8 +243,8 @@ impl GivenGates {
         GivenGates::parse(release, &[]).expect("nothing was given that could be wrong")
     }
 
-    /// Reads `NAME=BOOL` or `kube:NAME=BOOL` each, as `release` does. `AllAlpha` and `AllBeta` stand for all gates
-    /// of a stage that are not given themselves. The gates of other components have no effect here.
+    /// Reads gates, each `NAME=BOOL` or `kube:NAME=BOOL`, as `release` does. `AllAlpha` and `AllBeta` stand for all
+    /// gates of a stage that are not given by name. Gates of other components have no effect here.
     pub fn parse(release: Release, given: &[String]) -> Result<Self, GateError> {
         let mut old_gates = Vec::new();
         let (mut own, mut of_stages) = (BTreeMap::new(), Vec::new());
@@ -255,7 +252,7 @@ impl GivenGates {
             let (name, value) =
                 one.split_once('=').ok_or_else(|| GateError::NoValue(one.to_owned()))?;
             let (name, value) = (name.trim(), value.trim());
-            // As in component-base, ComponentGlobalsRegistry: the component that is meant if none is named.
+            // As in component-base, ComponentGlobalsRegistry: `kube` is the default component.
             let name = name.strip_prefix("kube:").unwrap_or(name);
             let on = truth(value).ok_or_else(|| GateError::NoBool {
                 gate: name.to_owned(),
@@ -305,14 +302,14 @@ impl GivenGates {
 }
 
 impl Default for GivenGates {
-    /// As the newest release has them.
+    /// The gates of the newest release.
     fn default() -> Self {
         GivenGates::of(Release::NEWEST)
     }
 }
 
 impl GivenGates {
-    /// All gates of the release that have to do with scheduling, as they stand.
+    /// All gates of the release that concern scheduling, with their values.
     pub fn all(&self) -> impl Iterator<Item = Gate> {
         let of_release = |name| stage_of(name, self.plugins.release());
         GATES.iter().filter_map(move |&(name, _)| {
@@ -332,13 +329,13 @@ fn truth(value: &str) -> Option<bool> {
     }
 }
 
-/// What to do about a gate that `release` does not know: another one may be meant, the same but for case, or
-/// another release.
+/// What to do about a gate that `release` does not know: another release may have it, or the name may differ only in
+/// case.
 fn remedy(name: &str, release: Release) -> String {
     let known = |release: &Release| stage_of(name, *release).is_some();
     if let Some(other) = Release::ALL.iter().rfind(|other| known(other)) {
-        let when = if *other < release { "no more" } else { "not yet" };
-        return format!(": release {release} knows it {when}: leave it out, or decide as {other}");
+        let lacks = if *other < release { "no longer has it" } else { "does not have it yet" };
+        return format!(": release {release} {lacks}: leave it out, or decide as {other}");
     }
     let known = GATES.iter().chain(foreign_gates::GATES).map(|(gate, _)| *gate);
     let mut gates = known.chain(old_gates::names());
@@ -360,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn plugins_are_told_and_what_has_no_effect_is_named() {
+    fn plugins_get_their_gates_and_those_without_effect_are_listed() {
         let gates = parse(&["StorageCapacityScoring=false", "OpportunisticBatching=false"]);
         let gates = gates.expect("both exist");
         assert!(!gates.plugins.enabled("StorageCapacityScoring", true));
@@ -375,12 +372,12 @@ mod tests {
     }
 
     #[test]
-    fn gates_of_earlier_releases_say_what_holds_now() {
+    fn gates_of_earlier_releases_say_what_applies_now() {
         let gates = parse(&["EvenPodsSpread=false", "VolumeScheduling=1", "GenericWorkload=false"]);
         let gates = gates.expect("all were gates once");
         let old: Vec<_> = gates.old.iter().map(|gate| (gate.name, gate.on)).collect();
         assert_eq!(old, [("EvenPodsSpread", false), ("VolumeScheduling", true)]);
-        assert_eq!(gates.old[1].now, "volumes always have a say, by the plugin VolumeBinding");
+        assert_eq!(gates.old[1].now, "the plugin VolumeBinding always checks volumes");
         assert!(gates.without_effect.is_empty());
         assert!(parse(&["EvenPodsSpread=maybe"]).is_err());
         assert_eq!(
@@ -394,7 +391,7 @@ mod tests {
     }
 
     #[test]
-    fn all_gates_of_a_stage_are_set_but_those_that_are_given_themselves() {
+    fn all_gates_of_a_stage_are_set_except_those_given_by_name() {
         let enabled = |given: &[&str]| {
             let gates = parse_at(Release::V1_36, given).expect("all are known").plugins;
             ["StorageCapacityScoring", "VolumeLimitScaling", "PodLevelResources"]
@@ -426,7 +423,7 @@ mod tests {
     }
 
     #[test]
-    fn gates_of_other_components_are_taken_and_have_no_effect() {
+    fn gates_of_other_components_are_accepted_and_have_no_effect() {
         let given = [
             "ContextualLogging=true",
             "LoggingBetaOptions=true",
@@ -469,7 +466,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_set_is_told_with_the_remedy() {
+    fn errors_say_what_to_write_instead() {
         let error = |given: &str| parse(&[given]).expect_err("it is wrong");
         assert_eq!(
             error("storagecapacityscoring=true"),
@@ -490,7 +487,7 @@ mod tests {
         );
     }
 
-    /// The stage of a gate, and whether it is on; `-` where the release does not know it.
+    /// The stage of a gate, and whether it is on; `-` if the release does not know it.
     fn stands(gate: &str, release: Release) -> String {
         let gates = GivenGates::of(release);
         let stands = gates.all().find(|one| one.name == gate);
@@ -525,11 +522,12 @@ mod tests {
         let error = |release, given: &str| parse_at(release, &[given]).expect_err("it is wrong");
         assert_eq!(
             error(Release::V1_37, "GangScheduling=true"),
-            "unrecognized feature gate: GangScheduling: release 1.37 knows it no more: leave it out, or decide as 1.36"
+            "unrecognized feature gate: GangScheduling: release 1.37 no longer has it: leave it out, or decide as 1.36"
         );
         assert_eq!(
             error(Release::V1_36, "CompositePodGroup=true"),
-            "unrecognized feature gate: CompositePodGroup: release 1.36 knows it not yet: leave it out, or decide as 1.37"
+            "unrecognized feature gate: CompositePodGroup: release 1.36 does not have it yet: leave it out, \
+             or decide as 1.37"
         );
         for gate in ["DRAExtendedResource", "DRAPrioritizedList", "DRAResourceClaimDeviceStatus"] {
             let given = format!("{gate}=false");
@@ -541,7 +539,7 @@ mod tests {
     }
 
     #[test]
-    fn stages_follow_each_other() {
+    fn stages_are_in_the_order_of_releases_and_gates_in_the_order_of_names() {
         for (gate, stages) in GATES {
             assert!(stages.is_sorted_by(|(one, _), (other, _)| one < other), "{gate}");
         }

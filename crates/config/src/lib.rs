@@ -1,10 +1,9 @@
 //! KubeSchedulerConfiguration: from a file to the profiles the scheduler runs.
 //!
-//! [`load`] reads a configuration of version `kubescheduler.config.k8s.io/v1` or of any version before
-//! it, fills in every default, merges each profile's plugin sets with the default ones as the release
-//! of the version does, and validates the result. [`Configuration::migrate`] writes any of them as a
-//! file of v1. Which plugins exist and which args they take
-//! is said by a [`Catalogue`].
+//! [`load`] reads a configuration of version `kubescheduler.config.k8s.io/v1` or of any version before it, fills in
+//! every default, merges each profile's plugin sets with the default ones as the release of that version did, and
+//! validates the result. [`Configuration::migrate`] converts any of them to a file of v1. A [`Catalogue`] says which
+//! plugins exist and which args they take.
 //!
 //! ```
 //! use plimsoll_config::{Catalogue, Known, Point, PointSet, load};
@@ -28,7 +27,7 @@
 //! assert_eq!(profile.points[&Point::Score][0].weight, 5);
 //! ```
 //!
-//! Every error is found at once, and each names the file, the line and the field.
+//! All errors are reported at once, each with file, line and field.
 
 mod args;
 mod args_of_version;

@@ -1,4 +1,4 @@
-//! How the plugin sets of a profile and those of the default profile become one list a point.
+//! Merges the plugin sets of a profile with the default profile into one list for each point.
 //!
 //! As in default_plugins.go, mergePluginSet, and runtime/framework.go, expandMultiPointPlugins.
 
@@ -9,7 +9,7 @@ use crate::types::{PluginSet, Plugins};
 /// The name that disables all default plugins.
 pub(crate) const ALL: &str = "*";
 
-/// The order in which upstream goes through the points, and so finds its first error.
+/// The order in which upstream goes through the points. It determines which error it finds first.
 pub(crate) const EXPANSION_ORDER: [Point; Point::ALL.len()] = [
     Point::PreFilter,
     Point::Filter,
@@ -27,20 +27,20 @@ pub(crate) const EXPANSION_ORDER: [Point; Point::ALL.len()] = [
     Point::PlacementScore,
 ];
 
-/// A plugin that is enabled at all the points it implements.
+/// A plugin that is enabled at all points it implements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct MultiPoint<'a> {
     pub(crate) name: &'a str,
-    /// 0 where none is given.
+    /// 0 if none is given.
     pub(crate) weight: i32,
-    /// Where `multiPoint.enabled` names it; none for a plugin of the default profile.
+    /// Its index in `multiPoint.enabled`; none for a plugin of the default profile.
     pub(crate) position: Option<usize>,
 }
 
-/// The default plugins with what a profile's `multiPoint` changes about them.
+/// The default plugins with the changes of a profile's `multiPoint`.
 ///
-/// A default plugin that the profile enables, too, keeps its place and gets the profile's weight;
-/// one that is disabled and enabled moves to the end, where all others follow in their order.
+/// A default plugin that the profile also enables keeps its place and gets the profile's weight. If the profile also
+/// disables it, it moves to the end, where all other plugins follow in their order.
 pub(crate) fn merge<'a>(defaults: &[Weighed], custom: &'a PluginSet) -> Vec<MultiPoint<'a>> {
     let enabled: Vec<_> = custom
         .enabled
@@ -56,7 +56,7 @@ pub(crate) fn merge<'a>(defaults: &[Weighed], custom: &'a PluginSet) -> Vec<Mult
     let mut replacing = vec![false; enabled.len()];
     if !disables(custom, ALL) {
         for &(name, weight) in defaults.iter().filter(|(name, _)| !disables(custom, name)) {
-            // Of several entries of one name the last replaces the default, the others remain.
+            // If a name occurs several times, the last entry replaces the default and the others remain.
             let replacement = enabled.iter().rposition(|entry| entry.name == name);
             merged.push(match replacement {
                 Some(position) => {
@@ -74,8 +74,8 @@ pub(crate) fn merge<'a>(defaults: &[Weighed], custom: &'a PluginSet) -> Vec<Mult
 
 /// The plugins that work at `point`, in order.
 ///
-/// First those the point names that are enabled by multi-point as well, in the order of the point;
-/// then the other multi-point ones; then the other ones of the point.
+/// First those that both the point and `multiPoint` enable, in the order of the point; then the others of `multiPoint`;
+/// then the others of the point.
 pub(crate) fn expand<'c>(
     catalogue: &'c Catalogue,
     multi_point: &[MultiPoint<'_>],
@@ -96,11 +96,10 @@ pub(crate) fn expand<'c>(
     overriding.into_iter().chain(expanded).chain(others).collect()
 }
 
-/// The weight of `name` at `point`: what the point says, or else what multi-point says. A weight of
-/// 0 is 1.
+/// The weight of `name` at `point`: that of the point, or else that of `multiPoint`. A weight of 0 counts as 1.
 ///
-/// As in runtime/framework.go, getScoreWeights: an entry of the point without weight counts as 1,
-/// whatever multi-point says.
+/// As in runtime/framework.go, getScoreWeights: an entry of the point without a weight counts as 1, even if
+/// `multiPoint` gives one.
 pub(crate) fn weight(
     multi_point: &[MultiPoint<'_>],
     plugins: &Plugins,
@@ -115,7 +114,7 @@ pub(crate) fn weight(
     if weight == 0 { 1 } else { i64::from(weight) }
 }
 
-/// Whether multi-point enables the plugin `name` at `point`, unless the point names it itself.
+/// Whether `multiPoint` enables the plugin `name` at `point`, and the point does not name it.
 pub(crate) fn is_expanded(
     catalogue: &Catalogue,
     plugins: &Plugins,

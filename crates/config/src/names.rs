@@ -1,9 +1,9 @@
-//! Names of labels and resources: what is valid, and what Kubernetes says when one is not.
+//! Valid names of labels and resources, and the errors of Kubernetes for others.
 
 pub(crate) use plimsoll_framework::label_syntax::label_key_faults;
 
-/// Whether `name` is the name of an extended resource: one with a prefix that is not Kubernetes'
-/// own, and short enough to have a quota.
+/// Whether `name` is the name of an extended resource: it has a prefix that does not belong to Kubernetes, and it is
+/// short enough for a quota.
 ///
 /// As in pkg/apis/core/v1/helper/helpers.go, IsExtendedResourceName.
 pub(crate) fn is_extended_resource(name: &str) -> bool {

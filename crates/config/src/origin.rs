@@ -1,4 +1,4 @@
-//! What a configuration was written as.
+//! The form in which a configuration was written.
 
 use std::fmt;
 
@@ -8,26 +8,26 @@ use serde_json::Value;
 use crate::faults::ConfigError;
 use crate::legacy::{self, Provider};
 
-/// What a configuration was before everything in it was decided.
+/// What a configuration was before it was resolved.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Origin {
     /// The kind and version of the file.
     pub form: Form,
-    /// The fields of the file that v1 has not, each with what became of it, in the form of errors.
+    /// The fields of the file that v1 does not have, each with what happened to it, in the form of errors.
     pub dropped: Vec<ConfigError>,
-    /// The priorities of a Policy as it names them, in its order; of two entries of one name the last. For
-    /// a Policy without any, those by default.
+    /// The priorities of a Policy under its names, in its order; of two entries with one name the last. For a Policy
+    /// without `priorities`, the default ones.
     pub priorities: Vec<Priority>,
 }
 
 /// A priority of a Policy.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Priority {
-    /// Its name, which is the Policy's own where there is an argument.
+    /// Its name, which the Policy can choose if there is an argument.
     pub name: String,
     /// Its weight, 1 or more.
     pub weight: i64,
-    /// What it prefers; none under a name that says so itself.
+    /// Its argument; none for a name that needs none.
     pub argument: Option<Value>,
 }
 
@@ -59,7 +59,7 @@ impl Origin {
         Origin { form, ..Origin::default() }
     }
 
-    /// Where the field that v1 has at `path` stands in the file.
+    /// The field of the file that corresponds to the field of v1 at `path`.
     pub fn place(&self, path: &FieldPath) -> FieldPath {
         legacy::place(self.form, path)
     }

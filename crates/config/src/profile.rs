@@ -1,4 +1,4 @@
-//! What one profile runs: its plugins at each point, with their weights and args.
+//! Resolves a profile: its plugins at each point, with their weights and args.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,27 +13,27 @@ use crate::multipoint::{self, ALL, EXPANSION_ORDER, MultiPoint};
 use crate::rules::{Again, Base, Rules};
 use crate::types::{Plugin, PluginConfig, PluginSet, Plugins, Profile};
 
-/// The highest score a plugin gives a node.
+/// The highest score that a plugin can give a node.
 const MAX_NODE_SCORE: i64 = 100;
 
-/// A plugin that works at an extension point.
+/// A plugin that is enabled at an extension point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EnabledPlugin {
     /// Its name.
     pub name: &'static str,
-    /// What its scores are multiplied with; 0 at points where nothing is scored.
+    /// The factor of its scores; 0 at points that do not score.
     pub weight: i64,
 }
 
-/// A profile with everything decided.
+/// A profile, fully resolved.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ResolvedProfile {
-    /// The pods whose `schedulerName` is this are scheduled by the profile.
+    /// The profile schedules the pods with this `schedulerName`.
     pub scheduler_name: String,
-    /// The share of feasible nodes, in percent, after which the search ends: the profile's own or
-    /// else the global one; none where neither is set. 0 adapts to the size of the cluster.
+    /// The search ends when this percentage of the nodes has been found feasible: the profile's own value, or else the
+    /// global one; none if neither is set. 0 adapts to the size of the cluster.
     pub percentage_of_nodes_to_score: Option<i32>,
-    /// The plugins of each extension point, in the order in which they run. Every point is there.
+    /// The plugins of each extension point, in the order in which they run. Every point has an entry.
     pub points: BTreeMap<Point, Vec<EnabledPlugin>>,
     /// The args of the enabled plugins that have some, with all defaults, without `apiVersion` and
     /// `kind`.
@@ -41,26 +41,26 @@ pub struct ResolvedProfile {
     /// The enabled plugins that this build does not have, in the order of the catalogue. They are
     /// left out of `points`.
     pub unavailable: Vec<String>,
-    /// Whether every filter is asked about a node, even after one rejected it.
+    /// Whether all filters run for a node, even after one has rejected it.
     pub run_all_filters: bool,
 }
 
 impl ResolvedProfile {
-    /// The names of all plugins that work at some point, in the order of the alphabet.
+    /// The names of all plugins that are enabled at some point, in alphabetical order.
     pub fn plugins(&self) -> BTreeSet<&'static str> {
         self.points.values().flatten().map(|plugin| plugin.name).collect()
     }
 }
 
-/// A profile on its way: decoded, defaulted, its args with their types.
+/// A profile that is decoded and has its defaults, but is not resolved yet.
 pub(crate) struct Draft<'a> {
     pub(crate) profile: &'a Profile,
     /// The rules of the version.
     pub(crate) rules: &'a Rules,
     pub(crate) plugins: Plugins,
-    /// Aligned with `profile.plugin_config`; none for args that could not be decoded.
+    /// One entry for each of `profile.plugin_config`; none for args that could not be decoded.
     pub(crate) args: Vec<Option<Args>>,
-    /// Where the profile stands.
+    /// The field of the profile.
     pub(crate) field: FieldPath,
     pub(crate) is_first: bool,
 }
@@ -70,7 +70,7 @@ impl Draft<'_> {
         self.profile.scheduler_name.as_deref().unwrap_or_default()
     }
 
-    /// Whether the plugin `name` is made at all: some set enables it, which need not have an effect.
+    /// Whether the plugin `name` is created at all: some set enables it, even without effect.
     ///
     /// As in runtime/framework.go, pluginsNeeded.
     pub(crate) fn needs(&self, name: &str) -> bool {
@@ -83,12 +83,12 @@ impl Draft<'_> {
             || self.rules.always.iter().any(|(_, always)| *always == name)
     }
 
-    /// What the profile enables at all points.
+    /// The plugins that the profile enables at `multiPoint`.
     fn merged(&self) -> Vec<MultiPoint<'_>> {
         multipoint::merge(self.rules.multi_point(), &self.plugins.multi_point)
     }
 
-    /// The plugins that are at `point` because the version lists them there.
+    /// The plugins that are enabled at `point` by the version's list, with the changes of the profile.
     fn listed_at(&self, point: Point) -> impl Iterator<Item = &str> {
         let merged =
             legacy::merge(self.rules.list_at(point), Again::Replaces, self.plugins.at(point));
@@ -96,7 +96,7 @@ impl Draft<'_> {
         names.into_iter()
     }
 
-    /// Decides what the profile runs, and reports what cannot be decided.
+    /// Resolves the profile and reports its errors.
     pub(crate) fn resolve(
         &self,
         catalogue: &Catalogue,
@@ -142,7 +142,7 @@ impl Draft<'_> {
         }
     }
 
-    /// The profile with the default plugins and args in it, as `--write-config-to` shows it.
+    /// The profile with all default plugins and args, as `--write-config-to` shows it.
     pub(crate) fn to_effective(&self, catalogue: &Catalogue) -> Profile {
         let mut plugins = self.plugins.clone();
         plugins.multi_point.enabled = self
@@ -162,7 +162,7 @@ impl Draft<'_> {
         Profile { plugins: Some(plugins), plugin_config, ..self.profile.clone() }
     }
 
-    /// The plugins that work at `point`, in order.
+    /// The plugins that are enabled at `point`, in order.
     pub(crate) fn enabled_at(&self, catalogue: &Catalogue, point: Point) -> Vec<EnabledPlugin> {
         let merged = self.merged();
         let weighed = |name: &'static str, weight: i64| {
@@ -191,7 +191,7 @@ impl Draft<'_> {
         }
     }
 
-    /// Adds what plugins of today need and the version did not list.
+    /// Adds the points that today's plugins need and the version did not list.
     fn add_of_today(
         &self,
         catalogue: &Catalogue,
@@ -215,7 +215,7 @@ impl Draft<'_> {
         }
     }
 
-    /// The args of the plugins that are made and have some.
+    /// The args of the plugins that are created and have args.
     fn needed_args(&self, catalogue: &Catalogue) -> impl Iterator<Item = (String, Args)> {
         let configured: Vec<_> = self
             .profile
@@ -246,7 +246,7 @@ impl Draft<'_> {
         let before = faults.len();
         let merged = self.merged();
         let field = self.field.key("plugins");
-        // What a version refuses is unknown to it, though it may be there for others.
+        // A plugin that the version refuses is unknown to it, even if other versions have it.
         let is_refused = |name: &str| self.rules.refused.plugins.contains(&name);
         let find = |name: &str| catalogue.get(name).filter(|_| !is_refused(name));
         for point in Point::ALL {
@@ -265,7 +265,7 @@ impl Draft<'_> {
                     Some(_) if is_repeated => faults.report(field, registered(name, point)),
                     Some(_) if self.doubles(point, name) => {
                         let message = format!(
-                            "{}: it is there by default, so disable it here, too",
+                            "{}: it is enabled by default, so disable it here, too",
                             registered(name, point)
                         );
                         faults.report(field, message);
@@ -299,7 +299,7 @@ impl Draft<'_> {
         faults.len() == before
     }
 
-    /// Whether enabling `name` at `point` puts it there beside the default one.
+    /// Whether enabling `name` at `point` would list it a second time, next to the default entry.
     fn doubles(&self, point: Point, name: &str) -> bool {
         let set = self.plugins.at(point);
         matches!(self.rules.base, Base::Lists { again: Again::Doubles, .. })
@@ -315,7 +315,7 @@ impl Draft<'_> {
         let count = |point| points[&point].len();
         let field = |point: Point| self.field.key("plugins").key(point.key());
         let name = self.scheduler_name();
-        // Of the first profile, validation has said so already.
+        // For the first profile, validation has reported this already.
         let is_reported = self.is_first && 1 < self.plugins.queue_sort.enabled.len();
         if count(Point::QueueSort) != 1 && !is_reported {
             let message = format!(
@@ -342,7 +342,7 @@ impl Draft<'_> {
     }
 }
 
-/// Writes the weights out that nothing is said of.
+/// Sets absent weights to 0, as kube-scheduler writes them.
 fn weigh(set: &mut PluginSet) {
     for plugin in set.enabled.iter_mut().chain(&mut set.disabled) {
         plugin.weight.get_or_insert(0);
@@ -353,7 +353,7 @@ fn registered(name: &str, point: Point) -> String {
     format!("plugin {name:?} already registered as {:?}", point.interface())
 }
 
-/// Whether the highest total of these weights can be told in 64 bits.
+/// Whether the highest total with these weights fits into 64 bits.
 fn fits_total_score(weights: impl Iterator<Item = i64>) -> bool {
     weights
         .map(|weight| weight.checked_mul(MAX_NODE_SCORE))

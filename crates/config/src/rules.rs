@@ -1,10 +1,10 @@
-//! What a version of the configuration decides about profiles: the plugins it starts from, how a
-//! profile changes them, which plugins it refuses, and which args it knows.
+//! The rules of a version of the configuration: its default plugins, how a profile changes them, which plugins it
+//! refuses, and which args it has.
 
 use crate::catalogue::{Catalogue, Point};
 use crate::version::GROUP_VERSION;
 
-/// A plugin of a default profile with its weight; 0 where none is given, which counts as 1.
+/// A plugin of a default profile with its weight; 0 if none is given, which counts as 1.
 pub(crate) type Weighed = (&'static str, i32);
 
 /// The rules of one version.
@@ -12,22 +12,22 @@ pub(crate) type Weighed = (&'static str, i32);
 pub(crate) struct Rules {
     /// The `apiVersion`.
     pub(crate) version: &'static str,
-    /// What profiles start from.
+    /// The default plugins.
     pub(crate) base: Base,
     /// The plugins that the version refuses.
     pub(crate) refused: Refused,
-    /// The plugins that it refuses together with NodeResourcesFit at Score.
+    /// The plugins that cannot be enabled together with NodeResourcesFit at Score.
     pub(crate) in_conflict: &'static [&'static str],
     pub(crate) args: ArgsRules,
-    /// The kinds of locks that replicas may elect a leader with.
+    /// The allowed values of `leaderElection.resourceLock`.
     pub(crate) locks: &'static [&'static str],
-    /// Where plugins stand today beside the points that the version had for them.
+    /// The points that today's plugins need in addition to those of the version.
     pub(crate) grown: &'static [Grown],
-    /// The plugins that stand at a point in any case.
+    /// The plugins that are always enabled, with their points.
     pub(crate) always: &'static [(Point, &'static str)],
 }
 
-/// What the profiles of a version start from.
+/// The default plugins of a version.
 #[derive(Clone, Debug)]
 pub(crate) enum Base {
     /// Plugins that are enabled at every point they implement.
@@ -35,7 +35,7 @@ pub(crate) enum Base {
     /// A list for each point.
     Lists {
         lists: PointLists,
-        /// What enabling one of them once more means.
+        /// What happens if a profile enables one of them again.
         again: Again,
     },
 }
@@ -43,26 +43,26 @@ pub(crate) enum Base {
 /// The default plugins of each point, in order.
 pub(crate) type PointLists = Vec<(Point, Vec<Weighed>)>;
 
-/// What it means to enable a plugin that the default profile enables.
+/// What happens if a profile enables a plugin that is enabled by default.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Again {
-    /// It stays where it is, with the weight of the profile.
+    /// It keeps its place and gets the weight of the profile.
     Replaces,
-    /// The plugin is there twice, which is an error.
+    /// The plugin is listed twice, which is an error.
     Doubles,
 }
 
-/// Plugins that a version refuses, and the version that began to.
+/// Plugins that a version refuses, and the first version that did.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Refused {
     pub(crate) plugins: &'static [&'static str],
     pub(crate) since: &'static str,
-    /// What to write instead of a plugin, to be added to the message.
+    /// What to write instead of a plugin, as the end of the message.
     pub(crate) remedy: fn(&str) -> &'static str,
 }
 
-/// A plugin that stands at `at`, too, wherever it stands at `beside`: it prepares there what it
-/// needs, and did not yet when the version was made.
+/// A plugin that must be enabled at `at` if it is enabled at `beside`: it prepares its work there, which it did not do
+/// yet when the version was current.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Grown {
     pub(crate) plugin: &'static str,
@@ -70,19 +70,18 @@ pub(crate) struct Grown {
     pub(crate) at: Point,
 }
 
-/// What a version knows of the args of plugins.
+/// The args of plugins that a version has.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ArgsRules {
-    /// Plugins of 1.36 whose args it has. Those of other plugins of 1.36 it takes, and ignores.
+    /// Plugins of 1.36 whose args it has. It accepts args for other plugins of 1.36 and ignores them.
     pub(crate) known: &'static [&'static str],
     /// Plugins that later releases dropped, whose args it has.
     pub(crate) dropped: &'static [&'static str],
-    /// Fields of today's args that it has not: plugin and field.
+    /// Fields of today's args that it does not have: plugin and field.
     pub(crate) lacking: &'static [(&'static str, &'static str)],
-    /// Where spread constraints come from if the args of PodTopologySpread do not say.
+    /// The default of `defaultingType` of PodTopologySpread.
     pub(crate) spreading: Spreading,
-    /// Whether NodeResourcesFit leaves nodes whose pods ask for more than there is to pods that ask
-    /// for nothing.
+    /// Whether, on a node whose pods request more than it has, NodeResourcesFit accepts only pods that request nothing.
     pub(crate) rejects_overcommitted_nodes: bool,
 }
 
@@ -90,7 +89,7 @@ pub(crate) struct ArgsRules {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Spreading {
     System,
-    /// The list that is given; if none is, the system's.
+    /// `List` if constraints are given, otherwise `System`.
     ListIfGiven,
     List,
 }
@@ -111,13 +110,13 @@ pub(crate) const PLUGINS_WITH_ARGS: [&str; 8] = [
 ];
 
 impl Rules {
-    /// The rules of version v1, by which profiles start from the default one of the catalogue.
+    /// The rules of version v1. Its default plugins are those of the catalogue.
     pub(crate) fn v1(catalogue: &Catalogue) -> Self {
         let base = catalogue.by_default().map(|plugin| (plugin.name, plugin.weight)).collect();
         Rules {
             version: GROUP_VERSION,
             base: Base::MultiPoint(base),
-            // As upstream, which takes the version of the core API for its own.
+            // As upstream, which has the version of the core API here by mistake.
             refused: Refused { plugins: &REMOVED, since: "v1", remedy: |_| "" },
             in_conflict: &[],
             args: ArgsRules {
@@ -135,7 +134,7 @@ impl Rules {
 
     /// Whether `point` refuses the plugin `name`.
     ///
-    /// As upstream, the points of pod groups are not looked at, nor is multi-point.
+    /// As upstream, the points of pod groups and `multiPoint` are not checked.
     pub(crate) fn refuses_at(&self, point: Point, name: &str) -> bool {
         !matches!(point, Point::PlacementGenerate | Point::PlacementScore)
             && self.refused.plugins.contains(&name)
@@ -149,7 +148,7 @@ impl Rules {
         }
     }
 
-    /// The default plugins of `point` alone.
+    /// The plugins that are enabled by default at `point` itself.
     pub(crate) fn list_at(&self, point: Point) -> &[Weighed] {
         match &self.base {
             Base::MultiPoint(_) => &[],

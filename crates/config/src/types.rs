@@ -1,7 +1,7 @@
-//! KubeSchedulerConfiguration as it is written, version `kubescheduler.config.k8s.io/v1`.
+//! The fields of KubeSchedulerConfiguration, version `kubescheduler.config.k8s.io/v1`.
 //!
-//! As in staging/src/k8s.io/kube-scheduler/config/v1/types.go and component-base/config/v1alpha1.
-//! An absent field is `None` where upstream can tell it from a zero, and zero otherwise.
+//! As in staging/src/k8s.io/kube-scheduler/config/v1/types.go and component-base/config/v1alpha1. An absent field is
+//! `None` if upstream distinguishes it from zero, and zero otherwise.
 
 use std::fmt;
 
@@ -19,21 +19,21 @@ pub struct KubeSchedulerConfiguration {
     pub api_version: String,
     /// `KubeSchedulerConfiguration`.
     pub kind: String,
-    /// How many goroutines upstream uses to work on one pod. Default 16.
+    /// How many goroutines upstream uses for one pod. Default 16.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub parallelism: Option<i32>,
-    /// Which of several replicas is active.
+    /// How replicas elect the active one.
     pub leader_election: LeaderElection,
     /// How the API server is reached.
     pub client_connection: ClientConnection,
     /// Whether profiles of the process are served. Default true.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub enable_profiling: Option<bool>,
-    /// Whether profiles of lock contention are served, with the former. Default true.
+    /// Whether profiles of lock contention are served; only together with the former. Default true.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub enable_contention_profiling: Option<bool>,
-    /// The share of feasible nodes, in percent, after which the search ends; 0 adapts to the size
-    /// of the cluster. Where it is absent all nodes are looked at. Profiles override it.
+    /// The search ends when this percentage of the nodes has been found feasible; 0 adapts to the size of the cluster.
+    /// If it is absent, all nodes are looked at. Profiles override it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub percentage_of_nodes_to_score: Option<i32>,
     /// The first backoff of an unschedulable pod, in seconds. Default 1.
@@ -42,26 +42,26 @@ pub struct KubeSchedulerConfiguration {
     /// The longest backoff of an unschedulable pod, in seconds. Default 10.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pod_max_backoff_seconds: Option<i64>,
-    /// The profiles a pod can choose from by its `schedulerName`.
+    /// The profiles. A pod chooses one by its `schedulerName`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub profiles: Vec<Profile>,
     /// The extenders, shared by all profiles.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub extenders: Vec<Extender>,
-    /// Whether a replica fills its cache only when it becomes the leader.
+    /// Whether a replica watches the cluster only once it is the leader.
     #[serde(skip_serializing_if = "is_false")]
     pub delay_cache_until_active: bool,
 }
 
-/// How replicas agree on the active one.
+/// Leader election among replicas.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default, expecting = "an object")]
 pub struct LeaderElection {
     /// Whether there is an election. Default true.
     pub leader_elect: Option<bool>,
-    /// How long others wait after the last sign of life of the leader. Default 15s.
+    /// How long other replicas wait after the leader last renewed the lease. Default 15s.
     pub lease_duration: GoDuration,
-    /// How long the leader tries to renew before it gives up. Default 10s.
+    /// How long the leader tries to renew the lease before it gives up. Default 10s.
     pub renew_deadline: GoDuration,
     /// The pause between tries. Default 2s.
     pub retry_period: GoDuration,
@@ -90,17 +90,17 @@ pub struct ClientConnection {
     pub burst: i32,
 }
 
-/// One way to schedule, under one name.
+/// A set of plugins with a scheduler name.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default, expecting = "an object")]
 pub struct Profile {
-    /// The pods whose `schedulerName` is this choose the profile.
+    /// The profile schedules the pods with this `schedulerName`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub scheduler_name: Option<String>,
     /// Overrides the global one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub percentage_of_nodes_to_score: Option<i32>,
-    /// What differs from the default set of plugins.
+    /// The differences from the default plugins.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub plugins: Option<Plugins>,
     /// Args of plugins.
@@ -110,7 +110,7 @@ pub struct Profile {
 
 macro_rules! plugins {
     ($($point:ident: $set:ident),+; $($group_point:ident: $group_set:ident),+) => {
-        /// What is enabled and disabled at each extension point.
+        /// The plugins to enable and to disable at each extension point.
         #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
         #[serde(rename_all = "camelCase", deny_unknown_fields, default, expecting = "an object")]
         #[expect(missing_docs, reason = "each field is the set of the extension point of its name")]
@@ -140,7 +140,7 @@ macro_rules! plugins {
     };
 }
 
-// The names of the fields for the points: serde takes them from the type, and the compiler that none is missing.
+// The field of each point: serde takes the names from here, and the compiler checks that none is missing.
 plugins! {
     PreEnqueue: pre_enqueue,
     QueueSort: queue_sort,
@@ -162,10 +162,10 @@ plugins! {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default, expecting = "an object")]
 pub struct PluginSet {
-    /// Enabled beside the default ones, or to override one of them.
+    /// Plugins to enable in addition to the default ones, or with another weight.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub enabled: Vec<Plugin>,
-    /// Default ones to disable; `*` is all of them.
+    /// Default plugins to disable; `*` stands for all of them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub disabled: Vec<Plugin>,
 }
@@ -187,18 +187,18 @@ pub struct Plugin {
 pub struct PluginConfig {
     /// The name of the plugin.
     pub name: String,
-    /// What the plugin is made with; its own type decides the form.
+    /// The args. The plugin's own type determines their form.
     #[serde(skip_serializing_if = "Value::is_null")]
     pub args: Value,
 }
 
-/// A scheduler extender: a web hook that filters, ranks, preempts or binds.
+/// A scheduler extender: a webhook that filters, ranks, preempts or binds.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default, expecting = "an object")]
 pub struct Extender {
     /// Where it is.
     pub url_prefix: String,
-    /// The verb for filtering; empty if it does not filter. The other verbs alike.
+    /// The verb for filtering; empty if it does not filter. The same holds for the other verbs.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub filter_verb: String,
     /// The verb for choosing victims.
@@ -207,7 +207,7 @@ pub struct Extender {
     /// The verb for ranking.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub prioritize_verb: String,
-    /// What its ranks are multiplied with; positive if it ranks.
+    /// The factor of its scores; positive if it ranks.
     #[serde(skip_serializing_if = "is_zero")]
     pub weight: i64,
     /// The verb for binding. Only one extender may bind.
@@ -219,15 +219,15 @@ pub struct Extender {
     /// The TLS settings.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tls_config: Option<ExtenderTlsConfig>,
-    /// How long a call may take. Zero is upstream's 5 seconds.
+    /// How long a call may take. 0 means upstream's 5 seconds.
     pub http_timeout: GoDuration,
-    /// Whether it keeps the nodes itself, so that names are enough.
+    /// Whether it caches the nodes itself, so that their names are enough.
     #[serde(skip_serializing_if = "is_false")]
     pub node_cache_capable: bool,
-    /// Only pods that ask for one of these are sent to it; all pods if there are none.
+    /// If not empty, only pods that request one of these are sent to it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub managed_resources: Vec<ManagedResource>,
-    /// Whether scheduling goes on when it fails.
+    /// Whether scheduling continues if it fails.
     #[serde(skip_serializing_if = "is_false")]
     pub ignorable: bool,
 }
@@ -238,7 +238,7 @@ pub struct Extender {
 pub struct ManagedResource {
     /// The name of the resource.
     pub name: String,
-    /// Whether the scheduler leaves the resource to the extender.
+    /// Whether the scheduler ignores the resource and leaves it to the extender.
     #[serde(skip_serializing_if = "is_false")]
     pub ignored_by_scheduler: bool,
 }
@@ -250,7 +250,7 @@ pub struct ExtenderTlsConfig {
     /// Whether the certificate of the server is not checked.
     #[serde(skip_serializing_if = "is_false")]
     pub insecure: bool,
-    /// The name to check the certificate against, if not the host's.
+    /// The name to check the certificate against; by default that of the host.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub server_name: String,
     /// The file of the client certificate.
@@ -262,7 +262,7 @@ pub struct ExtenderTlsConfig {
     /// The file of the certificates to trust.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub ca_file: String,
-    /// The client certificate itself, which wins over the file; the next two alike.
+    /// The client certificate itself, which takes precedence over the file. The same holds for the next two fields.
     #[serde(skip_serializing_if = "Base64::is_empty")]
     pub cert_data: Base64,
     /// The client key itself.
@@ -273,8 +273,7 @@ pub struct ExtenderTlsConfig {
     pub ca_data: Base64,
 }
 
-/// Bytes in base64, kept as they are written. They may be a key, so they are not shown where somebody looks for
-/// faults.
+/// Bytes in base64, kept as written. They may be a key, so `Debug` does not show them.
 #[derive(Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Base64(
     // Valid base64 with padding.

@@ -1,11 +1,11 @@
-//! Plugins that judge without the point at which kube-scheduler's plugin prepares.
+//! Finds plugins that are enabled without the point at which they prepare their work in kube-scheduler.
 
 use crate::catalogue::Point;
 use crate::profile::ResolvedProfile;
 
-/// Plugins with a point at which they judge and the one at which they prepare for it. Where they do not stand
-/// at that, kube-scheduler's plugin finds nothing in its cycle state: it fails every pod with
-/// `... from cycleState: not found`. Others find out what they need by themselves.
+/// Plugins with a point at which they decide, and the point at which they prepare for that. If they are not enabled
+/// there, kube-scheduler's plugin finds nothing in its cycle state and fails every pod with
+/// `... from cycleState: not found`. Other plugins do not depend on a preparing point.
 const PREPARE: [(&str, Point, Point); 13] = [
     ("DynamicResources", Point::Filter, Point::PreFilter),
     ("InterPodAffinity", Point::Filter, Point::PreFilter),
@@ -22,8 +22,7 @@ const PREPARE: [(&str, Point, Point); 13] = [
     ("VolumeBinding", Point::Score, Point::PreFilter),
 ];
 
-/// What is to be known about plugins of `profile` that judge without having prepared: where each judges, and
-/// what comes of it.
+/// The warnings about such plugins of `profile`: the point at which each decides, and the message.
 pub(crate) fn warnings(profile: &ResolvedProfile) -> impl Iterator<Item = (Point, String)> {
     let stands = |name: &str, point| profile.points[&point].iter().any(|one| one.name == name);
     let unprepared = PREPARE
@@ -32,7 +31,7 @@ pub(crate) fn warnings(profile: &ResolvedProfile) -> impl Iterator<Item = (Point
     unprepared.map(|(name, at, prepared_at)| {
         let (at_key, before) = (at.key(), prepared_at.key());
         let message = format!(
-            "plugin {name} stands at {at_key} and not at {before}: it decides here, where kube-scheduler \
+            "plugin {name} is enabled at {at_key} but not at {before}: it works here, but kube-scheduler \
              fails every pod with \"from cycleState: not found\"; enable it at {before}, too"
         );
         (at, message)

@@ -44,7 +44,7 @@ pub(crate) fn validate(
     }
     for (index, draft) in drafts.iter().enumerate() {
         profile(draft, rules, catalogue, faults);
-        // As upstream, the nearest profile before it is named.
+        // As upstream, the error names the last profile before it with the same name.
         let name = draft.scheduler_name();
         let earlier = drafts[..index].iter().rfind(|other| other.scheduler_name() == name);
         if let Some(earlier) = earlier {
@@ -72,7 +72,7 @@ fn leader_election(election: &LeaderElection, rules: &Rules, faults: &mut Faults
         }
     }
     if election.lease_duration <= election.renew_deadline {
-        // Upstream shows the value of the other field, too.
+        // Upstream also shows the value of the other field here.
         let rule = "must be greater than `RenewDeadline`";
         faults.invalid_shown(field.key("leaseDuration"), election.renew_deadline, rule);
     }
@@ -116,8 +116,8 @@ fn profile(draft: &Draft<'_>, rules: &Rules, catalogue: &Catalogue, faults: &mut
         let Some(args) = draft.args.get(index).and_then(Option::as_ref) else {
             continue;
         };
-        // Upstream validates the args of its own plugins whether or not they are made, but looks for those of
-        // NodeResourcesFit under a wrong name. Others validate theirs when they are made.
+        // Upstream validates the args of its own plugins even if the plugins are not created, but looks for those of
+        // NodeResourcesFit under a wrong name. Other plugins validate their args when they are created.
         let is_seen = matches!(args, Args::Complete(_)) && name != "NodeResourcesFit";
         if is_seen || draft.needs(name) {
             args.validate(name, &field.key("args"), catalogue, faults);
@@ -189,7 +189,7 @@ fn common_queue_sort(drafts: &[Draft<'_>], faults: &mut Faults<'_>) {
     }
 }
 
-/// Whether two sets are equal; no weight is a weight of 0.
+/// Whether two sets are equal; an absent weight is a weight of 0.
 fn is_same(one: &PluginSet, other: &PluginSet) -> bool {
     let enabled = |set: &PluginSet| -> Vec<(String, i32)> {
         set.enabled.iter().map(|p| (p.name.clone(), p.weight.unwrap_or_default())).collect()

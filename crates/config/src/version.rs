@@ -1,4 +1,4 @@
-//! Which versions and kinds of configuration are read.
+//! The versions and kinds of configuration that can be read.
 
 use plimsoll_document::{Document, FieldPath};
 use serde_json::Value;
@@ -13,8 +13,7 @@ pub(crate) const GROUP: &str = "kubescheduler.config.k8s.io";
 pub(crate) const GROUP_VERSION: &str = "kubescheduler.config.k8s.io/v1";
 const KIND: &str = "KubeSchedulerConfiguration";
 
-/// The form of a document; none if it is no configuration of a version that is read, which `faults`
-/// then knows.
+/// The form of a document; none, with an error in `faults`, if it is not a configuration of a supported version.
 pub(crate) fn form_of(document: &Document, faults: &mut Faults<'_>) -> Option<Form> {
     if !document.value.is_object() {
         let message = format!("is not an object: expected a {KIND}");

@@ -4,7 +4,7 @@ use plimsoll_api::wire::{self, Object};
 use plimsoll_api::{Pod, PodKey};
 use plimsoll_engine::{Audit, Decision, Detail, Event, Options, Outcome, Scans, Scheduler};
 use plimsoll_framework::Time;
-use plimsoll_sim::Cluster;
+use plimsoll_sim::InitialCluster;
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -73,8 +73,8 @@ impl Case {
         scheduler.audit().clone()
     }
 
-    fn cluster(&self) -> Cluster {
-        let mut cluster = Cluster::default();
+    fn cluster(&self) -> InitialCluster {
+        let mut cluster = InitialCluster::default();
         for (i, value) in self.objects.iter().enumerate() {
             match wire::object(value) {
                 Ok(Object::Pod(pod)) => cluster.pods.push(*pod),

@@ -8,14 +8,14 @@ use std::path::PathBuf;
 use plimsoll_api::wire::{self, Object};
 use plimsoll_conformance::{ExpectedDecision, RECORDED, differences, profiles, read};
 use plimsoll_engine::{Detail, Options, Scheduler};
-use plimsoll_sim::{Cluster, simulate};
+use plimsoll_sim::{InitialCluster, simulate};
 
 fn folder() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data/openb")
 }
 
-fn cluster() -> Cluster {
-    let mut cluster = Cluster::default();
+fn cluster() -> InitialCluster {
+    let mut cluster = InitialCluster::default();
     for file in ["nodes.json", "pods.json"] {
         let text = std::fs::read_to_string(folder().join(file)).expect("the trace is whole");
         for object in wire::objects_from_str(&text).expect("the trace is valid") {

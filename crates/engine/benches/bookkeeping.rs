@@ -10,7 +10,7 @@ use divan::Bencher;
 use divan::counter::ItemsCount;
 use plimsoll_api::{Node, Pod, PodKey, PodTemplate, Resources, Toleration};
 use plimsoll_engine::{
-    Effect, EffectId, Event, Options, Profile, ProfileSpec, Scheduler, Seen, Write,
+    Effect, EffectId, Event, Observation, Options, Profile, ProfileSpec, Scheduler, Write,
 };
 use plimsoll_framework::prelude::{
     Allocatable, Bind, Binding, Entry, FeatureGates, Filter, Handle, NoArgs, Placement, Plugin,
@@ -53,7 +53,7 @@ fn confirm(bencher: Bencher<'_, '_>, n: usize) {
         .bench_local_values(|(scheduler, events)| seen(scheduler, events));
 }
 
-/// A node comes that is too small for any of [`PARKED`] pods of one class.
+/// A node comes that is too small for any of [`PARKED`] pods of one signature.
 #[divan::bench(sample_count = 20, sample_size = 1)]
 fn node_helps_none(bencher: Bencher<'_, '_>) {
     bencher
@@ -61,7 +61,7 @@ fn node_helps_none(bencher: Bencher<'_, '_>) {
         .bench_local_values(|(scheduler, event)| seen(scheduler, vec![event]));
 }
 
-/// A node comes that is large enough for each of [`PARKED`] pods of one class, whose backoff is over.
+/// A node comes that is large enough for each of [`PARKED`] pods of one signature, whose backoff is over.
 #[divan::bench(sample_count = 20, sample_size = 1)]
 fn node_helps_all(bencher: Bencher<'_, '_>) {
     bencher
@@ -168,7 +168,7 @@ fn cpu(cores: i64) -> plimsoll_api::Asks {
 fn node(name: &str, cores: i64) -> Event {
     let allocatable = Resources { milli_cpu: 1000 * cores, ..Resources::default() };
     let node = Node { name: name.into(), allocatable, ..Node::default() };
-    Event::Node(Box::new(Seen::Is(node)))
+    Event::Node(Box::new(Observation::Is(node)))
 }
 
 macro_rules! plugin {

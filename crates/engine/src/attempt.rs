@@ -2,25 +2,26 @@
 
 use plimsoll_api::PodKey;
 use plimsoll_framework::{
-    Assume, CycleState, Handle, Placement, PodInfo, Point, Row, Time, WaitingPod, WaitingPods,
-    WriteCause, WriteError, Writes,
+    Assume, CycleState, Handle, Metrics, Placement, PodInfo, Point, Row, Time, WaitingPod,
+    WaitingPods, WriteCause, WriteError, Writes,
 };
 
-use crate::binding::{Backing, BindingCycle, Desk, Moved, Unbound};
-use crate::cycle::{self, Cycle, CycleResult, Failure, FailureReason};
+use crate::binding::{Backing, BindingCycle, BindingHandle, BindingProgress, Unbound};
+use crate::cycle::{self, AttemptFailure, Cycle, CycleResult, FailureReason};
 use crate::decision::{Decision, Outcome};
-use crate::effect::{Condition, Effect, EffectId, Record, Write};
+use crate::effect::{Condition, Effect, EffectId, EventRecord, Write};
 use crate::explain::decision;
-use crate::memo::{Answer, Want};
-use crate::metrics::{self, Lap, Meter, MeteredPoint, Sampled, Status};
+use crate::filters::Filters;
+use crate::memo::{MemoAnswer, Want};
+use crate::metrics::{self, CycleMeter, Lap, MeteredPoint, Sampled, Status};
 use crate::names::PodId;
-use crate::pick::{self, Chance, TieBreak};
+use crate::pick::{self, TieBreak, TieBreaker};
 use crate::profile::Profile;
-use crate::queue::{Attempt, Audience, Surroundings, Verdict};
+use crate::queue::{Attempt, AttemptVerdict, Audience, Surroundings};
 use crate::sample::Sample;
 use crate::scheduler::{Detail, Scheduler};
 use crate::waiting::Verdicts;
-use crate::writes::Said;
+use crate::writes::RequestedWrite;
 
 impl Scheduler {
     /// Tries one pod.
@@ -44,7 +45,7 @@ impl Scheduler {
         let pod = &attempt.pod;
         if pod.is_terminating() {
             let note = format!("skip schedule deleting pod: {}", pod.key);
-            self.write(pod, Write::Record(Record::failed(&note)), effects);
+            self.write(pod, Write::Record(EventRecord::failed(&note)), effects);
             self.queue.done(attempt.id);
         }
         pod.is_terminating()
@@ -63,13 +64,17 @@ impl Scheduler {
             CycleResult::Found { row, .. } => self.place(now, attempt, row, cycle, effects),
             CycleResult::Unschedulable(_) | CycleResult::Error(_) => {
                 self.log(attempt, &cycle);
+                let mut shared = cycle.shared;
                 let failure = match cycle.result {
                     CycleResult::Unschedulable(failure) => *failure,
-                    CycleResult::Error(message) => Failure::error(message),
+                    CycleResult::Error(message) => AttemptFailure::error(message),
                     CycleResult::Found { .. } => return,
                 };
                 self.count_preemption(pod, &failure);
                 self.nominate(now, attempt, &failure, effects);
+                if self.asks_post_filter(pod, &failure) {
+                    self.tell_after_post_filter(now, pod, &failure, &mut shared, effects);
+                }
                 let in_vain = failure.reason == FailureReason::Unschedulable
                     && failure.nomination.is_none()
                     && self.extenders.to_ask(pod).is_none();
@@ -88,20 +93,23 @@ impl Scheduler {
         if let Some(memo) = &mut self.memo {
             memo.begin(self.counts.phases(lap));
         }
-        let Some(cycle) = self.remembered(pod) else {
+        let Some(mut cycle) = self.remembered(pod) else {
             let mut cycle = self.decide_from_scratch(pod, self.counts.meter());
             let profile = self.profile_of(pod).index;
             self.counts.decided(profile, &mut cycle.meter);
-            self.note_failure(pod, &cycle);
+            self.note_diagnosis(pod, &cycle);
             return cycle;
         };
         self.measure_remembered(pod, &cycle);
+        if self.profiles.share_filter_state {
+            cycle.shared = self.shared_at_pre_filter(pod);
+        }
         if !self.audit.is_due() {
             return cycle;
         }
         let after = std::mem::replace(&mut self.rng, before);
         self.next_start = start;
-        let expected = self.decide_from_scratch(pod, Meter::default());
+        let expected = self.decide_from_scratch(pod, CycleMeter::default());
         if self.audit.compare(pod, &cycle, &expected, &self.cache.view()) {
             self.rng = after;
             cycle
@@ -109,6 +117,17 @@ impl Scheduler {
             self.forget_derived();
             expected
         }
+    }
+
+    /// What plugins share at PreFilter: a decision from memory does not ask them.
+    fn shared_at_pre_filter(&self, pod: &PodInfo) -> CycleState {
+        let (profile, mut shared) = (self.profile_of(pod), CycleState::new());
+        if profile.shares_filter_state {
+            let (view, meter) = (self.cache.view(), &mut CycleMeter::default());
+            // What it comes to is known already.
+            let _ = Filters::prepare(profile, pod, &mut shared, &view, meter);
+        }
+        shared
     }
 
     /// Updates the metrics after a decision from memory.
@@ -153,10 +172,10 @@ impl Scheduler {
         let (pod, rng, start) = (info.pod.clone(), self.rng.clone(), self.next_start);
         let mut remembered = self.remembered(&pod);
         (self.rng, self.next_start) = (rng.clone(), start);
-        let expected = self.decide_from_scratch(&pod, Meter::default());
+        let expected = self.decide_from_scratch(&pod, CycleMeter::default());
         if remembered.is_none() {
             // A failure from scratch is remembered for the next equal pod, which is this one again.
-            self.note_failure(&pod, &expected);
+            self.note_diagnosis(&pod, &expected);
             self.rng = rng.clone();
             remembered = self.remembered(&pod);
         }
@@ -188,7 +207,7 @@ impl Scheduler {
         Some(cycle)
     }
 
-    /// Decides a pod from shapes and counts, which are up to date.
+    /// Decides a pod from remembered rankings and counts, which are up to date.
     fn decided(&mut self, pod: &PodInfo) -> Option<Cycle> {
         let memo = self.memo.as_mut()?;
         let view = self.cache.view();
@@ -204,39 +223,39 @@ impl Scheduler {
             _ => Want::All,
         };
         match memo.decide(profile, pod, view, &self.nominated, want, &mut self.rng) {
-            Answer::Found { row, best } => {
+            MemoAnswer::Found { row, best } => {
                 let row = match want {
                     Want::First | Want::Any => row,
                     Want::All => pick::pick(&best, tie_break, &mut self.rng),
                 };
                 Some(Cycle::found(row, best))
             }
-            Answer::Only { row, n_judged } => {
+            MemoAnswer::Only { row, n_judged } => {
                 Some(Cycle { n_judged, ..Cycle::found(row, vec![row]) })
             }
-            Answer::Failed(failure) => Some(Cycle::failed(*failure, view.nodes.len())),
-            Answer::Unclear => None,
+            MemoAnswer::Failed(failure) => Some(Cycle::failed(*failure, view.nodes.len())),
+            MemoAnswer::Unclear => None,
         }
     }
 
     /// Remembers an attempt that was made from scratch, for equal pods.
-    fn note_failure(&mut self, pod: &PodInfo, cycle: &Cycle) {
+    fn note_diagnosis(&mut self, pod: &PodInfo, cycle: &Cycle) {
         let is_repeatable = self.nominated.node_of(&pod.key).is_none()
             && !self.cache.view().nodes.is_empty()
             && pod.unreadable.is_none();
         let profile = self.profiles.get(&pod.scheduler_name).expect("it was just found");
         if let Some(memo) = self.memo.as_mut().filter(|_| is_repeatable) {
-            memo.note_failure(profile, pod, cycle);
-            memo.note_late(profile, pod, cycle, &self.cache.view());
+            memo.note_diagnosis(profile, pod, cycle);
+            memo.note_uncached(profile, pod, cycle, &self.cache.view());
         }
     }
 
     /// Runs the scheduling cycle for a pod.
-    fn decide_from_scratch(&mut self, pod: &PodInfo, meter: Meter) -> Cycle {
+    fn decide_from_scratch(&mut self, pod: &PodInfo, meter: CycleMeter) -> Cycle {
         let sample = self.sample(self.profile_of(pod));
         let profile = self.profiles.get(&pod.scheduler_name).expect("it was just found");
         let (view, nominated) = (self.cache.view(), &self.nominated);
-        let chance = &mut Chance { tie_break: self.options.tie_break, rng: &mut self.rng };
+        let chance = &mut TieBreaker { tie_break: self.options.tie_break, rng: &mut self.rng };
         let cycle = cycle::schedule(profile, view, nominated, &sample, pod, chance, meter);
         let n_nodes = view.nodes.len().max(1);
         self.next_start = (self.next_start + cycle.n_judged) % n_nodes;
@@ -277,6 +296,7 @@ impl Scheduler {
             waiting: self.waiting.pods(),
             decisions: &mut self.waiting_decisions,
             said: &mut self.said_writes,
+            metrics: &mut self.plugin_metrics,
         };
         let reserved = BindingCycle::reserve(placed, shared, profile, &mut backing);
         let status = reserved.as_ref().err().map_or(Status::Success, Unbound::status);
@@ -400,11 +420,11 @@ impl Scheduler {
             false => self.sent_writes.take(id),
         };
         match (self.bindings.take_awaiting(id), said) {
-            (Some(cycle), Some(said)) => self.drive(now, cycle, effects, |cycle, desk| {
-                cycle.object_answered(id, &said, answer, desk)
+            (Some(cycle), Some(said)) => self.drive(now, cycle, effects, |cycle, engine| {
+                cycle.object_answered(id, &said, answer, engine)
             }),
             (Some(cycle), None) => {
-                self.drive(now, cycle, effects, |cycle, desk| cycle.answered(answer, desk));
+                self.drive(now, cycle, effects, |cycle, engine| cycle.answered(answer, engine));
             }
             (None, Some(said)) => self.object_answered(now, &said, answer, effects),
             (None, None) => {}
@@ -417,16 +437,17 @@ impl Scheduler {
         now: Time,
         mut cycle: Box<BindingCycle>,
         effects: &mut Vec<Effect>,
-        act: impl FnOnce(&mut BindingCycle, &mut Desk<'_>) -> Moved,
+        act: impl FnOnce(&mut BindingCycle, &mut BindingHandle<'_>) -> BindingProgress,
     ) {
         let profile = self.profiles.get(&cycle.pod.scheduler_name).expect("it placed the pod");
-        let mut desk = Desk {
+        let mut engine = BindingHandle {
             backing: Backing {
                 now,
                 cache: &mut self.cache,
                 waiting: self.waiting.pods(),
                 decisions: &mut self.waiting_decisions,
                 said: &mut self.said_writes,
+                metrics: &mut self.plugin_metrics,
             },
             profile,
             extenders: &self.extenders,
@@ -436,16 +457,16 @@ impl Scheduler {
             write_timeout: self.options.write_timeout,
             counts: &mut self.counts,
         };
-        match act(&mut cycle, &mut desk) {
-            Moved::Waits => self.bindings.put(cycle),
-            Moved::Bound => {
+        match act(&mut cycle, &mut engine) {
+            BindingProgress::Waits => self.bindings.put(cycle),
+            BindingProgress::Bound => {
                 let key = &cycle.pod.key;
-                desk.write(&cycle.pod, Write::Record(Record::scheduled(key, cycle.node())));
+                engine.write(&cycle.pod, Write::Record(EventRecord::scheduled(key, cycle.node())));
                 if let Some(bound) = self.queue.done(cycle.id) {
                     self.counts.bound(now, profile.index, &bound);
                 }
             }
-            Moved::Failed(why) => {
+            BindingProgress::Failed(why) => {
                 if let Some((point, lap)) = cycle.stands_at() {
                     self.counts.stage(profile.index, point, why.status(), lap);
                 }
@@ -462,6 +483,7 @@ impl Scheduler {
             waiting: self.waiting.pods(),
             decisions: &mut self.waiting_decisions,
             said: &mut self.said_writes,
+            metrics: &mut self.plugin_metrics,
         }
     }
 
@@ -480,7 +502,7 @@ impl Scheduler {
     fn object_answered(
         &mut self,
         now: Time,
-        said: &Said,
+        said: &RequestedWrite,
         answer: Result<(), WriteError>,
         effects: &mut Vec<Effect>,
     ) {
@@ -491,7 +513,7 @@ impl Scheduler {
             None => answer.err().map(|error| error.message),
             Some(point) => {
                 let (mut shared, mut assumed) = (CycleState::new(), Vec::new());
-                let mut written = Vec::new();
+                let (mut written, mut measured) = (Vec::new(), Vec::new());
                 let mut handle = Handle {
                     now,
                     shared: &mut shared,
@@ -502,11 +524,21 @@ impl Scheduler {
                         &mut self.waiting_decisions,
                     ),
                     writes: Writes::new(&mut written),
+                    metrics: Metrics::new(&mut measured),
                 };
-                let Some(node) = said.pod.node() else { return };
-                let (row, view) = (self.cache.row(node), self.cache.view());
-                let at = Placement { pod: &said.pod, node, row, view };
-                let outcome = point.answered(&said.write, &answer, &at, &mut handle);
+                let (pod, view, write) = (&said.pod, self.cache.view(), &said.write);
+                let node = match said.point {
+                    Point::PostFilter => None,
+                    _ => pod.node(),
+                };
+                let outcome = match node {
+                    Some(node) => {
+                        let at = Placement { pod, node, row: self.cache.row(node), view };
+                        point.answered(write, &answer, &at, &mut handle)
+                    }
+                    None => point.answered_without_node(write, &answer, pod, &view, &mut handle),
+                };
+                self.plugin_metrics.record(measured);
                 if outcome.is_ok() {
                     self.cache.assume_objects(assumed);
                     self.said_writes.extend(written.into_iter().map(|write| said.again(write)));
@@ -515,7 +547,7 @@ impl Scheduler {
             }
         };
         if let Some(why) = failed {
-            self.write(&said.pod, Write::Record(Record::unwritten(said, &why)), effects);
+            self.write(&said.pod, Write::Record(EventRecord::unwritten(said, &why)), effects);
         }
         self.send_writes(now, effects);
     }
@@ -559,9 +591,11 @@ impl Scheduler {
     ) -> Option<PodInfo> {
         let &Attempt { id, ref pod, number } = attempt;
         let failure = match why {
-            Unbound::Error(message) => Failure::error(message),
+            Unbound::Error(message) => AttemptFailure::error(message),
             Unbound::Rejected { plugin, why } => cycle::rejected_on_its_node(plugin, &why),
-            Unbound::TooLate(why) => Failure { message: why.to_string(), ..Failure::default() },
+            Unbound::TooLate(why) => {
+                AttemptFailure { message: why.to_string(), ..AttemptFailure::default() }
+            }
         };
         if self.options.detail != Detail::None {
             let outcome = match failure.reason {
@@ -595,10 +629,10 @@ impl Scheduler {
         now: Time,
         id: PodId,
         pod: &PodInfo,
-        failure: Failure,
+        failure: AttemptFailure,
         effects: &mut Vec<Effect>,
     ) {
-        self.write(pod, Write::Record(Record::failed(&failure.message)), effects);
+        self.write(pod, Write::Record(EventRecord::failed(&failure.message)), effects);
         // As in schedule_one.go, handleSchedulingFailure: the binding may have taken effect although
         // its answer is an error, and a pod that was observed on a node is not tried again.
         let reason = failure.reason;
@@ -609,7 +643,7 @@ impl Scheduler {
         }
         let condition = Condition { reason: failure.reason.as_str(), message: failure.message };
         self.write(pod, Write::Condition(condition), effects);
-        let verdict = Verdict { rejectors: failure.rejectors, pending: failure.pending };
+        let verdict = AttemptVerdict { rejectors: failure.rejectors, pending: failure.pending };
         let with = Surroundings { profiles: &self.profiles, cache: &self.cache };
         let began = self.queue.failed(now, id, verdict, with);
         self.count_failure(pod, reason, began);
@@ -618,8 +652,8 @@ impl Scheduler {
     /// Counts an attempt that failed, and how long it took if the pod is still there.
     fn count_failure(&mut self, pod: &PodInfo, reason: FailureReason, began: Option<Lap>) {
         let outcome = match reason {
-            FailureReason::Unschedulable => metrics::Outcome::Unschedulable,
-            FailureReason::SchedulerError => metrics::Outcome::Error,
+            FailureReason::Unschedulable => metrics::AttemptResult::Unschedulable,
+            FailureReason::SchedulerError => metrics::AttemptResult::Error,
         };
         let profile = self.profile_of(pod).index;
         self.counts.ended(profile, outcome, began.unwrap_or_default());
@@ -627,13 +661,59 @@ impl Scheduler {
 
     /// As in default_preemption.go, PostFilter: it counts every call. It is not called if there is no
     /// node at all, or after an error.
-    fn count_preemption(&mut self, pod: &PodInfo, failure: &Failure) {
-        let is_asked = failure.reason == FailureReason::Unschedulable
-            && !self.cache.view().nodes.is_empty()
-            && self.profile_of(pod).at(Point::PostFilter).next().is_some();
-        if is_asked {
+    fn count_preemption(&mut self, pod: &PodInfo, failure: &AttemptFailure) {
+        if self.asks_post_filter(pod, failure) {
             self.counts.preemption();
         }
+    }
+
+    /// Whether PostFilter plugins are asked after this failure.
+    fn asks_post_filter(&self, pod: &PodInfo, failure: &AttemptFailure) -> bool {
+        failure.reason == FailureReason::Unschedulable
+            && !self.cache.view().nodes.is_empty()
+            && self.profile_of(pod).at(Point::PostFilter).next().is_some()
+    }
+
+    /// Tells the PostFilter plugins that want to know how the attempt ended, and sends what they write.
+    fn tell_after_post_filter(
+        &mut self,
+        now: Time,
+        pod: &PodInfo,
+        failure: &AttemptFailure,
+        shared: &mut CycleState,
+        effects: &mut Vec<Effect>,
+    ) {
+        let profile = self.profiles.get(&pod.scheduler_name).expect("it was just used");
+        for (plugin, _) in profile.at(Point::PostFilter) {
+            let Some(point) = plugin.points.post_filter.as_ref().filter(|it| it.is_told()) else {
+                continue;
+            };
+            let (mut assumed, mut written, mut measured) = (Vec::new(), Vec::new(), Vec::new());
+            let waiting = self.waiting.pods();
+            let mut handle = Handle {
+                now,
+                shared: &mut *shared,
+                assume: Assume::new(&mut assumed),
+                waiting: WaitingPods::new(plugin.name, waiting, &mut self.waiting_decisions),
+                writes: Writes::new(&mut written),
+                metrics: Metrics::new(&mut measured),
+            };
+            let nomination = failure.nomination.as_ref();
+            point.after_post_filter(pod, nomination, &self.cache.view(), &mut handle);
+            self.plugin_metrics.record(measured);
+            self.cache.assume_objects(assumed);
+            for write in written {
+                let (pod, point) = (pod.clone(), Point::PostFilter);
+                self.said_writes.push(RequestedWrite {
+                    plugin: plugin.name,
+                    point,
+                    pod,
+                    write,
+                    tries: 1,
+                });
+            }
+        }
+        self.send_writes(now, effects);
     }
 
     pub(crate) fn write(

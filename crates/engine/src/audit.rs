@@ -21,12 +21,12 @@ pub struct Audit {
     /// scratch is used.
     pub differing: u64,
     /// The first differences.
-    pub differences: Vec<Difference>,
+    pub differences: Vec<AuditDifference>,
 }
 
 /// A decision from memory that differs from the one from scratch.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Difference {
+pub struct AuditDifference {
     /// The pod.
     pub pod: PodKey,
     /// The decision from remembered results.
@@ -35,9 +35,9 @@ pub struct Difference {
     pub from_scratch: String,
 }
 
-impl fmt::Display for Difference {
+impl fmt::Display for AuditDifference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Difference { pod, remembered, from_scratch } = self;
+        let AuditDifference { pod, remembered, from_scratch } = self;
         write!(f, "pod {pod}: {remembered}, and not {from_scratch}")
     }
 }
@@ -74,7 +74,7 @@ impl Audit {
         }
         self.differing += 1;
         if self.differences.len() < MOST_KEPT {
-            self.differences.push(Difference {
+            self.differences.push(AuditDifference {
                 pod: pod.key.clone(),
                 remembered: describe(&remembered.result, view),
                 from_scratch: describe(&from_scratch.result, view),

@@ -10,19 +10,19 @@ use std::time::Duration;
 
 use plimsoll_api::Str;
 use plimsoll_framework::{
-    Assume, Binding, Code, CycleState, Handle, Held, Permission, Placement, PodInfo, Point,
-    PreBindPoint, Readiness, Rejection, Time, WaitingDecision, WaitingPod, WaitingPods, WriteError,
-    Writes, binding::PERMIT_TIMEOUT_MAX,
+    Assume, Binding, Code, CycleState, Handle, Held, Metrics, Permission, Placement, PodInfo,
+    Point, PreBindPoint, Readiness, Rejection, Time, WaitingDecision, WaitingPod, WaitingPods,
+    WriteError, Writes, binding::PERMIT_TIMEOUT_MAX,
 };
 
 use crate::cache::Cache;
 use crate::effect::{Effect, EffectId, Write};
 use crate::extenders::{ExtenderId, Extenders};
-use crate::metrics::{Counts, Lap, MeteredPoint, Status};
+use crate::metrics::{Lap, MeteredPoint, PluginMetrics, SchedulerCounters, Status};
 use crate::names::PodId;
 use crate::profile::Profile;
 use crate::queue::Attempt;
-use crate::writes::{Said, SentWrites};
+use crate::writes::{RequestedWrite, SentWrites};
 
 /// Why a pod that had a node was not bound.
 #[derive(Clone, Debug)]
@@ -47,7 +47,7 @@ impl Unbound {
 
 /// The stage of a binding cycle.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Stage {
+enum BindingStage {
     /// Waits for plugins at Permit.
     Permit,
     /// Waits for the answers to what plugins have written.
@@ -88,12 +88,12 @@ pub(crate) struct BindingCycle {
     shared: CycleState,
     /// What plugins have written, as far as it is not answered.
     writes: BTreeSet<EffectId>,
-    stage: Stage,
+    stage: BindingStage,
     deadline: Option<Time>,
 }
 
 /// The result of a step of a binding cycle.
-pub(crate) enum Moved {
+pub(crate) enum BindingProgress {
     /// It waits.
     Waits,
     /// The pod is bound.
@@ -110,11 +110,13 @@ pub(crate) struct Backing<'a> {
     pub(crate) waiting: &'a [WaitingPod],
     pub(crate) decisions: &'a mut Vec<WaitingDecision>,
     /// The writes that plugins have requested.
-    pub(crate) said: &'a mut Vec<Said>,
+    pub(crate) said: &'a mut Vec<RequestedWrite>,
+    /// What plugins have measured.
+    pub(crate) metrics: &'a mut PluginMetrics,
 }
 
 /// What a binding cycle needs from the scheduler.
-pub(crate) struct Desk<'a> {
+pub(crate) struct BindingHandle<'a> {
     pub(crate) backing: Backing<'a>,
     pub(crate) profile: &'a Profile,
     pub(crate) extenders: &'a Extenders,
@@ -123,10 +125,10 @@ pub(crate) struct Desk<'a> {
     pub(crate) sent: &'a mut SentWrites,
     /// How long to wait for the answer to a write.
     pub(crate) write_timeout: Duration,
-    pub(crate) counts: &'a mut Counts,
+    pub(crate) counts: &'a mut SchedulerCounters,
 }
 
-impl Desk<'_> {
+impl BindingHandle<'_> {
     /// Records that an extension point has ended, and returns the start of the next one.
     fn stage_over(&mut self, stage: MeteredPoint, status: Status, lap: Lap) -> Lap {
         self.counts.stage(self.profile.index, stage, status, lap)
@@ -170,7 +172,7 @@ impl BindingCycle {
             held: Vec::new(),
             shared,
             writes: BTreeSet::new(),
-            stage: Stage::Permit,
+            stage: BindingStage::Permit,
             deadline: None,
         });
         for (plugin, _) in profile.at(Point::Reserve) {
@@ -230,13 +232,14 @@ impl BindingCycle {
             let Some(point) = point else { return false };
             // It is only asked in advance: what it does has no effect.
             let (mut shared, mut assumed) = (self.shared.clone(), Vec::new());
-            let (mut decided, mut written) = (Vec::new(), Vec::new());
+            let (mut decided, mut written, mut measured) = (Vec::new(), Vec::new(), Vec::new());
             let mut handle = Handle {
                 now,
                 shared: &mut shared,
                 assume: Assume::new(&mut assumed),
                 waiting: WaitingPods::new(plugin.name, waiting, &mut decided),
                 writes: Writes::new(&mut written),
+                metrics: Metrics::new(&mut measured),
             };
             point.pre_bind(held, &at, &mut handle);
             let waits = matches!(point.ready(held, &at, &mut handle), Readiness::Waiting);
@@ -245,27 +248,27 @@ impl BindingCycle {
     }
 
     /// Continues after Permit, with the work before binding.
-    pub(crate) fn proceed(&mut self, desk: &mut Desk<'_>) -> Moved {
-        self.lap = desk.counts.start();
-        self.once_written(Then::PreBind(0), desk)
+    pub(crate) fn proceed(&mut self, engine: &mut BindingHandle<'_>) -> BindingProgress {
+        self.lap = engine.counts.start();
+        self.once_written(Then::PreBind(0), engine)
     }
 
     /// Sends the writes that plugins have requested. The cycle continues with `then` once all of them are answered.
-    fn once_written(&mut self, then: Then, desk: &mut Desk<'_>) -> Moved {
+    fn once_written(&mut self, then: Then, engine: &mut BindingHandle<'_>) -> BindingProgress {
         self.deadline = None;
-        if !desk.backing.said.is_empty() || !self.writes.is_empty() {
-            self.writes.extend(desk.send());
-            self.stage = Stage::Writing(then);
-            return Moved::Waits;
+        if !engine.backing.said.is_empty() || !self.writes.is_empty() {
+            self.writes.extend(engine.send());
+            self.stage = BindingStage::Writing(then);
+            return BindingProgress::Waits;
         }
         match then {
-            Then::PreBind(at) => self.pre_bind(at, desk),
-            Then::Settle(at) => self.settle(at, desk),
+            Then::PreBind(at) => self.pre_bind(at, engine),
+            Then::Settle(at) => self.settle(at, engine),
             Then::Bind(plugin, binding) => {
-                let effect = desk.write(&self.pod, Write::Bind(binding));
-                self.stage = Stage::Binding { plugin, effect };
-                self.deadline = Some(desk.backing.now + desk.write_timeout);
-                Moved::Waits
+                let effect = engine.write(&self.pod, Write::Bind(binding));
+                self.stage = BindingStage::Binding { plugin, effect };
+                self.deadline = Some(engine.backing.now + engine.write_timeout);
+                BindingProgress::Waits
             }
         }
     }
@@ -274,20 +277,21 @@ impl BindingCycle {
     pub(crate) fn object_answered(
         &mut self,
         id: EffectId,
-        said: &Said,
+        said: &RequestedWrite,
         answer: Result<(), WriteError>,
-        desk: &mut Desk<'_>,
-    ) -> Moved {
+        engine: &mut BindingHandle<'_>,
+    ) -> BindingProgress {
         self.writes.remove(&id);
         let (plugin, point) = (said.plugin, said.point);
-        let asked = desk.profile.named(plugin).and_then(|plugin| plugin.points.answered.as_ref());
+        let asked = engine.profile.named(plugin).and_then(|plugin| plugin.points.answered.as_ref());
         let outcome = match asked.filter(|_| answer.is_ok() || said.may_be_tried_again()) {
             Some(asked) => {
                 let answered = |_: &Self, at: &Placement<'_>, handle: &mut Handle<'_>| {
                     asked.answered(&said.write, &answer, at, handle)
                 };
-                let outcome = self.ask((plugin, point), &mut desk.backing, answered, Result::is_ok);
-                for again in desk.backing.said.iter_mut() {
+                let outcome =
+                    self.ask((plugin, point), &mut engine.backing, answered, Result::is_ok);
+                for again in engine.backing.said.iter_mut() {
                     again.tries = said.tries + 1;
                 }
                 outcome
@@ -295,59 +299,62 @@ impl BindingCycle {
             None => answer.map_err(|error| Rejection::error(error.message)),
         };
         if let Err(why) = outcome {
-            return Moved::Failed(match self.stage {
-                Stage::Permit => rejected(point, plugin, why),
+            return BindingProgress::Failed(match self.stage {
+                BindingStage::Permit => rejected(point, plugin, why),
                 _ => rejected_late(point, plugin, why),
             });
         }
-        if let Stage::Writing(then) = &self.stage {
-            return self.once_written(then.clone(), desk);
+        if let BindingStage::Writing(then) = &self.stage {
+            return self.once_written(then.clone(), engine);
         }
-        self.send(desk)
+        self.send(engine)
     }
 
     /// Sends what plugins have said at Reserve and Permit. The answers are awaited before PreBind.
-    pub(crate) fn send(&mut self, desk: &mut Desk<'_>) -> Moved {
-        self.writes.extend(desk.send());
-        Moved::Waits
+    pub(crate) fn send(&mut self, engine: &mut BindingHandle<'_>) -> BindingProgress {
+        self.writes.extend(engine.send());
+        BindingProgress::Waits
     }
 
     /// The binding that this cycle has [awaited](Self::awaited) was answered.
     pub(crate) fn answered(
         &mut self,
         answer: Result<(), WriteError>,
-        desk: &mut Desk<'_>,
-    ) -> Moved {
+        engine: &mut BindingHandle<'_>,
+    ) -> BindingProgress {
         match &mut self.stage {
-            Stage::Binding { plugin, .. } => match answer {
-                Ok(()) => self.bound(desk),
+            BindingStage::Binding { plugin, .. } => match answer {
+                Ok(()) => self.bound(engine),
                 Err(error) => {
                     let text = format!("running Bind plugin {plugin:?}: {error}");
-                    Moved::Failed(Unbound::Error(text))
+                    BindingProgress::Failed(Unbound::Error(text))
                 }
             },
-            Stage::Extender { extender, .. } => {
+            BindingStage::Extender { extender, .. } => {
                 let extender = *extender;
                 match answer {
-                    Ok(()) => self.bound(desk),
-                    Err(error) => self.bind_without(extender, error.message, desk),
+                    Ok(()) => self.bound(engine),
+                    Err(error) => self.bind_without(extender, error.message, engine),
                 }
             }
-            Stage::Permit | Stage::Writing(_) | Stage::Settling { .. } => Moved::Waits,
+            BindingStage::Permit | BindingStage::Writing(_) | BindingStage::Settling { .. } => {
+                BindingProgress::Waits
+            }
         }
     }
 
     /// Checks after a change of the cluster or the time whether the awaited state is reached, or the
     /// deadline has passed.
-    pub(crate) fn look(&mut self, desk: &mut Desk<'_>) -> Moved {
-        if let Stage::Settling { at } = self.stage
-            && let moved @ (Moved::Bound | Moved::Failed(_)) = self.check(at, desk)
+    pub(crate) fn look(&mut self, engine: &mut BindingHandle<'_>) -> BindingProgress {
+        if let BindingStage::Settling { at } = self.stage
+            && let moved @ (BindingProgress::Bound | BindingProgress::Failed(_)) =
+                self.check(at, engine)
         {
             return moved;
         }
         match self.deadline {
-            Some(deadline) if deadline <= desk.backing.now => self.timed_out(desk),
-            _ => Moved::Waits,
+            Some(deadline) if deadline <= engine.backing.now => self.timed_out(engine),
+            _ => BindingProgress::Waits,
         }
     }
 
@@ -364,26 +371,27 @@ impl BindingCycle {
     /// The writes whose answers it awaits.
     pub(crate) fn awaited(&self) -> impl Iterator<Item = EffectId> {
         let binding = match &self.stage {
-            Stage::Binding { effect, .. } | Stage::Extender { effect, .. } => Some(*effect),
-            Stage::Permit | Stage::Writing(_) | Stage::Settling { .. } => None,
+            BindingStage::Binding { effect, .. } | BindingStage::Extender { effect, .. } => {
+                Some(*effect)
+            }
+            BindingStage::Permit | BindingStage::Writing(_) | BindingStage::Settling { .. } => None,
         };
         self.writes.iter().copied().chain(binding)
     }
 
     /// Whether it waits for a state of the cluster.
     pub(crate) fn is_settling(&self) -> bool {
-        matches!(self.stage, Stage::Settling { .. })
+        matches!(self.stage, BindingStage::Settling { .. })
     }
 
     /// The current extension point, and when it began; none at Permit.
     pub(crate) fn stands_at(&self) -> Option<(MeteredPoint, Lap)> {
         match self.stage {
             // As in schedule_one.go, bind: binding by extenders does not count as Bind.
-            Stage::Permit | Stage::Extender { .. } => None,
-            Stage::Writing(Then::PreBind(_) | Then::Settle(_)) | Stage::Settling { .. } => {
-                Some((MeteredPoint::PreBind, self.lap))
-            }
-            Stage::Writing(Then::Bind(..)) | Stage::Binding { .. } => {
+            BindingStage::Permit | BindingStage::Extender { .. } => None,
+            BindingStage::Writing(Then::PreBind(_) | Then::Settle(_))
+            | BindingStage::Settling { .. } => Some((MeteredPoint::PreBind, self.lap)),
+            BindingStage::Writing(Then::Bind(..)) | BindingStage::Binding { .. } => {
                 Some((MeteredPoint::Bind, self.lap))
             }
         }
@@ -391,7 +399,7 @@ impl BindingCycle {
 
     /// Whether the binding was written but not answered yet.
     pub(crate) fn is_binding(&self) -> bool {
-        matches!(self.stage, Stage::Binding { .. } | Stage::Extender { .. })
+        matches!(self.stage, BindingStage::Binding { .. } | BindingStage::Extender { .. })
     }
 
     /// Undoes the reservations in reverse order.
@@ -412,21 +420,25 @@ impl BindingCycle {
         succeeds: impl FnOnce(&T) -> bool,
     ) -> T {
         let mut shared = std::mem::take(&mut self.shared);
-        let (mut assumed, mut written) = (Vec::new(), Vec::new());
+        let (mut assumed, mut written, mut measured) = (Vec::new(), Vec::new(), Vec::new());
         let mut handle = Handle {
             now: backing.now,
             shared: &mut shared,
             assume: Assume::new(&mut assumed),
             waiting: WaitingPods::new(plugin, backing.waiting, backing.decisions),
             writes: Writes::new(&mut written),
+            metrics: Metrics::new(&mut measured),
         };
         let answer = ask(self, &self.placement(backing.cache), &mut handle);
         self.shared = shared;
+        if !measured.is_empty() {
+            backing.metrics.record(measured);
+        }
         if succeeds(&answer) {
             backing.cache.assume_objects(assumed);
             for write in written {
                 let pod = self.pod.clone();
-                backing.said.push(Said { plugin, point, pod, write, tries: 1 });
+                backing.said.push(RequestedWrite { plugin, point, pod, write, tries: 1 });
             }
         }
         answer
@@ -450,90 +462,94 @@ impl BindingCycle {
         all.nth(at)
     }
 
-    fn pre_bind(&mut self, at: usize, desk: &mut Desk<'_>) -> Moved {
-        let Some((plugin, point)) = self.pre_binder(at, desk.profile) else {
-            return self.bind(desk);
+    fn pre_bind(&mut self, at: usize, engine: &mut BindingHandle<'_>) -> BindingProgress {
+        let Some((plugin, point)) = self.pre_binder(at, engine.profile) else {
+            return self.bind(engine);
         };
         let pre_bind = |cycle: &Self, at: &Placement<'_>, handle: &mut Handle<'_>| {
             point.pre_bind(cycle.held_by(plugin), at, handle);
         };
-        self.ask((plugin, Point::PreBind), &mut desk.backing, pre_bind, |()| true);
-        self.once_written(Then::Settle(at), desk)
+        self.ask((plugin, Point::PreBind), &mut engine.backing, pre_bind, |()| true);
+        self.once_written(Then::Settle(at), engine)
     }
 
-    fn settle(&mut self, at: usize, desk: &mut Desk<'_>) -> Moved {
-        self.stage = Stage::Settling { at };
-        let patience = self.pre_binder(at, desk.profile).map(|(_, point)| point.timeout());
-        self.deadline = Some(desk.backing.now + patience.unwrap_or_default());
-        self.check(at, desk)
+    fn settle(&mut self, at: usize, engine: &mut BindingHandle<'_>) -> BindingProgress {
+        self.stage = BindingStage::Settling { at };
+        let patience = self.pre_binder(at, engine.profile).map(|(_, point)| point.timeout());
+        self.deadline = Some(engine.backing.now + patience.unwrap_or_default());
+        self.check(at, engine)
     }
 
-    fn check(&mut self, at: usize, desk: &mut Desk<'_>) -> Moved {
-        let Some((plugin, point)) = self.pre_binder(at, desk.profile) else {
-            return self.bind(desk);
+    fn check(&mut self, at: usize, engine: &mut BindingHandle<'_>) -> BindingProgress {
+        let Some((plugin, point)) = self.pre_binder(at, engine.profile) else {
+            return self.bind(engine);
         };
         let ready = |cycle: &Self, at: &Placement<'_>, handle: &mut Handle<'_>| {
             point.ready(cycle.held_by(plugin), at, handle)
         };
         let goes_on = |said: &Readiness| !matches!(said, Readiness::Failed(_));
-        match self.ask((plugin, Point::PreBind), &mut desk.backing, ready, goes_on) {
-            Readiness::Ready => self.once_written(Then::PreBind(at + 1), desk),
-            Readiness::Waiting => self.send(desk),
-            Readiness::Failed(why) => Moved::Failed(rejected_late(Point::PreBind, plugin, why)),
+        match self.ask((plugin, Point::PreBind), &mut engine.backing, ready, goes_on) {
+            Readiness::Ready => self.once_written(Then::PreBind(at + 1), engine),
+            Readiness::Waiting => self.send(engine),
+            Readiness::Failed(why) => {
+                BindingProgress::Failed(rejected_late(Point::PreBind, plugin, why))
+            }
         }
     }
 
-    fn bind_by_plugin(&mut self, desk: &mut Desk<'_>) -> Moved {
-        let profile = desk.profile;
+    fn bind_by_plugin(&mut self, engine: &mut BindingHandle<'_>) -> BindingProgress {
+        let profile = engine.profile;
         let binding = profile.at(Point::Bind).find_map(|(plugin, _)| {
             let point = plugin.points.bind.as_ref()?;
             let bind =
                 |_: &Self, at: &Placement<'_>, handle: &mut Handle<'_>| point.bind(at, handle);
             let by = (plugin.name, Point::Bind);
-            let binding = self.ask(by, &mut desk.backing, bind, Option::is_some)?;
+            let binding = self.ask(by, &mut engine.backing, bind, Option::is_some)?;
             Some((plugin.name, binding))
         });
         let Some((plugin, binding)) = binding else {
-            return Moved::Failed(Unbound::Error("all bind plugins skipped the pod".to_owned()));
+            return BindingProgress::Failed(Unbound::Error(
+                "all bind plugins skipped the pod".to_owned(),
+            ));
         };
-        self.once_written(Then::Bind(plugin, binding), desk)
+        self.once_written(Then::Bind(plugin, binding), engine)
     }
 
-    fn bound(&mut self, desk: &mut Desk<'_>) -> Moved {
+    fn bound(&mut self, engine: &mut BindingHandle<'_>) -> BindingProgress {
         let lap = match self.stage {
-            Stage::Extender { .. } => desk.counts.start(),
-            _ => desk.stage_over(MeteredPoint::Bind, Status::Success, self.lap),
+            BindingStage::Extender { .. } => engine.counts.start(),
+            _ => engine.stage_over(MeteredPoint::Bind, Status::Success, self.lap),
         };
-        for (plugin, _) in desk.profile.at(Point::PostBind) {
+        for (plugin, _) in engine.profile.at(Point::PostBind) {
             let Some(point) = &plugin.points.post_bind else { continue };
             let post_bind =
                 |_: &Self, at: &Placement<'_>, handle: &mut Handle<'_>| point.post_bind(at, handle);
-            self.ask((plugin.name, Point::PostBind), &mut desk.backing, post_bind, |()| true);
+            self.ask((plugin.name, Point::PostBind), &mut engine.backing, post_bind, |()| true);
         }
-        desk.send();
-        desk.stage_over(MeteredPoint::PostBind, Status::Success, lap);
-        Moved::Bound
+        engine.send();
+        engine.stage_over(MeteredPoint::PostBind, Status::Success, lap);
+        BindingProgress::Bound
     }
 
-    fn timed_out(&mut self, desk: &mut Desk<'_>) -> Moved {
+    fn timed_out(&mut self, engine: &mut BindingHandle<'_>) -> BindingProgress {
         let text = match &self.stage {
-            Stage::Permit | Stage::Writing(_) => return Moved::Waits,
-            Stage::Settling { at } => {
-                let Some((plugin, point)) = self.pre_binder(*at, desk.profile) else {
-                    return Moved::Waits;
+            BindingStage::Permit | BindingStage::Writing(_) => return BindingProgress::Waits,
+            BindingStage::Settling { at } => {
+                let Some((plugin, point)) = self.pre_binder(*at, engine.profile) else {
+                    return BindingProgress::Waits;
                 };
                 let why = point.timed_out(self.held_by(plugin));
-                return Moved::Failed(rejected_late(Point::PreBind, plugin, why));
+                return BindingProgress::Failed(rejected_late(Point::PreBind, plugin, why));
             }
-            Stage::Binding { plugin, .. } => {
+            BindingStage::Binding { plugin, .. } => {
                 format!("running Bind plugin {plugin:?}: timed out waiting for the binding")
             }
-            &Stage::Extender { extender, .. } => {
-                let why = desk.extenders.silent(extender).0;
-                return self.bind_without(extender, why, desk);
+            &BindingStage::Extender { extender, .. } => {
+                let why = engine.extenders.silent(extender).0;
+                return self.bind_without(extender, why, engine);
             }
         };
-        Moved::Failed(Unbound::Error(text))
+        BindingProgress::Failed(Unbound::Error(text))
     }
 
     fn placement<'a>(&'a self, cache: &'a Cache) -> Placement<'a> {

@@ -9,8 +9,8 @@ use rustc_hash::FxBuildHasher;
 use crate::binding::BindingCycle;
 use crate::by_pod::ByPod;
 use crate::effect::EffectId;
-use crate::lane::Lane;
 use crate::names::PodId;
+use crate::sorted_pods::SortedPods;
 
 /// All binding cycles. A cycle is taken out to advance it and then put back, so that a step does not
 /// touch cycles for which nothing has happened.
@@ -18,7 +18,7 @@ use crate::names::PodId;
 pub(crate) struct Bindings {
     cycles: ByPod<Box<BindingCycle>>,
     awaited: HashMap<EffectId, PodId, FxBuildHasher>,
-    deadlines: Lane<(Time, PodId)>,
+    deadlines: SortedPods<(Time, PodId)>,
     /// Those that wait for a state of the cluster.
     settling: BTreeSet<PodId>,
 }

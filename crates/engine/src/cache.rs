@@ -11,8 +11,8 @@ use rustc_hash::FxBuildHasher;
 use smallvec::SmallVec;
 
 use crate::by_pod::ByPod;
-use crate::class;
 use crate::names::PodId;
+use crate::signature;
 
 /// The label that names the zone of a node, and the one that names its region.
 const ZONE: &str = "topology.kubernetes.io/zone";
@@ -47,14 +47,14 @@ pub(crate) struct Before {
 
 /// A change of a node.
 #[derive(Debug)]
-pub(crate) struct NodeChange {
+pub(crate) struct NodeUpdate {
     pub(crate) before: Option<Arc<Node>>,
     pub(crate) changed: NodeReads,
 }
 
 /// A change on one node.
 #[derive(Clone, Debug)]
-pub(crate) enum Change {
+pub(crate) enum RowChange {
     /// A pod was added.
     Placed(Row, PodInfo),
     /// A pod was removed.
@@ -72,36 +72,36 @@ pub(crate) struct Changes {
     /// Whether changes are recorded.
     are_kept: bool,
     /// A node was added or removed, or there were too many changes.
-    ground_moved: bool,
+    node_set_changed: bool,
     stores: StoreReads,
-    log: Vec<Change>,
+    log: Vec<RowChange>,
 }
 
 impl Changes {
-    fn note(&mut self, change: Change) {
-        if !self.are_kept || self.ground_moved {
+    fn note(&mut self, change: RowChange) {
+        if !self.are_kept || self.node_set_changed {
             return;
         }
         if self.log.len() == MOST_CHANGES {
-            self.move_ground();
+            self.change_node_set();
         } else {
             self.log.push(change);
         }
     }
 
-    fn move_ground(&mut self) {
-        self.ground_moved = true;
+    fn change_node_set(&mut self) {
+        self.node_set_changed = true;
         self.log.clear();
     }
 
     /// Whether everything has to be computed again.
-    pub(crate) fn ground_moved(&self) -> bool {
-        self.ground_moved
+    pub(crate) fn node_set_changed(&self) -> bool {
+        self.node_set_changed
     }
 
     /// Takes the stores that changed and the changes of nodes, and clears them.
-    pub(crate) fn take(&mut self) -> (StoreReads, Vec<Change>) {
-        self.ground_moved = false;
+    pub(crate) fn take(&mut self) -> (StoreReads, Vec<RowChange>) {
+        self.node_set_changed = false;
         (std::mem::take(&mut self.stores), std::mem::take(&mut self.log))
     }
 }
@@ -124,12 +124,12 @@ pub(crate) struct Cache {
 
 impl Cache {
     /// Adds or updates a node.
-    pub(crate) fn set_node(&mut self, node: Node) -> NodeChange {
+    pub(crate) fn set_node(&mut self, node: Node) -> NodeUpdate {
         let name = node.name.clone();
         let zone = zone_of(&node);
         let Some(&row) = self.rows.get(&name) else {
             self.stores.images.set(None, Some(&node));
-            self.changes.move_ground();
+            self.changes.change_node_set();
             let row = self.columns.add(node);
             self.rows.insert(name.clone(), row);
             self.enter_zone(row, zone);
@@ -140,7 +140,7 @@ impl Cache {
                 let pod = self.pods[id].pod.clone();
                 self.pods[id].at = Some(self.settle(id, &pod, row));
             }
-            return NodeChange { before: None, changed: NodeReads::all() };
+            return NodeUpdate { before: None, changed: NodeReads::all() };
         };
         let before = self.columns.node(row).clone();
         // Nodes are updated often, while their images are many and rarely change.
@@ -149,12 +149,12 @@ impl Cache {
             self.changes.stores |= StoreReads::IMAGES;
         }
         let changed = self.columns.set(row, node);
-        self.changes.note(Change::Node(row, changed));
+        self.changes.note(RowChange::Node(row, changed));
         if zone_of(&before) != zone {
             self.leave_zone(row);
             self.enter_zone(row, zone);
         }
-        NodeChange { before: Some(before), changed }
+        NodeUpdate { before: Some(before), changed }
     }
 
     /// Removes a node. Its pods stay known until they are deleted themselves.
@@ -162,7 +162,7 @@ impl Cache {
         let row = self.rows.remove(name)?;
         let before = self.columns.node(row).clone();
         self.stores.images.set(Some(&before), None);
-        self.changes.move_ground();
+        self.changes.change_node_set();
         self.leave_zone(row);
         self.columns.remove(row);
         let pods = std::mem::take(&mut self.on_rows[row.index()]).into_vec();
@@ -193,11 +193,11 @@ impl Cache {
             self.columns.exchange(row, at, &pod);
             // A pod with host ports uses them again, even if a removed pod has freed one of them.
             if !pod.host_ports.is_empty() || !is_as_it_was(&known.pod, &pod) {
-                self.changes.note(Change::Displaced(row, known.pod.clone()));
-                self.changes.note(Change::Placed(row, pod.clone()));
-            } else if !class::are_alike(PodReads::empty(), &known.pod, &pod) {
+                self.changes.note(RowChange::Displaced(row, known.pod.clone()));
+                self.changes.note(RowChange::Placed(row, pod.clone()));
+            } else if !signature::are_alike(PodReads::empty(), &known.pod, &pod) {
                 // No filter and no score reads this, but preemption reads when pods started.
-                self.changes.note(Change::Node(row, NodeReads::PODS));
+                self.changes.note(RowChange::Node(row, NodeReads::PODS));
             }
         }
         let assumed = std::mem::replace(&mut known.assumed, false);
@@ -232,7 +232,7 @@ impl Cache {
     /// Puts a pod onto a known node, and returns its position.
     fn settle(&mut self, id: PodId, pod: &PodInfo, row: Row) -> (Row, usize) {
         self.columns.place(row, pod);
-        self.changes.note(Change::Placed(row, pod.clone()));
+        self.changes.note(RowChange::Placed(row, pod.clone()));
         let on_row = &mut self.on_rows[row.index()];
         on_row.push(id);
         (row, on_row.len() - 1)
@@ -243,7 +243,7 @@ impl Cache {
         match cached.at {
             Some((row, at)) => {
                 let pod = self.columns.displace_at(row, at);
-                self.changes.note(Change::Displaced(row, pod));
+                self.changes.note(RowChange::Displaced(row, pod));
                 let on_row = &mut self.on_rows[row.index()];
                 on_row.swap_remove(at);
                 if let Some(&moved) = on_row.get(at) {
@@ -311,7 +311,7 @@ impl Cache {
     /// Records changes from now on, until they are taken.
     pub(crate) fn keep_changes(&mut self) {
         self.changes.are_kept = true;
-        self.changes.move_ground();
+        self.changes.change_node_set();
     }
 
     /// The cluster, and the changes since they were last taken.
@@ -374,7 +374,7 @@ fn is_as_it_was(before: &PodInfo, pod: &PodInfo) -> bool {
     const SAME: PodReads =
         PodReads::KEY.union(PodReads::NAMESPACE).union(PodReads::UID).union(PodReads::PINNED_NODE);
     before.is_terminating() == pod.is_terminating()
-        && class::parts_are_alike(PodReads::all().difference(SAME), before, pod)
+        && signature::parts_are_alike(PodReads::all().difference(SAME), before, pod)
 }
 
 /// Region and zone as one text. As in component-helpers' GetZoneKey: empty if a node has neither.

@@ -7,15 +7,15 @@ use std::ops::ControlFlow;
 use plimsoll_api::Str;
 use plimsoll_framework::points::PostFilterPoint;
 use plimsoll_framework::{
-    Code, Columns, CycleState, NodeRejection, NominatedPods, Nomination, PodInfo, Point,
-    PostFilterAnswer, Rejection, Row, View, WhatIf,
+    Code, Columns, CycleState, DryRun, NodeRejection, NominatedPods, Nomination, PodInfo, Point,
+    PostFilterAnswer, Rejection, Row, View,
 };
 use rand::Rng;
 
-use crate::diagnosis::{self, Cause};
-use crate::filters::{Filters, Stopped};
-use crate::metrics::{Lap, Meter, MeteredPoint, Status};
-use crate::pick::{self, Chance, Scores};
+use crate::diagnosis::{self, FitErrorCause};
+use crate::filters::{Filters, PreFilterStop};
+use crate::metrics::{CycleMeter, Lap, MeteredPoint, Status};
+use crate::pick::{self, Scores, TieBreaker};
 use crate::profile::Profile;
 use crate::sample::Sample;
 
@@ -33,7 +33,7 @@ pub(crate) struct Cycle {
     /// The state that plugins share.
     pub(crate) shared: CycleState,
     /// Its measurements.
-    pub(crate) meter: Meter,
+    pub(crate) meter: CycleMeter,
 }
 
 /// The result of a cycle.
@@ -41,7 +41,7 @@ pub(crate) enum CycleResult {
     /// A node was found among the best.
     Found { row: Row, best: Vec<Row> },
     /// No node was found.
-    Unschedulable(Box<Failure>),
+    Unschedulable(Box<AttemptFailure>),
     /// It could not be judged.
     Error(String),
 }
@@ -65,7 +65,7 @@ impl FailureReason {
 
 /// Why an attempt failed. Without rejectors it is tried again after a backoff, whatever happens.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Failure {
+pub(crate) struct AttemptFailure {
     pub(crate) reason: FailureReason,
     pub(crate) message: String,
     /// The text of decision records, if it differs from the message; see [`post_filter`].
@@ -91,8 +91,8 @@ pub(crate) fn schedule(
     nominated: &NominatedPods,
     sample: &Sample,
     pod: &PodInfo,
-    chance: &mut Chance<'_, impl Rng>,
-    meter: Meter,
+    chance: &mut TieBreaker<'_, impl Rng>,
+    meter: CycleMeter,
 ) -> Cycle {
     let mut cycle = Cycle { meter, ..Cycle::new() };
     if let Some(why) = &pod.unreadable {
@@ -107,12 +107,12 @@ pub(crate) fn schedule(
         Ok(filters) => filters,
         Err(stopped) => {
             cycle.result = match stopped {
-                Stopped::Error(error) => CycleResult::Error(error),
-                Stopped::Rejected(stopped) => {
+                PreFilterStop::Error(error) => CycleResult::Error(error),
+                PreFilterStop::Rejected(stopped) => {
                     let (failure, filters) = *stopped;
                     let (prepared, looked) = (filters.in_order(), filters.looked(profile));
-                    let what_if = WhatIf::new(pod, &prepared, &looked, nominated, view);
-                    post_filter(profile, failure, &mut cycle, what_if)
+                    let dry_run = DryRun::new(pod, &prepared, &looked, nominated, view);
+                    post_filter(profile, failure, &mut cycle, dry_run)
                 }
             };
             return cycle;
@@ -129,8 +129,8 @@ pub(crate) fn schedule(
         0 => {
             let failure = no_node_fits(view.nodes.len(), &filters, &cycle.rejected);
             let (prepared, looked) = (filters.in_order(), filters.looked(profile));
-            let what_if = WhatIf::new(pod, &prepared, &looked, nominated, view);
-            post_filter(profile, failure, &mut cycle, what_if)
+            let dry_run = DryRun::new(pod, &prepared, &looked, nominated, view);
+            post_filter(profile, failure, &mut cycle, dry_run)
         }
         1 => CycleResult::Found { row: cycle.feasible[0], best: cycle.feasible.clone() },
         _ => match scored(profile, pod, &mut cycle, &view) {
@@ -154,7 +154,7 @@ impl Cycle {
 
     /// A cycle that found no node, without judging each. `n_judged` nodes were judged in the original
     /// attempt.
-    pub(crate) fn failed(failure: Failure, n_judged: usize) -> Self {
+    pub(crate) fn failed(failure: AttemptFailure, n_judged: usize) -> Self {
         let result = CycleResult::Unschedulable(Box::new(failure));
         Cycle { result, n_judged, ..Cycle::new() }
     }
@@ -165,10 +165,10 @@ impl Cycle {
         profile: &Profile,
         pod: &PodInfo,
         view: &View<'_>,
-    ) -> Result<Filters, Stopped> {
+    ) -> Result<Filters, PreFilterStop> {
         let lap = self.meter.start();
         let prepared = Filters::prepare(profile, pod, &mut self.shared, view, &mut self.meter);
-        let status = prepared.as_ref().err().map_or(Status::Success, Stopped::status);
+        let status = prepared.as_ref().err().map_or(Status::Success, PreFilterStop::status);
         self.meter.stage(MeteredPoint::PreFilter, status, lap);
         prepared
     }
@@ -192,7 +192,7 @@ impl Cycle {
             rejected: Vec::new(),
             n_judged: 0,
             shared: CycleState::new(),
-            meter: Meter::default(),
+            meter: CycleMeter::default(),
         }
     }
 }
@@ -206,32 +206,34 @@ pub(crate) const UNREADABLE_REJECTOR: &str = "Unreadable";
 
 /// If a part of a pod cannot be read, it is unknown on which node it belongs. No plugin is called, so
 /// no pods are evicted and no nodes are added for it.
-fn unreadable(why: &str) -> Failure {
-    Failure {
+fn unreadable(why: &str) -> AttemptFailure {
+    AttemptFailure {
         reason: FailureReason::SchedulerError,
         message: format!("the pod cannot be read: {why}; correct the field, or delete the pod"),
         hopeless: true,
         rejectors: BTreeSet::from([UNREADABLE_REJECTOR]),
-        ..Failure::default()
+        ..AttemptFailure::default()
     }
 }
 
 /// A plugin rejected the pod after its node was chosen (Reserve, Permit, PreBind). As in
 /// schedule_one.go, the message names only that one node.
-pub(crate) fn rejected_on_its_node(plugin: &'static str, why: &Rejection) -> Failure {
+pub(crate) fn rejected_on_its_node(plugin: &'static str, why: &Rejection) -> AttemptFailure {
     let node = NodeRejection { row: Row::from_index(0), plugin, rejection: why.clone() };
-    let mut failure =
-        Failure { message: diagnosis::fit_error(1, &Cause::Nodes(&[node])), ..Failure::default() };
+    let mut failure = AttemptFailure {
+        message: diagnosis::fit_error(1, &FitErrorCause::Nodes(&[node])),
+        ..AttemptFailure::default()
+    };
     failure.blame(plugin, why.code);
     failure
 }
 
-pub(crate) fn no_nodes() -> Failure {
-    Failure {
+pub(crate) fn no_nodes() -> AttemptFailure {
+    AttemptFailure {
         message: diagnosis::NO_NODES.to_owned(),
         rejectors: BTreeSet::from([NO_NODE_REJECTOR]),
         hopeless: true,
-        ..Failure::default()
+        ..AttemptFailure::default()
     }
 }
 
@@ -239,11 +241,11 @@ pub(crate) fn no_node_fits(
     n_nodes: usize,
     filters: &Filters,
     rejected: &[NodeRejection],
-) -> Failure {
-    let mut failure = Failure {
-        message: diagnosis::fit_error(n_nodes, &Cause::Nodes(rejected)),
+) -> AttemptFailure {
+    let mut failure = AttemptFailure {
+        message: diagnosis::fit_error(n_nodes, &FitErrorCause::Nodes(rejected)),
         rejectors: filters.narrowed_by().clone(),
-        ..Failure::default()
+        ..AttemptFailure::default()
     };
     for node in rejected {
         failure.blame(node.plugin, node.rejection.code);
@@ -251,11 +253,11 @@ pub(crate) fn no_node_fits(
     failure
 }
 
-impl Failure {
+impl AttemptFailure {
     /// A failure because of an error.
     pub(crate) fn error(message: String) -> Self {
         let reason = FailureReason::SchedulerError;
-        Failure { reason, message, hopeless: true, ..Failure::default() }
+        AttemptFailure { reason, message, hopeless: true, ..AttemptFailure::default() }
     }
 
     pub(crate) fn blame(&mut self, plugin: &'static str, code: Code) {
@@ -318,17 +320,18 @@ pub(crate) fn error_of(rejected: &[NodeRejection]) -> Option<String> {
 /// Runs the PostFilter plugins.
 fn post_filter(
     profile: &Profile,
-    failure: Failure,
+    failure: AttemptFailure,
     cycle: &mut Cycle,
-    what_if: WhatIf<'_>,
+    dry_run: DryRun<'_>,
 ) -> CycleResult {
+    let shared = std::mem::take(&mut cycle.shared);
+    let dry_run = dry_run.sharing(&shared);
     let ask = |_, point: &PostFilterPoint, rejected: &[NodeRejection]| {
-        Ok::<_, Infallible>(point.post_filter(what_if.pod(), rejected, &what_if))
+        Ok::<_, Infallible>(point.post_filter(dry_run.pod(), rejected, &dry_run))
     };
-    match post_filter_by(profile, failure, cycle, &what_if, ask) {
-        Ok(result) => result,
-        Err(never) => match never {},
-    }
+    let Ok(result) = post_filter_by(profile, failure, cycle, &dry_run, ask);
+    cycle.shared = shared;
+    result
 }
 
 /// Runs the PostFilter plugins through `ask`, which gets the name of each plugin and the rejections. As
@@ -337,13 +340,13 @@ fn post_filter(
 /// the reasons of the nodes.
 pub(crate) fn post_filter_by<E>(
     profile: &Profile,
-    mut failure: Failure,
+    mut failure: AttemptFailure,
     cycle: &mut Cycle,
-    what_if: &WhatIf<'_>,
+    dry_run: &DryRun<'_>,
     ask: impl Fn(&'static str, &PostFilterPoint, &[NodeRejection]) -> Result<PostFilterAnswer, E>,
 ) -> Result<CycleResult, E> {
     if let Some((plugin, why)) = &failure.pre_filter {
-        let all = what_if.view().nodes.rows();
+        let all = dry_run.view().nodes.rows();
         let reject = |row| NodeRejection { row, plugin, rejection: why.clone() };
         cycle.rejected = all.map(reject).collect();
     }

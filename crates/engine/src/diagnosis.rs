@@ -10,7 +10,7 @@ pub const NO_NODES: &str = "no nodes available to schedule pods";
 
 /// Why the nodes were rejected.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Cause<'a> {
+pub(crate) enum FitErrorCause<'a> {
     /// All at once, by a plugin at PreFilter.
     PreFilter(&'a Rejection),
     /// Each by itself.
@@ -22,16 +22,16 @@ pub(crate) enum Cause<'a> {
 /// The message for events and conditions, without the part of PostFilter. As in framework/types.go,
 /// FitError.Error: `0/3 nodes are available: 1 Too many pods, 2 Insufficient cpu.`, the parts sorted as
 /// text.
-pub(crate) fn fit_error(n_nodes: usize, cause: &Cause<'_>) -> String {
+pub(crate) fn fit_error(n_nodes: usize, cause: &FitErrorCause<'_>) -> String {
     let mut message = format!("0/{n_nodes} nodes are available:");
     match cause {
-        Cause::PreFilter(rejection) => {
+        FitErrorCause::PreFilter(rejection) => {
             write!(message, " {rejection}.").expect("a text can grow");
         }
-        Cause::Nodes(rejected) => {
+        FitErrorCause::Nodes(rejected) => {
             add_parts(&mut message, rejected.iter().map(|node| (&node.rejection, 1)));
         }
-        Cause::Counted(rejected) => add_parts(&mut message, rejected.iter().copied()),
+        FitErrorCause::Counted(rejected) => add_parts(&mut message, rejected.iter().copied()),
     }
     message
 }
@@ -88,14 +88,14 @@ mod tests {
     fn reasons_are_counted_and_sorted_as_texts_with_their_numbers() {
         let mut reasons = vec!["b"; 10];
         reasons.extend(["a", "c", "c"]);
-        let message = fit_error(13, &Cause::Nodes(&rejected(&reasons)));
+        let message = fit_error(13, &FitErrorCause::Nodes(&rejected(&reasons)));
         assert_eq!(message, "0/13 nodes are available: 1 a, 10 b, 2 c.");
     }
 
     #[test]
     fn a_rejection_for_all_nodes_stands_alone_and_post_filter_follows() {
         let why = Rejection::unresolvable("pod affinity terms conflict");
-        let message = fit_error(3, &Cause::PreFilter(&why));
+        let message = fit_error(3, &FitErrorCause::PreFilter(&why));
         assert_eq!(message, "0/3 nodes are available: pod affinity terms conflict.");
         let whole = with_post_filter(message, "no new claims to deallocate");
         assert!(whole.ends_with("conflict. no new claims to deallocate"));

@@ -5,7 +5,7 @@ use std::fmt::{self, Write as _};
 use plimsoll_api::{Resources, Str};
 use plimsoll_framework::{PodInfo, Row, Time};
 
-use crate::queue::{Place, QueuedPodInfo};
+use crate::queue::{QueuePlace, QueuedPodInfo};
 use crate::scheduler::Scheduler;
 
 /// The end of a truncated text.
@@ -77,17 +77,17 @@ fn write_pending(now: Time, info: &QueuedPodInfo, out: &mut Bounded) -> fmt::Res
     let QueuedPodInfo { pod, attempts, .. } = info;
     write!(out, "  pod {}, uid {}, {attempts} attempts: ", pod.key, pod.uid)?;
     match &info.place {
-        Place::Active => write!(out, "ready")?,
-        Place::InFlight => write!(out, "being scheduled or bound")?,
-        Place::Backoff { until } => write!(out, "backs off for {:?}", until.since(now))?,
-        Place::ErrorBackoff { until } => {
+        QueuePlace::Active => write!(out, "ready")?,
+        QueuePlace::InFlight => write!(out, "being scheduled or bound")?,
+        QueuePlace::Backoff { until } => write!(out, "backs off for {:?}", until.since(now))?,
+        QueuePlace::ErrorBackoff { until } => {
             write!(out, "backs off after an error for {:?}", until.since(now))?;
         }
-        Place::Unschedulable => write!(out, "waits for a change")?,
-        Place::Gated { plugin, why } => write!(out, "kept out by {plugin}: {why}")?,
+        QueuePlace::Unschedulable => write!(out, "waits for a change")?,
+        QueuePlace::Gated { plugin, why } => write!(out, "kept out by {plugin}: {why}")?,
     }
     let rejectors: Vec<_> = match info.place {
-        Place::Gated { .. } => Vec::new(),
+        QueuePlace::Gated { .. } => Vec::new(),
         _ => info.rejectors().filter(|plugin| !plugin.is_empty()).collect(),
     };
     if !rejectors.is_empty() {
@@ -117,7 +117,7 @@ mod tests {
 
     use super::*;
     use crate::tests::lab;
-    use crate::{Event, Options, Seen};
+    use crate::{Event, Observation, Options};
 
     fn scheduler() -> Scheduler {
         let profile = lab::profile("lab", None, |_| true);
@@ -125,7 +125,7 @@ mod tests {
         let mut scheduler = scheduler.expect("there is one profile");
         for name in ["b", "a"] {
             let node = lab::node(name, &["cpu=2"]);
-            scheduler.observe(Time::ZERO, Event::Node(Box::new(Seen::Is(node))));
+            scheduler.observe(Time::ZERO, Event::Node(Box::new(Observation::Is(node))));
         }
         for (name, what) in [("q", "cpu=9"), ("p", "cpu=1"), ("gated", "gate=g"), ("there", "on=a")]
         {

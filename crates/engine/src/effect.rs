@@ -6,7 +6,7 @@ use plimsoll_api::{Pod, PodKey, Str};
 use plimsoll_framework::{Binding, ObjectWrite, PodInfo, Point};
 
 use crate::extenders::Call;
-use crate::writes::Said;
+use crate::writes::RequestedWrite;
 
 /// The id of a write, which its answer refers to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -37,7 +37,7 @@ pub enum Write {
     /// Set the condition `PodScheduled=False` of the pod. No answer is awaited.
     Condition(Condition),
     /// Record an event about the pod. No answer is awaited.
-    Record(Record),
+    Record(EventRecord),
     /// Ask an extender. Answered with [`Event::Extended`](crate::Event::Extended).
     Extender(Call),
 }
@@ -78,7 +78,7 @@ pub struct Condition {
 
 /// An event about a pod, for `kubectl describe`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Record {
+pub struct EventRecord {
     /// `Normal` or `Warning`.
     pub kind: &'static str,
     /// Such as `FailedScheduling`.
@@ -92,7 +92,7 @@ pub struct Record {
 /// The longest note that the API server accepts, in bytes.
 pub const NOTE_LENGTH_LIMIT: usize = 1024;
 
-impl Record {
+impl EventRecord {
     /// The pod was bound.
     pub(crate) fn scheduled(pod: &PodKey, node: &str) -> Self {
         const SAID: &str = "Successfully assigned ";
@@ -108,21 +108,21 @@ impl Record {
         text.push_str(name);
         text.push_str(" to ");
         text.push_str(node);
-        Record { kind: "Normal", reason: "Scheduled", action: "Binding", note: truncate(text) }
+        EventRecord { kind: "Normal", reason: "Scheduled", action: "Binding", note: truncate(text) }
     }
 
     /// A plugin could not write an object for the pod, after it was bound or given up.
-    pub(crate) fn unwritten(said: &Said, why: &str) -> Self {
+    pub(crate) fn unwritten(said: &RequestedWrite, why: &str) -> Self {
         let ObjectWrite { kind, key, verb } = &said.write;
         let action = if said.point == Point::PostBind { "PostBind" } else { "Unreserve" };
         let plugin = said.plugin;
         let note = format!("plugin {plugin}: could not {} {kind} {key}: {why}", verb.as_str());
-        Record { kind: "Warning", reason: "FailedWrite", action, note: truncate(note) }
+        EventRecord { kind: "Warning", reason: "FailedWrite", action, note: truncate(note) }
     }
 
     /// The pod could not be scheduled.
     pub(crate) fn failed(message: &str) -> Self {
-        Record {
+        EventRecord {
             kind: "Warning",
             reason: "FailedScheduling",
             action: "Scheduling",
@@ -150,14 +150,14 @@ mod tests {
     fn the_note_of_a_bound_pod_names_it_and_its_node() {
         for pod in [PodKey::new("team", "web"), PodKey::new("", "web")] {
             let expected = format!("Successfully assigned {pod} to node-1");
-            assert_eq!(Record::scheduled(&pod, "node-1").note, expected);
+            assert_eq!(EventRecord::scheduled(&pod, "node-1").note, expected);
         }
     }
 
     #[test]
     fn a_note_that_is_too_long_is_cut_and_says_so() {
-        assert_eq!(Record::failed("short").note, "short");
-        let cut = Record::failed(&"é".repeat(1000)).note;
+        assert_eq!(EventRecord::failed("short").note, "short");
+        let cut = EventRecord::failed(&"é".repeat(1000)).note;
         assert!(cut.len() <= NOTE_LENGTH_LIMIT && cut.ends_with("é ..."), "{}", cut.len());
     }
 }

@@ -8,11 +8,11 @@ use plimsoll_api::{AnyObject, KindRef, Node, ObjectKey, Pod, PodKey, Str};
 use plimsoll_framework::WriteError;
 
 use crate::effect::EffectId;
-use crate::extenders::{ExtenderError, Reply};
+use crate::extenders::{ExtenderError, ExtenderReply};
 
 /// An observation of an object.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Seen<T, K> {
+pub enum Observation<T, K> {
     /// The object exists in this state: created, changed or unchanged.
     Is(T),
     /// The object is deleted.
@@ -23,15 +23,15 @@ pub enum Seen<T, K> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
     /// A pod.
-    Pod(Seen<Arc<Pod>, PodKey>),
+    Pod(Observation<Arc<Pod>, PodKey>),
     /// A node.
-    Node(Box<Seen<Node, Str>>),
+    Node(Box<Observation<Node, Str>>),
     /// An object of another kind.
-    Object(Seen<AnyObject, (KindRef, ObjectKey)>),
+    Object(Observation<AnyObject, (KindRef, ObjectKey)>),
     /// A write was answered. Answers to writes that are not awaited any more are ignored.
     Done(EffectId, Result<(), WriteError>),
     /// An extender has answered or failed. Answers that are not awaited any more are ignored.
-    Extended(EffectId, Result<Reply, ExtenderError>),
+    Extended(EffectId, Result<ExtenderReply, ExtenderError>),
 }
 
 impl Event {
@@ -39,7 +39,7 @@ impl Event {
     pub fn is(object: Object) -> Option<Self> {
         match object {
             Object::Pod(pod) => Some(Event::pod(*pod)),
-            Object::Node(node) => Some(Event::Node(Box::new(Seen::Is(*node)))),
+            Object::Node(node) => Some(Event::Node(Box::new(Observation::Is(*node)))),
             Object::Other(object) => Some(Event::object(object)),
             Object::Unknown { .. } => None,
         }
@@ -50,24 +50,24 @@ impl Event {
         if kind.is::<Pod>() {
             Event::pod_gone(key)
         } else if kind.is::<Node>() {
-            Event::Node(Box::new(Seen::Gone(key.name)))
+            Event::Node(Box::new(Observation::Gone(key.name)))
         } else {
-            Event::Object(Seen::Gone((kind, key)))
+            Event::Object(Observation::Gone((kind, key)))
         }
     }
 
     /// An object that is neither pod nor node was seen.
     pub fn object(object: impl Into<AnyObject>) -> Self {
-        Event::Object(Seen::Is(object.into()))
+        Event::Object(Observation::Is(object.into()))
     }
 
     /// A pod was seen.
     pub fn pod(pod: impl Into<Arc<Pod>>) -> Self {
-        Event::Pod(Seen::Is(pod.into()))
+        Event::Pod(Observation::Is(pod.into()))
     }
 
     /// A pod was deleted.
     pub fn pod_gone(pod: PodKey) -> Self {
-        Event::Pod(Seen::Gone(pod))
+        Event::Pod(Observation::Gone(pod))
     }
 }

@@ -5,10 +5,10 @@ use plimsoll_framework::{PodInfo, View};
 
 use crate::cycle::{self, Cycle, CycleResult};
 use crate::decision::{Decision, NodeDecision, NodeVerdict, Outcome};
-use crate::metrics::Meter;
-use crate::pick::Chance;
+use crate::metrics::CycleMeter;
+use crate::pick::TieBreaker;
 use crate::profile::Profile;
-use crate::queue::{Place, QueuedPodInfo};
+use crate::queue::{QueuePlace, QueuedPodInfo};
 use crate::scheduler::{Detail, Scheduler};
 
 impl Scheduler {
@@ -26,7 +26,7 @@ impl Scheduler {
     /// A pending pod.
     pub(crate) fn pending_pod(&self, pod: &PodKey) -> Option<&QueuedPodInfo> {
         let info = self.queue.get(self.names.find(pod)?)?;
-        (info.place != Place::InFlight).then_some(info)
+        (info.place != QueuePlace::InFlight).then_some(info)
     }
 
     fn explain_by<'a>(
@@ -35,17 +35,17 @@ impl Scheduler {
         profile_of: impl FnOnce(&'a Self, &PodInfo) -> &'a Profile,
     ) -> Option<Decision> {
         let info = self.pending_pod(pod)?;
-        if let Place::Gated { why, .. } = &info.place {
+        if let QueuePlace::Gated { why, .. } = &info.place {
             let (message, attempt) = (why.to_string(), info.attempts + 1);
             let outcome = Outcome::Unschedulable { message, pre_filter: None, nomination: None };
             return Some(Decision { pod: pod.clone(), attempt, outcome, nodes: Vec::new() });
         }
         let profile = profile_of(self, &info.pod);
         let (view, mut rng) = (self.cache.view(), self.rng.clone());
-        let chance = &mut Chance { tie_break: self.options.tie_break, rng: &mut rng };
+        let chance = &mut TieBreaker { tie_break: self.options.tie_break, rng: &mut rng };
         let sample = self.sample(profile);
         let (nominated, pod_info) = (&self.nominated, &info.pod);
-        let meter = Meter::default();
+        let meter = CycleMeter::default();
         let cycle = cycle::schedule(profile, view, nominated, &sample, pod_info, chance, meter);
         Some(decision(pod, info.attempts + 1, &cycle, view, Detail::Nodes))
     }

@@ -7,12 +7,12 @@ use plimsoll_framework::{
     Prepared, Rejection, Row, Verdict, View,
 };
 
-use crate::cycle::{Cycle, Failure};
-use crate::diagnosis::{self, Cause};
+use crate::cycle::{AttemptFailure, Cycle};
+use crate::diagnosis::{self, FitErrorCause};
 use crate::extenders::REJECTOR;
-use crate::metrics::{Meter, MeteredPoint, Status};
+use crate::metrics::{CycleMeter, MeteredPoint, Status};
 use crate::profile::{PluginIndex, Profile};
-use crate::sample::{Sample, Turn};
+use crate::sample::{Sample, SampleOrder};
 
 /// The filters of a profile after PreFilter for one pod.
 pub(crate) struct Filters {
@@ -28,19 +28,19 @@ pub(crate) struct Filters {
 }
 
 /// Why no node is judged.
-pub(crate) enum Stopped {
+pub(crate) enum PreFilterStop {
     /// A plugin rejected the pod for all nodes; with the prepared filters, for preemption's dry runs.
-    Rejected(Box<(Failure, Filters)>),
+    Rejected(Box<(AttemptFailure, Filters)>),
     /// A plugin could not judge.
     Error(String),
 }
 
-impl Stopped {
+impl PreFilterStop {
     /// How PreFilter ended, for metrics.
     pub(crate) fn status(&self) -> Status {
         match self {
-            Stopped::Error(_) => Status::Error,
-            Stopped::Rejected(stopped) => match &stopped.0.pre_filter {
+            PreFilterStop::Error(_) => Status::Error,
+            PreFilterStop::Rejected(stopped) => match &stopped.0.pre_filter {
                 Some((_, why)) => why.code.into(),
                 None => Status::Unresolvable,
             },
@@ -57,8 +57,8 @@ impl Filters {
         pod: &PodInfo,
         shared: &mut CycleState,
         view: &View<'_>,
-        meter: &mut Meter,
-    ) -> Result<Self, Stopped> {
+        meter: &mut CycleMeter,
+    ) -> Result<Self, PreFilterStop> {
         let mut filters = Filters {
             prepared: Vec::new(),
             order: Vec::new(),
@@ -84,7 +84,7 @@ impl Filters {
                 match why.code {
                     Code::Error => {
                         let text = format!("running PreFilter plugin {:?}: {why}", plugin.name);
-                        return Err(Stopped::Error(text));
+                        return Err(PreFilterStop::Error(text));
                     }
                     Code::UnschedulableAndUnresolvable | Code::Pending => {
                         let blamed = BTreeSet::from([plugin.name]);
@@ -157,10 +157,10 @@ impl Filters {
         let candidates = self.candidate_rows(nodes);
         match sample.order(candidates.len()) {
             None => self.judge_all(pod, nodes, nominated, candidates, cycle),
-            Some(turn) => {
-                let rows = turn.rows.iter().filter(|row| candidates.binary_search(row).is_ok());
+            Some(order) => {
+                let rows = order.rows.iter().filter(|row| candidates.binary_search(row).is_ok());
                 let rows: Vec<Row> = rows.copied().collect();
-                self.judge_in_turn(pod, nodes, nominated, &rows, &turn, cycle);
+                self.judge_in_turn(pod, nodes, nominated, &rows, &order, cycle);
             }
         }
         cycle.feasible.sort_unstable();
@@ -213,21 +213,21 @@ impl Filters {
         plugin: &'static str,
         why: Rejection,
         blamed: BTreeSet<&'static str>,
-    ) -> Stopped {
+    ) -> PreFilterStop {
         if self.order.is_empty() {
             let looked = self.prepared.iter().enumerate();
             self.order = looked.map(|(at, (index, _))| (profile.get(*index).name, at)).collect();
         }
-        let mut failure = Failure {
-            message: diagnosis::fit_error(view.nodes.len(), &Cause::PreFilter(&why)),
+        let mut failure = AttemptFailure {
+            message: diagnosis::fit_error(view.nodes.len(), &FitErrorCause::PreFilter(&why)),
             rejectors: blamed,
-            ..Failure::default()
+            ..AttemptFailure::default()
         };
         if why.code == Code::Pending {
             failure.pending.insert(plugin);
         }
         failure.pre_filter = Some((plugin, why));
-        Stopped::Rejected(Box::new((failure, self)))
+        PreFilterStop::Rejected(Box::new((failure, self)))
     }
 
     fn add_judge(
@@ -337,22 +337,22 @@ impl Filters {
         cycle.feasible = left;
     }
 
-    /// Node by node from the start of the turn, until enough nodes are feasible and one more is found.
+    /// Node by node from the start of the order, until enough nodes are feasible and one more is found.
     fn judge_in_turn(
         &self,
         pod: &PodInfo,
         nodes: &Columns,
         nominated: &NominatedPods,
         rows: &[Row],
-        turn: &Turn<'_>,
+        order: &SampleOrder<'_>,
         cycle: &mut Cycle,
     ) {
         for i in 0..rows.len() {
-            let row = rows[(turn.start + i) % rows.len()];
+            let row = rows[(order.start + i) % rows.len()];
             let rejection = self.judge_with_nominated(pod, nodes, nominated, row);
             match rejection.or_else(|| self.judge_row(pod, nodes, row)) {
                 Some(rejection) => cycle.rejected.push(rejection),
-                None if cycle.feasible.len() == turn.limit => return,
+                None if cycle.feasible.len() == order.limit => return,
                 None => cycle.feasible.push(row),
             }
         }

@@ -35,7 +35,7 @@ impl PodId {
 ///
 /// The order of ids has no meaning; code that needs an order uses names.
 #[derive(Debug, Default)]
-pub(crate) struct Names {
+pub(crate) struct PodNames {
     /// Each as last observed, by id.
     pods: Vec<Option<Arc<Pod>>>,
     free: Vec<PodId>,
@@ -44,7 +44,7 @@ pub(crate) struct Names {
     index: HashTable<(Digest, PodId)>,
 }
 
-impl Names {
+impl PodNames {
     /// Adds an unknown pod.
     pub(crate) fn insert(&mut self, pod: Arc<Pod>) -> PodId {
         let digest = Digest::of(&pod.key);
@@ -86,7 +86,7 @@ impl Names {
 
 const KNOWN: &str = "a number is used as long as its pod is known";
 
-impl Index<PodId> for Names {
+impl Index<PodId> for PodNames {
     type Output = Pod;
     fn index(&self, id: PodId) -> &Pod {
         self.pods[id.index()].as_ref().expect(KNOWN)
@@ -122,7 +122,7 @@ mod tests {
 
     #[test]
     fn a_pod_is_found_by_name_until_it_is_forgotten() {
-        let mut names = Names::default();
+        let mut names = PodNames::default();
         let [_, id, other] = ["b", "c", "a"].map(|name| names.insert(pod("default", name)));
         assert_eq!(names.find(&PodKey::new("default", "c")), Some(id));
         names.forget(id);
@@ -132,7 +132,7 @@ mod tests {
 
     #[test]
     fn a_number_is_given_again_to_another_pod() {
-        let mut names = Names::default();
+        let mut names = PodNames::default();
         let id = names.insert(pod("default", "a"));
         names.forget(id);
         assert_eq!(names.insert(pod("default", "b")), id);
@@ -142,7 +142,7 @@ mod tests {
 
     #[test]
     fn namespaces_tell_pods_of_one_name_apart() {
-        let mut names = Names::default();
+        let mut names = PodNames::default();
         names.insert(pod("x", "p"));
         assert!(names.find(&PodKey::new("y", "p")).is_none());
         assert!(names.find(&PodKey::new("xp", "")).is_none());

@@ -8,10 +8,10 @@ use plimsoll_framework::parts::{NodeReads, StoreReads};
 use plimsoll_framework::{Action, Change, ClusterEvent, PodInfo, Release, Time};
 
 use crate::binding::BindingCycle;
-use crate::event::{Event, Seen};
+use crate::event::{Event, Observation};
 use crate::metrics::EventLabel;
 use crate::names::PodId;
-use crate::queue::{Audience, Place, Surroundings};
+use crate::queue::{Audience, QueuePlace, Surroundings};
 use crate::scheduler::Scheduler;
 
 /// The reason when a pod that waits at Permit is being deleted. As in waiting_pods_map.go.
@@ -31,25 +31,25 @@ impl Scheduler {
         }
         match event {
             Event::Pod(seen) => match seen {
-                Seen::Is(pod) if pod.phase == plimsoll_api::PodPhase::Ended => {
+                Observation::Is(pod) if pod.phase == plimsoll_api::PodPhase::Ended => {
                     self.pod_gone(now, &pod.key);
                 }
-                Seen::Is(pod) => self.pod_is(now, pod),
-                Seen::Gone(key) => self.pod_gone(now, &key),
+                Observation::Is(pod) => self.pod_is(now, pod),
+                Observation::Gone(key) => self.pod_gone(now, &key),
             },
             Event::Node(seen) => match *seen {
-                Seen::Is(node) => self.node_is(now, node),
-                Seen::Gone(name) => self.node_gone(now, &name),
+                Observation::Is(node) => self.node_is(now, node),
+                Observation::Gone(name) => self.node_gone(now, &name),
             },
             Event::Object(seen) => {
                 let kind = match &seen {
-                    Seen::Is(object) => object.kind(),
-                    Seen::Gone((kind, _)) => *kind,
+                    Observation::Is(object) => object.kind(),
+                    Observation::Gone((kind, _)) => *kind,
                 };
                 let stores = self.cache.stores_mut(StoreReads::of_kind(kind));
                 let change = match seen {
-                    Seen::Is(object) => stores.set(&object),
-                    Seen::Gone((kind, key)) => stores.remove(kind, &key),
+                    Observation::Is(object) => stores.set(&object),
+                    Observation::Gone((kind, key)) => stores.remove(kind, &key),
                 };
                 if let Some(change) = change.filter(|_| kind.wakes_pods()) {
                     let event = ClusterEvent::of_versions(&change);
@@ -215,7 +215,7 @@ impl Scheduler {
     /// 1.37 not if a gate holds the pod back, until the pod changes.
     fn counts_when_new(&self, id: PodId) -> bool {
         let is_gated =
-            || self.queue.get(id).is_none_or(|info| matches!(info.place, Place::Gated { .. }));
+            || self.queue.get(id).is_none_or(|info| matches!(info.place, QueuePlace::Gated { .. }));
         Release::V1_37 <= self.options.release || !is_gated()
     }
 

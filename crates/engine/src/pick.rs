@@ -17,7 +17,7 @@ pub enum TieBreak {
 }
 
 /// How to choose among equally good nodes.
-pub(crate) struct Chance<'a, R> {
+pub(crate) struct TieBreaker<'a, R> {
     pub(crate) tie_break: TieBreak,
     pub(crate) rng: &'a mut R,
 }

@@ -10,7 +10,7 @@ use plimsoll_api::{PodKey, Str};
 use plimsoll_framework::parts::StoreReads;
 use plimsoll_framework::{Nomination, PodInfo, Time, WaitingDecision, WriteError};
 
-use crate::cycle::Failure;
+use crate::cycle::AttemptFailure;
 use crate::effect::{Effect, EffectId, Eviction, Write};
 use crate::queue::{Attempt, Surroundings};
 use crate::scheduler::Scheduler;
@@ -36,7 +36,7 @@ impl Scheduler {
         &mut self,
         now: Time,
         attempt: &Attempt,
-        failure: &Failure,
+        failure: &AttemptFailure,
         effects: &mut Vec<Effect>,
     ) {
         let pod = &attempt.pod;

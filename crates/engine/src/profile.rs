@@ -5,16 +5,17 @@ use std::sync::Arc;
 
 use plimsoll_api::{KindRef, Kinds, Node};
 use plimsoll_framework::events::{self, Object};
+use plimsoll_framework::metrics::Descriptor;
 use plimsoll_framework::parts::{NodeReads, PodReads, StoreReads};
-use plimsoll_framework::points::PreEnqueuePoint;
+use plimsoll_framework::points::{FilterPoint, PreEnqueuePoint};
 use plimsoll_framework::{
     Action, Candidates, Change, ClusterEvent, CycleState, Entry, ErasedByNode, FeatureGates, Hint,
     MAX_NODE_SCORE, PodInfo, Point, Points, Prioritize, ProfileSpec, Registry, Release, Row, View,
 };
 
-use crate::class;
 use crate::cycle::{NO_NODE_REJECTOR, UNREADABLE_REJECTOR};
 use crate::metrics::{EventLabel, Hints};
+use crate::signature;
 
 /// Why a profile could not be created.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -115,6 +116,8 @@ pub struct Profile {
     order: [Vec<(PluginIndex, i64)>; Point::ALL.len()],
     /// The ranking that replaces the Score plugins.
     ranking: Option<Arc<dyn Prioritize>>,
+    /// Whether plugins share what they learn at PreFilter.
+    pub(crate) shares_filter_state: bool,
 }
 
 impl std::fmt::Debug for Profile {
@@ -141,6 +144,7 @@ impl Profile {
             plugins: Vec::new(),
             order: Default::default(),
             ranking: None,
+            shares_filter_state: false,
         };
         for (&point, names) in &spec.points {
             for (name, weight) in names {
@@ -149,6 +153,11 @@ impl Profile {
             }
         }
         profile.check()?;
+        let shares = |plugin: &ProfilePlugin| {
+            plugin.points.filter.as_ref().is_some_and(FilterPoint::shares_state)
+        };
+        let is_shared = profile.at(Point::PreFilter).any(|(plugin, _)| shares(plugin));
+        profile.shares_filter_state = is_shared;
         Ok(profile)
     }
 
@@ -159,6 +168,11 @@ impl Profile {
         gates: &FeatureGates,
     ) -> Result<Vec<Self>, ProfileError> {
         specs.iter().map(|spec| Profile::new(spec, registry, gates)).collect()
+    }
+
+    /// The metrics of its plugins.
+    pub(crate) fn metrics(&self) -> impl Iterator<Item = &'static Descriptor> {
+        self.plugins.iter().flat_map(|plugin| plugin.points.metrics.iter().copied())
     }
 
     /// The same profile with `ranking` instead of its Score plugins.
@@ -344,11 +358,11 @@ impl ProfilePlugin {
         self.covers(event) || self.hears_of_taint(event)
     }
 
-    /// Whether its hints, and its answers at PreEnqueue, are the same for all pods of a class. Its own
+    /// Whether its hints, and its answers at PreEnqueue, are the same for all pods of a signature. Its own
     /// hint reads what the plugin reads when it judges; nothing is known about a plugin that never
     /// judges.
-    pub(crate) fn has_one_answer_for_a_class(&self) -> bool {
-        let own = class::OWN_PARTS.union(PodReads::SHARED);
+    pub(crate) fn has_one_answer_for_a_signature(&self) -> bool {
+        let own = signature::OWN_PARTS.union(PodReads::SHARED);
         !self.reads.intersects(own) && (self.points.requeue.is_none() || !self.reads.is_empty())
     }
 

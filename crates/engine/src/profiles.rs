@@ -17,6 +17,8 @@ pub(crate) struct Profiles {
     all: Vec<Profile>,
     /// The index of the first profile of the configuration, whose QueueSort orders the queue.
     first: usize,
+    /// Whether plugins of any profile share what they learn at PreFilter.
+    pub(crate) share_filter_state: bool,
 }
 
 impl Profiles {
@@ -48,7 +50,8 @@ impl Profiles {
         }
         let is_first = |profile: &Profile| profile.scheduler_name == first;
         let first = profiles.iter().position(is_first).expect("it was just sorted in");
-        Ok(Profiles { all: profiles, first })
+        let share_filter_state = profiles.iter().any(|profile| profile.shares_filter_state);
+        Ok(Profiles { all: profiles, first, share_filter_state })
     }
 
     /// All profiles, by name.

@@ -11,7 +11,7 @@ use crate::decision::{Decision, NodeDecision, NodeVerdict, Outcome};
 /// A decision about a pod with its reasons. A key whose value would be empty is left out.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Record<'a> {
+pub struct DecisionRecord<'a> {
     pod: String,
     /// `scheduled`, `unschedulable` or `error`.
     result: &'static str,
@@ -22,21 +22,21 @@ pub struct Record<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     message: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pre_filter: Option<Rejected<'a>>,
+    pre_filter: Option<RejectionRecord<'a>>,
     /// The number of the attempt; left out for the first.
     #[serde(skip_serializing_if = "Option::is_none")]
     attempt: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    nomination: Option<Nominated<'a>>,
+    nomination: Option<NominationRecord<'a>>,
     /// What must be done about its claims before the pod is bound.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub volumes: Vec<BoundClaim<'a>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    nodes: Vec<Node<'a>>,
+    nodes: Vec<NodeRecord<'a>>,
 }
 
 #[derive(Debug, Serialize)]
-struct Rejected<'a> {
+struct RejectionRecord<'a> {
     plugin: &'a str,
     code: &'static str,
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -44,7 +44,7 @@ struct Rejected<'a> {
 }
 
 #[derive(Debug, Serialize)]
-struct Nominated<'a> {
+struct NominationRecord<'a> {
     node: &'a str,
     /// Printed even if it is empty, which means that the pod fits without evictions.
     victims: Vec<String>,
@@ -61,20 +61,20 @@ pub struct BoundClaim<'a> {
 }
 
 #[derive(Debug, Serialize)]
-struct Node<'a> {
+struct NodeRecord<'a> {
     name: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
-    filter: Option<Rejected<'a>>,
+    filter: Option<RejectionRecord<'a>>,
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     scores: BTreeMap<&'a str, i64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     total: Option<i64>,
 }
 
-impl<'a> Record<'a> {
+impl<'a> DecisionRecord<'a> {
     /// The record of a decision.
     pub fn of(decision: &'a Decision) -> Self {
-        let record = Record {
+        let record = DecisionRecord {
             pod: decision.pod.to_string(),
             result: "error",
             node: None,
@@ -84,27 +84,27 @@ impl<'a> Record<'a> {
             attempt: (1 < decision.attempt).then_some(decision.attempt),
             nomination: None,
             volumes: Vec::new(),
-            nodes: decision.nodes.iter().filter_map(Node::of).collect(),
+            nodes: decision.nodes.iter().filter_map(NodeRecord::of).collect(),
         };
         match &decision.outcome {
             Outcome::Scheduled { node, best } => {
-                Record { result: "scheduled", node: Some(node), best, ..record }
+                DecisionRecord { result: "scheduled", node: Some(node), best, ..record }
             }
-            Outcome::Unschedulable { message, pre_filter, nomination } => Record {
+            Outcome::Unschedulable { message, pre_filter, nomination } => DecisionRecord {
                 result: "unschedulable",
                 message: Some(message),
                 pre_filter: pre_filter
                     .as_ref()
-                    .map(|(plugin, why)| Rejected::by(plugin, why.code, &why.reasons)),
-                nomination: nomination.as_ref().map(Nominated::of),
+                    .map(|(plugin, why)| RejectionRecord::by(plugin, why.code, &why.reasons)),
+                nomination: nomination.as_ref().map(NominationRecord::of),
                 ..record
             },
-            Outcome::Error { message } => Record { message: Some(message), ..record },
+            Outcome::Error { message } => DecisionRecord { message: Some(message), ..record },
         }
     }
 }
 
-impl<'a> Rejected<'a> {
+impl<'a> RejectionRecord<'a> {
     fn by(plugin: &'a str, code: Code, reasons: &[Reason]) -> Self {
         // The record has two codes: whether or not evicting other pods might help. It does not help a
         // plugin that waits for an external change.
@@ -115,30 +115,30 @@ impl<'a> Rejected<'a> {
             }
         };
         let reasons = reasons.iter().map(ToString::to_string).collect();
-        Rejected { plugin, code: code.as_str(), reasons }
+        RejectionRecord { plugin, code: code.as_str(), reasons }
     }
 }
 
-impl<'a> Nominated<'a> {
+impl<'a> NominationRecord<'a> {
     fn of(nomination: &'a Nomination) -> Self {
         let mut victims: Vec<_> = nomination.victims.iter().map(ToString::to_string).collect();
         victims.sort_unstable();
-        Nominated { node: &nomination.node, victims }
+        NominationRecord { node: &nomination.node, victims }
     }
 }
 
-impl<'a> Node<'a> {
+impl<'a> NodeRecord<'a> {
     /// None for a node that was not judged: it has no verdict, and the record's message says why.
     fn of(decision: &'a NodeDecision) -> Option<Self> {
         let node =
-            Node { name: &decision.name, filter: None, scores: BTreeMap::new(), total: None };
+            NodeRecord { name: &decision.name, filter: None, scores: BTreeMap::new(), total: None };
         Some(match &decision.verdict {
             NodeVerdict::Rejected { code: Code::Error, .. } => return None,
             NodeVerdict::Rejected { plugin, code, reasons } => {
-                Node { filter: Some(Rejected::by(plugin, *code, reasons)), ..node }
+                NodeRecord { filter: Some(RejectionRecord::by(plugin, *code, reasons)), ..node }
             }
             NodeVerdict::Only | NodeVerdict::NotJudged => node,
-            NodeVerdict::Scored { scores, total } => Node {
+            NodeVerdict::Scored { scores, total } => NodeRecord {
                 scores: scores.iter().map(|(plugin, score)| (&**plugin, *score)).collect(),
                 total: Some(*total),
                 ..node
@@ -158,7 +158,7 @@ mod tests {
     fn check(attempt: u32, outcome: Outcome, nodes: Vec<NodeDecision>, expected: &Expect) {
         let pod = PodKey::new("default", "web-0");
         let decision = Decision { pod, attempt, outcome, nodes };
-        let record = serde_json::to_string(&Record::of(&decision));
+        let record = serde_json::to_string(&DecisionRecord::of(&decision));
         expected.assert_eq(&(record.expect("it has no keys but texts") + "\n"));
     }
 

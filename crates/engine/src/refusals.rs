@@ -20,7 +20,7 @@ const MOST: usize = 1 << 12;
 
 /// A pod that could not be evicted.
 #[derive(Debug)]
-struct Refusal {
+struct FailedEviction {
     /// How often its eviction has failed.
     times: u32,
     until: Time,
@@ -31,7 +31,7 @@ struct Refusal {
 /// The pods that could not be evicted, until they are deleted.
 #[derive(Debug, Default)]
 pub(crate) struct Refusals {
-    by_victim: BTreeMap<PodKey, Refusal>,
+    by_victim: BTreeMap<PodKey, FailedEviction>,
     /// Those that must not be chosen yet, by the time when they may be.
     ends: BTreeSet<(Time, PodKey)>,
 }
@@ -47,13 +47,13 @@ impl Refusals {
         }
         let until = now + SPAN.span(times);
         self.ends.insert((until, victim.clone()));
-        self.by_victim.insert(victim, Refusal { times, until, preemptor });
+        self.by_victim.insert(victim, FailedEviction { times, until, preemptor });
         forgotten
     }
 
     /// Removes a pod that was deleted or evicted. Returns how often its eviction had failed, if it had.
     pub(crate) fn remove(&mut self, victim: &PodKey) -> Option<u32> {
-        let Refusal { times, until, .. } = self.by_victim.remove(victim)?;
+        let FailedEviction { times, until, .. } = self.by_victim.remove(victim)?;
         self.ends.remove(&(until, victim.clone()));
         Some(times)
     }

@@ -22,7 +22,7 @@ pub(crate) struct Sample {
 }
 
 /// The order in which nodes are judged, and where to stop.
-pub(crate) struct Turn<'a> {
+pub(crate) struct SampleOrder<'a> {
     pub(crate) rows: &'a [Row],
     pub(crate) start: usize,
     /// How many feasible nodes are enough.
@@ -31,13 +31,13 @@ pub(crate) struct Turn<'a> {
 
 impl Sample {
     /// The order for `n_candidates` nodes; `None` if all are judged.
-    pub(crate) fn order(&self, n_candidates: usize) -> Option<Turn<'_>> {
+    pub(crate) fn order(&self, n_candidates: usize) -> Option<SampleOrder<'_>> {
         let limit = match (self.percentage?, self.scored) {
             (percentage, true) => enough(n_candidates, percentage),
             // As in schedule_one.go, findNodesThatPassFilters.
             (_, false) => 1,
         };
-        Some(Turn { rows: &self.rows, start: self.start, limit })
+        Some(SampleOrder { rows: &self.rows, start: self.start, limit })
     }
 }
 

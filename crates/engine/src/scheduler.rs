@@ -18,16 +18,16 @@ use crate::effect::Effect;
 use crate::extenders::Extenders;
 use crate::gates::Gates;
 use crate::memo::Memo;
-use crate::metrics::{Counts, Stopwatch};
-use crate::names::{Names, PodId};
+use crate::metrics::{PluginMetrics, SchedulerCounters, Stopwatch};
+use crate::names::{PodId, PodNames};
 use crate::pick::TieBreak;
 use crate::preemption::Evictions;
 use crate::profile::{Profile, ProfileError};
 use crate::profiles::Profiles;
 use crate::queue::{Backoff, Queue, QueuedPodInfo, Ready, Surroundings};
 use crate::refusals::Refusals;
-use crate::waiting::Waiting;
-use crate::writes::{Said, SentWrites};
+use crate::waiting::WaitingAtPermit;
+use crate::writes::{RequestedWrite, SentWrites};
 
 /// How much detail of a decision is kept.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -130,12 +130,12 @@ pub struct Scheduler {
     pub(crate) profiles: Profiles,
     pub(crate) options: Options,
     pub(crate) rng: Pcg64,
-    pub(crate) names: Names,
+    pub(crate) names: PodNames,
     pub(crate) cache: Cache,
     pub(crate) queue: Queue,
     pub(crate) bindings: Bindings,
     pub(crate) extenders: Extenders,
-    pub(crate) waiting: Waiting,
+    pub(crate) waiting: WaitingAtPermit,
     pub(crate) nominated: NominatedPods,
     pub(crate) evictions: Evictions,
     pub(crate) refusals: Refusals,
@@ -146,7 +146,7 @@ pub struct Scheduler {
     pub(crate) waiting_decisions: Vec<WaitingDecision>,
     pub(crate) answers: Vec<(crate::EffectId, Result<(), WriteError>)>,
     /// The writes that plugins have requested, and those that were sent.
-    pub(crate) said_writes: Vec<Said>,
+    pub(crate) said_writes: Vec<RequestedWrite>,
     pub(crate) sent_writes: SentWrites,
     pub(crate) next_effect: u64,
     /// Where the last cycle that did not judge all nodes ended.
@@ -155,7 +155,8 @@ pub struct Scheduler {
     /// The remembered results; none for [`Engine::Reference`].
     pub(crate) memo: Option<Memo>,
     pub(crate) audit: Audit,
-    pub(crate) counts: Counts,
+    pub(crate) counts: SchedulerCounters,
+    pub(crate) plugin_metrics: PluginMetrics,
 }
 
 impl std::fmt::Debug for Scheduler {
@@ -171,7 +172,8 @@ impl Scheduler {
     /// A scheduler with these profiles. `seed` determines all random choices.
     pub fn new(profiles: Vec<Profile>, options: Options, seed: u64) -> Result<Self, ProfileError> {
         let profiles = Profiles::new(profiles, options.release)?;
-        let counts = Counts::new(profiles.iter().count(), options.stopwatch);
+        let counts = SchedulerCounters::new(profiles.iter().count(), options.stopwatch);
+        let plugin_metrics = PluginMetrics::new(profiles.iter().flat_map(Profile::metrics));
         let (mut cache, mut nominated) = (Cache::default(), NominatedPods::default());
         for kind in profiles.iter().flat_map(Profile::kinds) {
             cache.keep(kind);
@@ -186,14 +188,15 @@ impl Scheduler {
             memo,
             audit: Audit::new(options.audit_every),
             counts,
+            plugin_metrics,
             options,
             rng: Pcg64::seed_from_u64(seed),
-            names: Names::default(),
+            names: PodNames::default(),
             cache,
             queue: Queue::new(options.backoff, options.max_in_unschedulable, options.stopwatch),
             bindings: Bindings::default(),
             extenders: Extenders::default(),
-            waiting: Waiting::default(),
+            waiting: WaitingAtPermit::default(),
             nominated,
             evictions: Evictions::new(),
             refusals: Refusals::default(),

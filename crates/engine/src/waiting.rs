@@ -10,7 +10,7 @@ use crate::profiles::Profiles;
 
 /// The pods that wait at Permit, and the decisions about them.
 #[derive(Debug, Default)]
-pub(crate) struct Waiting {
+pub(crate) struct WaitingAtPermit {
     pods: Vec<WaitingPod>,
     /// The next timeout.
     next_timeout: Option<Time>,
@@ -19,7 +19,7 @@ pub(crate) struct Waiting {
 /// The verdicts on pods that waited at Permit.
 pub(crate) type Verdicts = Vec<(PodKey, Result<(), Unbound>)>;
 
-impl Waiting {
+impl WaitingAtPermit {
     pub(crate) fn pods(&self) -> &[WaitingPod] {
         &self.pods
     }

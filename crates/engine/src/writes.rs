@@ -10,7 +10,7 @@ use crate::effect::EffectId;
 
 /// A write that a plugin has requested.
 #[derive(Clone, Debug)]
-pub(crate) struct Said {
+pub(crate) struct RequestedWrite {
     pub(crate) plugin: &'static str,
     /// The extension point at which it was requested.
     pub(crate) point: Point,
@@ -25,10 +25,10 @@ pub(crate) struct Said {
 /// would only keep the API server busy.
 const MOST_TRIES: u32 = 8;
 
-impl Said {
+impl RequestedWrite {
     /// Another write, because this one failed.
     pub(crate) fn again(&self, write: ObjectWrite) -> Self {
-        Said { write, tries: self.tries + 1, ..self.clone() }
+        RequestedWrite { write, tries: self.tries + 1, ..self.clone() }
     }
 
     /// Whether the plugin may write again if this one fails.
@@ -40,19 +40,19 @@ impl Said {
 /// The writes of plugins whose answers are awaited.
 #[derive(Debug, Default)]
 pub(crate) struct SentWrites {
-    sent: HashMap<EffectId, (Said, Time), FxBuildHasher>,
+    sent: HashMap<EffectId, (RequestedWrite, Time), FxBuildHasher>,
     deadlines: BTreeSet<(Time, EffectId)>,
 }
 
 impl SentWrites {
     /// Adds a write that was sent. Its answer is awaited until `deadline`.
-    pub(crate) fn add(&mut self, effect: EffectId, said: Said, deadline: Time) {
+    pub(crate) fn add(&mut self, effect: EffectId, said: RequestedWrite, deadline: Time) {
         self.sent.insert(effect, (said, deadline));
         self.deadlines.insert((deadline, effect));
     }
 
     /// Removes a write that was answered, or that timed out.
-    pub(crate) fn take(&mut self, effect: EffectId) -> Option<Said> {
+    pub(crate) fn take(&mut self, effect: EffectId) -> Option<RequestedWrite> {
         let (said, deadline) = self.sent.remove(&effect)?;
         self.deadlines.remove(&(deadline, effect));
         Some(said)

@@ -1,20 +1,20 @@
-//! What makes a rule fast. All of it is optional, and none of it is part of the rule.
+//! Acceleration: what makes a rule fast. All of it is optional, and none of it is part of the rule.
 //!
-//! A plugin's rule is its [`Filter`], [`PreFilter`], [`Score`] or [`PreScore`], and decisions made from scratch ask
-//! nothing else. The traits here state the same rule in a form that the engine can remember, or can ask about all
-//! nodes at once. A plugin that implements none of them decides the same and takes longer.
+//! A plugin's rule is its [`Filter`], [`PreFilter`], [`Score`] or [`PreScore`]. Decisions made from scratch use nothing
+//! else. The traits here state the same rule in a form that the engine can remember, or can apply to all nodes at once.
+//! A plugin that implements none of them makes the same decisions, but takes longer.
 //!
-//! | trait | beside | the plugin also says | what the engine saves |
+//! | trait | in addition to | the plugin also says | what the engine saves |
 //! |---|---|---|---|
-//! | [`FilterByAmounts`] | [`Filter`] | how much of each resource a node must have left | asking about nodes that lack it |
+//! | [`FilterByAmounts`] | [`Filter`] | what a node must have left of each resource | asking about nodes that lack it |
 //! | [`FilterByCounts`] | [`PreFilter`] | which pods it counts in topology domains | a look at every pod |
 //! | [`ScoreByAmounts`] | [`Score`] | how high scores can be | asking about nodes that cannot be the best |
 //! | [`ScoreByCounts`] | [`PreScore`] | which pods it counts in topology domains | a look at every pod |
-//! | [`ScoreByNode`] | [`PreScore`] | the state, without the feasible nodes | scoring nodes again that have not changed |
+//! | [`ScoreByNode`] | [`PreScore`] | the state, without the feasible nodes | scoring unchanged nodes again |
 //!
-//! A [`Filter`] and a [`Score`] are remembered as they are.
+//! The results of a [`Filter`] or a [`Score`] are remembered without any of these traits.
 //!
-//! Each trait is registered by the method of [`Builder`](crate::Builder) that has its name, beside the point:
+//! Each trait is registered by the method of [`Builder`](crate::Builder) that has its name, after the point itself:
 //!
 //! ```
 //! # use plimsoll_framework::prelude::*;
@@ -47,28 +47,28 @@
 //! assert_eq!(entry.points().len(), 1);
 //! ```
 //!
-//! The laws of the test kit compare each of these traits with the rule in every cluster that they make up, for every
-//! plugin that registers it. [`Entry::plain`](crate::Entry::plain) is the plugin without any of them.
+//! The laws of the test kit compare each of these traits with the rule, for every plugin that registers it, in random
+//! clusters. [`Entry::plain`](crate::Entry::plain) is the plugin without any of them.
 
 use crate::domains::{ByDomain, DomainFilter, DomainScore, Neighbours};
 use crate::filter::{Filter, PreFilter};
 use crate::parts::{ClusterPart, Ref};
 use crate::score::{PreScore, Score};
-use crate::supply::{Bound, Needs};
+use crate::supply::{Needs, ScoreBound};
 
 /// A [`Filter`] that can state its rule as amounts.
 pub trait FilterByAmounts: Filter {
-    /// The rule as data: exactly the nodes pass that have this left. `None` if the rule is another one for this pod.
-    /// Asked where the filter [applies](Filter::applies).
+    /// The rule as data: a node passes if, and only if, it has this left. `None` if the rule for this pod is a
+    /// different one. Called only if the filter [applies](Filter::applies).
     fn needs(&self, pod: Ref<'_, Self::Pod>) -> Option<Needs>;
 }
 
 /// A [`PreFilter`] that can judge by counts, which the engine keeps up to date while pods come and go.
 pub trait FilterByCounts: PreFilter {
-    /// What it reads of the cluster to know what it counts. This is nothing about nodes: the engine counts on them.
+    /// What it reads of the cluster to know what to count. It may read nothing of nodes: the engine counts there.
     type Objects: ClusterPart;
-    /// What is counted for the pod, and how that decides. `neighbours` are pods on nodes. Asked where the filter
-    /// [applies](PreFilter::applies).
+    /// What is counted for the pod, and the verdicts that follow. `neighbours` are pods on nodes. Called only if the
+    /// filter [applies](PreFilter::applies).
     fn by_domain(
         &self,
         pod: Ref<'_, Self::Pod>,
@@ -77,20 +77,20 @@ pub trait FilterByCounts: PreFilter {
     ) -> ByDomain<dyn DomainFilter>;
 }
 
-/// A [`Score`] that can say of all nodes at once how high they score. Its raw scores are
+/// A [`Score`] that can bound the scores of all nodes at once. Its raw scores must be
 /// [in range](crate::Normalize::None).
 pub trait ScoreByAmounts: Score {
-    /// How high the scores of nodes can be, told from amounts. `None` if that cannot be told for this pod. Asked where
-    /// the score [applies](Score::applies).
-    fn bound(&self, pod: Ref<'_, Self::Pod>) -> Option<Box<dyn Bound>>;
+    /// An upper bound of the scores, computed from amounts. `None` if there is none for this pod. Called only if the
+    /// score [applies](Score::applies).
+    fn bound(&self, pod: Ref<'_, Self::Pod>) -> Option<Box<dyn ScoreBound>>;
 }
 
 /// A [`PreScore`] that can score by counts, which the engine keeps up to date while pods come and go.
 pub trait ScoreByCounts: PreScore {
-    /// What it reads of the cluster to know what it counts. This is nothing about nodes: the engine counts on them.
+    /// What it reads of the cluster to know what to count. It may read nothing of nodes: the engine counts there.
     type Objects: ClusterPart;
-    /// What is counted for the pod, and the scores that follow. `neighbours` are pods on nodes. Asked where the score
-    /// [applies](PreScore::applies_in).
+    /// What is counted for the pod, and the scores that follow. `neighbours` are pods on nodes. Called only if the
+    /// score [applies](PreScore::applies_in).
     fn by_domain(
         &self,
         pod: Ref<'_, Self::Pod>,
@@ -99,11 +99,11 @@ pub trait ScoreByCounts: PreScore {
     ) -> ByDomain<dyn DomainScore>;
 }
 
-/// A [`PreScore`] whose scores do not depend on which nodes are feasible: the score of a node stands until something
-/// changes that is read. Its raw scores are in range as they are, and it shares nothing with other plugins.
+/// A [`PreScore`] whose scores do not depend on which nodes are feasible: the score of a node is valid until something
+/// that the plugin reads changes. Its raw scores must be in range, and it must share nothing with other plugins.
 pub trait ScoreByNode: PreScore {
     /// The state that [`PreScore::pre_score`] makes, whichever nodes are feasible. `None`: the plugin gives no scores
-    /// (Skip). Asked where the score [applies](PreScore::applies_in).
+    /// (Skip). Called only if the score [applies](PreScore::applies_in).
     fn state(
         &self,
         pod: Ref<'_, Self::Pod>,

@@ -1,7 +1,7 @@
-//! The args of plugins in a configuration: what is wrong with them, and what they are with all defaults.
+//! The args of plugins in a configuration: their faults and their defaults.
 //!
-//! A plugin says in [`Plugin::validate`] which args are valid. The configuration knows no type of args: it
-//! asks the [`ArgsForm`] of the plugin's entry, and adds file and line to each [`ArgsFault`].
+//! A plugin says in [`Plugin::validate`] which args are valid. The code that reads configurations does not know the
+//! types of args. It uses the [`ArgsForm`] in the plugin's entry, and adds file and line to each [`ArgsFault`].
 
 mod faults;
 pub mod shape;
@@ -12,23 +12,23 @@ use serde_json::Value;
 pub use self::faults::{ArgsFault, ArgsFaults, ArgsField, messages};
 use crate::plugin::{FeatureGates, Plugin};
 
-/// The args of one plugin, without their type.
+/// Validates and completes the args of one plugin, without their type.
 #[derive(Clone, Copy, Debug)]
 pub struct ArgsForm {
     validate: fn(&Value, &FeatureGates) -> Vec<ArgsFault>,
-    shown: Option<Shown>,
+    shown: Option<ArgsWriter>,
 }
 
-/// What writes args out.
+/// Writes args with their defaults.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Shown {
+pub(crate) struct ArgsWriter {
     decode: fn(&Value) -> Result<Value, ArgsFault>,
     complete: fn(Option<&Value>, &FeatureGates) -> Result<Value, ArgsFault>,
 }
 
-impl Shown {
+impl ArgsWriter {
     pub(crate) fn of<P: Plugin<Args: Serialize>>() -> Self {
-        Shown {
+        ArgsWriter {
             decode: |args| Ok(written(&parse::<P>(Some(args))?)),
             complete: |args, gates| {
                 let mut args = parse::<P>(args)?;
@@ -40,7 +40,7 @@ impl Shown {
 }
 
 impl ArgsForm {
-    pub(crate) fn of<P: Plugin>(shown: Option<Shown>) -> Self {
+    pub(crate) fn of<P: Plugin>(shown: Option<ArgsWriter>) -> Self {
         let validate = |args: &Value, gates: &FeatureGates| match completed::<P>(Some(args), gates)
         {
             Ok(args) => faults::<P>(&args, gates),
@@ -49,12 +49,12 @@ impl ArgsForm {
         ArgsForm { validate, shown }
     }
 
-    /// What is wrong with `args`: one fault if they cannot be read, or else all that the plugin finds.
+    /// The faults of `args`: one if they cannot be parsed, else all that the plugin finds.
     pub fn validate(&self, args: &Value, gates: &FeatureGates) -> Vec<ArgsFault> {
         (self.validate)(args, gates)
     }
 
-    /// Whether a configuration shows the args with all defaults, rather than as they are given
+    /// Whether a configuration shows the args with all defaults, rather than as given
     /// ([`Builder::shows_args`](crate::registry::Builder::shows_args)).
     pub fn is_shown(&self) -> bool {
         self.shown.is_some()
@@ -66,7 +66,7 @@ impl ArgsForm {
         self.shown.map(|shown| (shown.decode)(args))
     }
 
-    /// The args with all defaults; those of nothing given are the default args. `None` if they are not
+    /// The args with all defaults; the default args if none are given. `None` if they are not
     /// [shown](Self::is_shown).
     pub fn complete(
         &self,
@@ -77,7 +77,7 @@ impl ArgsForm {
     }
 }
 
-/// The args of a plugin with all defaults, if they are valid; or else the first fault.
+/// The args of a plugin with all defaults, or the first fault if they are not valid.
 pub(crate) fn valid<P: Plugin>(
     args: Option<&Value>,
     gates: &FeatureGates,

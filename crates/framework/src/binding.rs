@@ -1,7 +1,7 @@
 //! From the choice of a node to the bound pod: Reserve, Permit, PreBind, Bind and PostBind.
 //!
-//! Nothing here does IO: a plugin says what to [write](crate::Writes), is told what became of it, and says whether the
-//! world has caught up.
+//! Plugins do no IO. A plugin requests [writes](crate::Writes), is told the answers, and says when the pod can be
+//! bound.
 
 use std::time::Duration;
 
@@ -9,6 +9,7 @@ use plimsoll_api::{AnyObject, Kind, KindRef, ObjectKey, PodKey, Str};
 
 use crate::columns::Row;
 use crate::cycle_state::CycleState;
+use crate::metrics::Metrics;
 use crate::plugin::Plugin;
 use crate::pod_info::PodInfo;
 use crate::status::{Reason, Rejection};
@@ -19,7 +20,7 @@ use crate::writes::Writes;
 /// The longest that a pod may wait at Permit, whatever a plugin asks for.
 pub const PERMIT_TIMEOUT_MAX: Duration = Duration::from_mins(15);
 
-/// What is said where a plugin waits in vain and has no text of its own.
+/// The reason if a plugin waits too long and gives no reason of its own.
 pub(crate) const TIMED_OUT: &str = "timed out waiting for the condition";
 
 /// A pod and the node that was chosen for it.
@@ -35,81 +36,83 @@ pub struct Placement<'a> {
     pub view: View<'a>,
 }
 
-/// What a plugin takes to be so, before it is seen.
+/// What a plugin assumes about an object before it is observed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Assumption {
-    /// An object is so.
+    /// The object is as given.
     Is(AnyObject),
-    /// An object is as it was seen.
+    /// The object is as it was observed.
     AsSeen(KindRef, ObjectKey),
 }
 
-/// Where a plugin says what it takes to be so.
+/// With this a plugin makes assumptions about objects.
 ///
-/// It counts as soon as the call that was given this returns: the plugins after it see it, and so does
-/// every later scheduling cycle, until the object is [seen to be other than it
-/// was](plimsoll_api::Store). If the call fails, nothing of it counts.
+/// They take effect when the call that was given this returns. The plugins after it see them, and so do all later
+/// scheduling cycles, until the object is [observed to have changed](plimsoll_api::Store). If the call fails, they
+/// have no effect.
 #[derive(Debug)]
 pub struct Assume<'a>(&'a mut Vec<Assumption>);
 
 impl<'a> Assume<'a> {
-    /// What is said is added to `said`, in order.
+    /// Assumptions are added to `said`, in order.
     pub fn new(said: &'a mut Vec<Assumption>) -> Self {
         Assume(said)
     }
 
-    /// The object of this kind and key is so. Nothing is assumed of an object that is not there.
+    /// Assumes that the object of this kind and key is as given. This has no effect if there is no such object.
     pub fn is<K: Kind>(&mut self, object: K) {
         self.0.push(Assumption::Is(object.into()));
     }
 
-    /// Nothing is assumed of the object any more: it is as it was seen.
+    /// Drops what is assumed about the object: it is as it was observed.
     pub fn as_seen<K: Kind>(&mut self, key: &ObjectKey) {
         self.0.push(Assumption::AsSeen(KindRef::of::<K>(), key.clone()));
     }
 }
 
-/// What a plugin may use once a node is chosen, beside the [`Placement`] (`Handle` in kube-scheduler).
+/// What a plugin may use once a node is chosen, or once there is none (`Handle` in kube-scheduler).
 #[derive(Debug)]
 pub struct Handle<'a> {
-    /// Now, by the clock of the scheduler: virtual time in a simulation.
+    /// The current time of the scheduler; virtual time in a simulation.
     pub now: Time,
-    /// What the plugins tell each other in this cycle.
+    /// What plugins share in this cycle.
     pub shared: &'a mut CycleState,
-    /// What is taken to be so before it is seen.
+    /// Assumptions about objects, before they are observed.
     pub assume: Assume<'a>,
     /// The pods that wait at Permit, to be allowed or rejected.
     pub waiting: WaitingPods<'a>,
-    /// What is to be written. Where the pod still has to be bound, the next step waits for the answers.
+    /// Writes to request. If the pod is yet to be bound, the next step waits for the answers.
     pub writes: Writes<'a>,
+    /// What the plugin measures.
+    pub metrics: Metrics<'a>,
 }
 
-/// Holds something for a pod from the choice of its node until it is bound.
+/// Reserves something for a pod, from the choice of its node until it is bound.
 pub trait Reserve: Plugin {
-    /// What is held; `()` where the plugin keeps no account of its own.
+    /// What is reserved; `()` for a plugin that has nothing to remember.
     type Reservation: Send + 'static;
-    /// `false`: nothing is to be held for this pod, nor done before it is bound, wherever it goes.
+    /// `false`: whatever the node, there is nothing to reserve for this pod and nothing to do before it is bound.
     fn applies(&self, _pod: &PodInfo) -> bool {
         true
     }
-    /// Holds it. Where it fails, it must leave nothing behind: it is not asked to give it back.
+    /// Reserves it. If it fails it must leave nothing behind, because Unreserve is not called for it.
     fn reserve(
         &self,
         at: &Placement<'_>,
         handle: &mut Handle<'_>,
     ) -> Result<Self::Reservation, Rejection>;
-    /// Gives it back: a later step failed. Called in the reverse order of Reserve.
+    /// Gives it back, because a later step failed. Called in the reverse order of Reserve.
     fn unreserve(&self, _held: Self::Reservation, _at: &Placement<'_>, _handle: &mut Handle<'_>) {}
 }
 
-/// What Permit says.
+/// The decision of a Permit plugin.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Permission {
     /// The pod may be bound.
     Approve,
     /// It may not.
     Deny(Rejection),
-    /// It waits until it is allowed, rejected, or this span is over (then it is rejected). At most
+    /// It waits until it is allowed or rejected. After this time it is rejected. The time is at most
     /// [`PERMIT_TIMEOUT_MAX`].
     Wait(Duration),
 }
@@ -121,16 +124,16 @@ pub struct WaitingPod {
     pub pod: PodInfo,
     /// The node that was chosen for it.
     pub node: Str,
-    /// Since when it waits.
+    /// When it began to wait.
     pub since: Time,
-    /// The plugins it waits for, each with the end of its patience.
+    /// The plugins it waits for, each with its deadline.
     pub pending: Vec<(&'static str, Time)>,
 }
 
-/// What plugins decided about waiting pods.
+/// A plugin's decision about a waiting pod.
 #[derive(Clone, Debug)]
 pub enum WaitingDecision {
-    /// The plugin has nothing more against it.
+    /// The plugin allows it.
     Allow {
         /// The pod.
         pod: PodKey,
@@ -141,7 +144,7 @@ pub enum WaitingDecision {
     Reject {
         /// The pod.
         pod: PodKey,
-        /// The plugin that rejects it. One that no profile has waits for every event.
+        /// The plugin that rejects it. If no profile has this plugin, every event can bring the pod back.
         plugin: Str,
         /// Why.
         reason: Reason,
@@ -157,7 +160,7 @@ pub struct WaitingPods<'a> {
 }
 
 impl<'a> WaitingPods<'a> {
-    /// What plugin `plugin` sees of `pods`; what it decides is added to `decisions`.
+    /// The `pods` for plugin `plugin`. Its decisions are added to `decisions`.
     pub fn new(
         plugin: &'static str,
         pods: &'a [WaitingPod],
@@ -166,27 +169,27 @@ impl<'a> WaitingPods<'a> {
         WaitingPods { plugin, pods, decisions }
     }
 
-    /// The pods that wait, in the order in which they came.
+    /// The pods that wait, in the order in which they began to.
     pub fn iter(&self) -> impl Iterator<Item = &WaitingPod> {
         self.pods.iter()
     }
 
-    /// This plugin has nothing more against `pod`. It is bound once no plugin has.
+    /// Allows `pod` on behalf of this plugin. It is bound once all plugins that it waits for have allowed it.
     pub fn allow(&mut self, pod: &PodKey) {
         self.allow_as(self.plugin, pod);
     }
 
-    /// The same in the name of another plugin.
+    /// Allows `pod` on behalf of another plugin.
     pub fn allow_as(&mut self, plugin: impl Into<Str>, pod: &PodKey) {
         self.decisions.push(WaitingDecision::Allow { pod: pod.clone(), plugin: plugin.into() });
     }
 
-    /// `pod` must not be bound.
+    /// Rejects `pod`: it is not bound.
     pub fn reject(&mut self, pod: &PodKey, reason: impl Into<Reason>) {
         self.reject_as(self.plugin, pod, reason);
     }
 
-    /// The same in the name of another plugin. The events of that one can bring the pod back.
+    /// Rejects `pod` on behalf of another plugin, whose events can then bring the pod back.
     pub fn reject_as(&mut self, plugin: impl Into<Str>, pod: &PodKey, reason: impl Into<Reason>) {
         let (pod, plugin, reason) = (pod.clone(), plugin.into(), reason.into());
         self.decisions.push(WaitingDecision::Reject { pod, plugin, reason });
@@ -199,27 +202,27 @@ pub trait Permit: Plugin {
     fn permit(&self, at: &Placement<'_>, handle: &mut Handle<'_>) -> Permission;
 }
 
-/// Whether the world has caught up.
+/// Whether the cluster is ready for the pod to be bound.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Readiness {
-    /// It has: the pod may be bound.
+    /// It is.
     Ready,
-    /// Not yet; asked again after the next change.
+    /// Not yet: the plugin is asked again after the next change.
     Waiting,
-    /// It never will.
+    /// It never will be.
     Failed(Rejection),
 }
 
 /// What must be done before a pod is bound, such as binding its volumes.
 pub trait PreBind: Plugin {
-    /// What the plugin holds for the pod since [`Reserve`]: its [`Reserve::Reservation`], or `()` for a plugin that does
-    /// not stand there.
+    /// What the plugin has reserved for the pod: its [`Reserve::Reservation`], or `()` for a plugin without
+    /// [`Reserve`].
     type Held: Send + 'static;
-    /// Does it, by what it writes. It is also asked in advance, whether there is anything to write
-    /// (PreBindPreFlight): what it does with the handle has no effect then.
+    /// Requests the writes that do it. It is also called in advance, to learn whether there is anything to write
+    /// (PreBindPreFlight); what it then does with the handle has no effect.
     fn pre_bind(&self, held: &Self::Held, at: &Placement<'_>, handle: &mut Handle<'_>);
-    /// Whether the world has caught up. Asked once everything is written, and then after every change. Also asked
-    /// in advance, as [`PreBind::pre_bind`].
+    /// Whether the pod can be bound. Called once everything is written, and then after every change. It is also called
+    /// in advance, like [`PreBind::pre_bind`].
     fn ready(
         &self,
         _held: &Self::Held,
@@ -232,7 +235,7 @@ pub trait PreBind: Plugin {
     fn timeout(&self) -> Duration {
         Duration::from_mins(10)
     }
-    /// Why the pod is not bound where that time is over.
+    /// Why the pod is not bound once that time is over.
     fn timed_out(&self, _held: &Self::Held) -> Rejection {
         Rejection::error(TIMED_OUT)
     }
@@ -253,6 +256,6 @@ pub trait Bind: Plugin {
 
 /// What is to be done once a pod is bound.
 pub trait PostBind: Plugin {
-    /// Does it, by what it writes. The pod is bound whatever becomes of that.
+    /// Requests the writes that do it. The pod stays bound even if they fail.
     fn post_bind(&self, at: &Placement<'_>, handle: &mut Handle<'_>);
 }

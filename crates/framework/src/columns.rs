@@ -49,7 +49,7 @@ impl<T: Default + PartialEq> Column<T> {
         &self.0[row.index()]
     }
 
-    /// Puts `value` into `row`; whether it was another one before.
+    /// Sets the value in `row`. Returns whether it changed.
     fn set(&mut self, row: Row, value: T) -> bool {
         let cell = &mut self.0[row.index()];
         let changed = *cell != value;
@@ -61,7 +61,7 @@ impl<T: Default + PartialEq> Column<T> {
         self.0.push(T::default());
     }
 
-    /// Takes into the first row what `of` has in `row`.
+    /// Copies the value that `of` has in `row` into the first row.
     fn take_from(&mut self, of: &Column<T>, row: Row)
     where
         T: Clone,
@@ -70,11 +70,11 @@ impl<T: Default + PartialEq> Column<T> {
     }
 }
 
-/// What pods can use of a node.
+/// The resources of a node that pods can use.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Allocatable(pub Resources);
 
-/// What the pods on a node ask for together.
+/// What the pods on a node request together.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Requested(pub Resources);
 
@@ -137,7 +137,7 @@ impl PodSet {
         self.anti_affinity.clone_from(&of.anti_affinity);
     }
 
-    /// Takes out the pod at `at`; the last pod is there now.
+    /// Removes the pod at `at`. The last pod moves to that place.
     fn remove(&mut self, at: usize) -> PodInfo {
         let gone = self.all.swap_remove(at);
         if !gone.affinity.is_empty() {
@@ -148,8 +148,8 @@ impl PodSet {
     }
 }
 
-/// Ports are a set. As in framework/types.go, HostPortInfo: two pods may have the same port, if somebody
-/// else has placed them so, and the first of them that leaves frees it.
+/// Marks the ports of `pod` as used. As in framework/types.go, HostPortInfo: ports are a set. If someone else has
+/// placed two pods with the same port, the first of them to leave frees it.
 fn use_ports(used: &mut Vec<HostPort>, pod: &PodInfo) {
     if FEW_PORTS < pod.host_ports.len() {
         let mut known: BTreeSet<HostPort> = used.iter().cloned().collect();
@@ -164,7 +164,7 @@ fn use_ports(used: &mut Vec<HostPort>, pod: &PodInfo) {
     }
 }
 
-/// Takes `ports` out of those that are used.
+/// Removes `ports` from those that are used.
 fn free_ports(used: &mut Vec<HostPort>, ports: &[HostPort]) {
     if FEW_PORTS < ports.len() {
         let freed: BTreeSet<&HostPort> = ports.iter().collect();
@@ -174,10 +174,10 @@ fn free_ports(used: &mut Vec<HostPort>, ports: &[HostPort]) {
     }
 }
 
-/// Among so few ports one is found fastest by a look at all. A pod may have tens of thousands.
+/// Up to this many ports, a linear search is fastest. A pod may have tens of thousands.
 const FEW_PORTS: usize = 16;
 
-/// Whether no column tells two pods on a node apart.
+/// Whether no column changes when one pod replaces the other.
 fn takes_the_same(one: &PodInfo, other: &PodInfo) -> bool {
     let takes_the_same = Arc::ptr_eq(&one.template, &other.template)
         || (one.requests == other.requests
@@ -186,9 +186,9 @@ fn takes_the_same(one: &PodInfo, other: &PodInfo) -> bool {
     takes_the_same && one.affinity.is_empty() && other.affinity.is_empty()
 }
 
-/// What `NodeInfo` holds in kube-scheduler, turned sideways: one column for each property.
+/// The nodes, with one column for each property. kube-scheduler has one `NodeInfo` for each node instead.
 ///
-/// Only the engine writes here; plugins see the columns that they declare.
+/// Only the engine writes to it. Plugins see the columns that they declare.
 #[derive(Clone, Debug, Default)]
 pub struct Columns {
     live: Vec<bool>,
@@ -210,7 +210,7 @@ pub struct Columns {
 }
 
 impl Columns {
-    /// Takes in a node and gives it a row.
+    /// Adds a node, and returns its row.
     pub fn add(&mut self, node: Node) -> Row {
         let row = self.free.pop().unwrap_or_else(|| self.grow());
         self.live[row.index()] = true;
@@ -218,13 +218,13 @@ impl Columns {
         row
     }
 
-    /// Takes in what became of the node in `row`, and says which columns changed.
+    /// Updates the node in `row`, and returns the columns that changed.
     pub fn set(&mut self, row: Row, node: Node) -> NodeReads {
         let mut changed = NodeReads::empty();
         changed.set(NodeReads::NAME, self.name.set(row, node.name.clone()));
         changed.set(NodeReads::LABELS, self.labels.set(row, node.labels.clone()));
         let annotations = self.annotations.set(row, node.annotations.clone());
-        // What the node avoids stands in an annotation.
+        // The controllers that the node avoids are given in an annotation.
         let avoided = self.avoided.set(row, node.avoided.clone());
         changed.set(NodeReads::ANNOTATIONS, annotations || avoided);
         changed.set(NodeReads::TAINTS, self.taints.set(row, node.taints.clone()));
@@ -238,7 +238,7 @@ impl Columns {
         changed
     }
 
-    /// Forgets the node in `row` with all pods on it, and gives the pods back.
+    /// Removes the node in `row` with all pods on it, and returns the pods.
     pub fn remove(&mut self, row: Row) -> Vec<PodInfo> {
         self.live[row.index()] = false;
         self.free.push(row);
@@ -249,7 +249,7 @@ impl Columns {
         std::mem::take(&mut self.pods[row.index()]).all
     }
 
-    /// Puts a pod onto the node in `row`.
+    /// Places a pod on the node in `row`.
     pub fn place(&mut self, row: Row, pod: &PodInfo) {
         let i = row.index();
         self.requested.0[i].0.add(&pod.requests);
@@ -258,13 +258,13 @@ impl Columns {
         self.pods[i].insert(pod);
     }
 
-    /// Takes a pod off the node in `row`; `None` if it was not there.
+    /// Removes a pod from the node in `row`; `None` if it was not there.
     pub fn displace(&mut self, row: Row, key: &PodKey) -> Option<PodInfo> {
         let at = self.pods_on(row).iter().position(|pod| pod.key == *key)?;
         Some(self.displace_at(row, at))
     }
 
-    /// Takes the pod at place `at` off the node in `row`. The last pod of the node is at that place now.
+    /// Removes the pod at place `at` from the node in `row`. The last pod of the node moves to that place.
     ///
     /// # Panics
     /// If no pod is there.
@@ -281,7 +281,7 @@ impl Columns {
         pod
     }
 
-    /// Adds up anew what the pods in a row ask for, where the sums cannot say what is left of them.
+    /// Recomputes what the pods in a row request. A sum that is saturated cannot be reduced by subtraction.
     fn sum_up(&mut self, i: usize) {
         let (mut requested, mut non_zero) = (Resources::default(), NonZero::default());
         for pod in self.pods[i].iter() {
@@ -292,8 +292,8 @@ impl Columns {
         self.non_zero_requested.0[i] = NonZeroRequested(non_zero);
     }
 
-    /// Puts what became of the pod at place `at` of the node in `row` in its place. As in
-    /// framework/types.go, NodeInfo: it leaves and comes, and uses its ports again.
+    /// Replaces the pod at place `at` of the node in `row` by its new version. As in framework/types.go, NodeInfo: the
+    /// old pod is removed and the new one added, so that its ports are in use again.
     ///
     /// # Panics
     /// If no pod is there.
@@ -312,8 +312,8 @@ impl Columns {
         all.swap(at, last);
     }
 
-    /// Whether two nodes are equal in what they have and in what is taken of it, as far as that is among
-    /// `reads`. Never where anything else is.
+    /// Whether two nodes are equal in those of their allocatable and requested resources that are among `reads`.
+    /// `false` if `reads` contains anything else.
     pub fn have_alike(&self, a: Row, b: Row, reads: NodeReads) -> bool {
         const ALLOCATABLE: NodeReads = NodeReads::ALLOCATABLE;
         const REQUESTED: NodeReads = NodeReads::REQUESTED;
@@ -325,15 +325,15 @@ impl Columns {
             && is_equal(ALLOCATABLE, self.allocatable.at(a) == self.allocatable.at(b))
     }
 
-    /// A copy of the node in `row` alone, in row 0 of new columns: what a what-if changes.
+    /// Copies the node in `row` alone into row 0 of new columns, for a dry run to change.
     pub fn scratch(&self, row: Row) -> Columns {
         let mut scratch = Columns::default();
         scratch.become_scratch(self, row);
         scratch
     }
 
-    /// Becomes a copy of the node in `row` of `of` alone, as [`scratch`](Self::scratch) makes one, and
-    /// uses the memory again that it has already. The node itself is shared.
+    /// Becomes a copy of the node in `row` of `of`, as [`scratch`](Self::scratch) makes one, but reuses its own
+    /// memory. The node itself is shared.
     ///
     /// # Panics
     /// If these columns have held more than one node.
@@ -378,7 +378,7 @@ impl Columns {
         self.len() == 0
     }
 
-    /// The node in `row` as it came in.
+    /// The node in `row` as it was added.
     pub fn node(&self, row: Row) -> &Arc<Node> {
         &self.node[row.index()]
     }
@@ -393,7 +393,7 @@ impl Columns {
         &self.pods[row.index()]
     }
 
-    /// What the pods on the node in `row` ask for together.
+    /// What the pods on the node in `row` request together.
     pub fn requested_of(&self, row: Row) -> &Resources {
         &self.requested.at(row).0
     }
@@ -450,7 +450,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pod_that_became_another_stands_in_its_old_place() {
+    fn a_pod_that_changes_keeps_its_place() {
         let mut nodes = Columns::default();
         let row = nodes.add(Node::default());
         for (name, milli_cpu, has_affinity) in [("p", 1, false), ("q", 2, true), ("r", 4, false)] {
@@ -484,7 +484,7 @@ mod tests {
         assert_eq!(used(&nodes, row), [80, 443]);
         let gone = nodes.displace(row, &PodKey::new("default", "q"));
         assert_eq!(used(&nodes, row), [443]);
-        // What is heard of the other one has it use its ports again.
+        // An update of the other pod marks its ports as used again.
         nodes.exchange(row, 0, &with_ports("p", &[80, 443]));
         assert_eq!(used(&nodes, row), [80, 443]);
         nodes.place(row, &gone.expect("it was there"));
@@ -493,7 +493,7 @@ mod tests {
     }
 
     #[test]
-    fn a_scratch_can_be_used_for_one_node_after_the_other() {
+    fn a_scratch_can_be_reused_for_another_node() {
         let mut nodes = Columns::default();
         let (a, b) = (nodes.add(named("a")), nodes.add(named("b")));
         nodes.place(a, &pod("p", 1, true));
@@ -515,7 +515,7 @@ mod tests {
     }
 
     #[test]
-    fn pods_that_ask_for_more_than_64_bits_hold_leave_no_trace_either() {
+    fn sums_are_right_again_after_pods_that_overflowed_them_leave() {
         const MUCH: i64 = i64::MAX / 4 * 3;
         let mut nodes = Columns::default();
         let row = nodes.add(Node::default());

@@ -1,10 +1,10 @@
-//! What plugins tell each other within one scheduling cycle.
+//! What plugins share within one scheduling cycle.
 
 use std::any::{Any, TypeId};
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// A value that can be shared: cloned with every what-if.
+/// A value that can be shared. It is cloned with the state.
 trait Shareable: Any + Send + Sync {
     fn clone_box(&self) -> Box<dyn Shareable>;
     fn as_any(&self) -> &dyn Any;
@@ -22,29 +22,29 @@ impl<T: Any + Clone + Send + Sync> Shareable for T {
 /// Values that plugins share in one scheduling cycle and the binding cycle that follows it, one for
 /// each Rust type. It lives as long as one attempt.
 ///
-/// A plugin's own state does not belong here: it has a typed one. This is for what one plugin writes
-/// and another reads. A plugin that reads it says so in its parts ([`Shared`](crate::Shared)).
+/// A plugin does not keep its own state here: it has a typed one. This is for what one plugin writes
+/// and another reads. A plugin that reads it names it in its parts ([`Shared`](crate::Shared)).
 #[derive(Default)]
 pub struct CycleState(BTreeMap<TypeId, Box<dyn Shareable>>);
 
 impl CycleState {
-    /// Nothing is shared yet.
+    /// An empty state.
     pub const fn new() -> Self {
         CycleState(BTreeMap::new())
     }
 
-    /// Shares `value` in place of an earlier one of its type.
+    /// Shares `value`. It replaces an earlier value of its type.
     pub fn write<T: Any + Clone + Send + Sync>(&mut self, value: T) {
         self.0.insert(TypeId::of::<T>(), Box::new(value));
     }
 
-    /// What was shared of type `T`.
+    /// The shared value of type `T`.
     pub fn read<T: Any>(&self) -> Option<&T> {
-        // The box itself is `Shareable` too; `as_ref` makes sure that its content answers.
+        // The box itself is `Shareable`, too; `as_ref` makes sure that the call reaches its content.
         self.0.get(&TypeId::of::<T>())?.as_ref().as_any().downcast_ref()
     }
 
-    /// Takes back what was shared of type `T`.
+    /// Removes the shared value of type `T`.
     pub fn delete<T: Any>(&mut self) {
         self.0.remove(&TypeId::of::<T>());
     }
@@ -62,7 +62,7 @@ impl fmt::Debug for CycleState {
     }
 }
 
-/// The state of a cycle in which nothing was shared.
+/// An empty state.
 pub(crate) static NOTHING_SHARED: CycleState = CycleState::new();
 
 #[cfg(test)]
@@ -70,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_value_of_each_type_is_kept_and_clones_are_apart() {
+    fn one_value_of_each_type_is_kept_and_clones_are_independent() {
         let mut state = CycleState::new();
         state.write(7_u32);
         state.write(String::from("x"));

@@ -1,9 +1,9 @@
-//! Plugins whose answers depend on how pods are spread over topology domains.
+//! Plugins whose verdicts or scores depend on how pods are spread over topology domains.
 //!
-//! Such a plugin says what it counts: for each *term* the topology key that makes the domains, the
-//! nodes on which pods count, and how much one pod counts. The engine keeps the counts exact while
-//! pods come and go, and asks the plugin for a verdict or a raw score from the counts alone. So a
-//! placement touches a few counters, and nodes with equal counts are judged once.
+//! Such a plugin says what it counts: for each *term* the topology key that defines the domains, the
+//! nodes on which pods count, and how much one pod counts. The engine keeps the counts up to date while
+//! pods come and go, and asks the plugin for a verdict or a raw score by the counts alone. A placement
+//! therefore changes only a few counters, and nodes with equal counts are judged once.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -17,13 +17,13 @@ use crate::filter::Verdict;
 use crate::parts::{NodePart, NodeReads, Ref};
 use crate::score::Scored;
 
-/// What makes the domains of a term.
+/// How nodes are grouped into the domains of a term.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum TopologyKey {
     /// Nodes with the same value of this label are one domain.
     Label(Str),
-    /// Every node is a domain of its own, whatever the value of this label; a node without it is
-    /// [missing](Standing::present).
+    /// Every node is a domain of its own, whatever the value of this label. A node without the label is not
+    /// [present](TermCount::present).
     NodeWith(Str),
 }
 
@@ -40,9 +40,9 @@ type NodeCondition = dyn Fn(&Columns, Row) -> bool + Send + Sync;
 ///     .that::<Unschedulable>(|is_unschedulable| !is_unschedulable);
 /// ```
 ///
-/// Each condition names the part of the node that it reads, and the engine counts again when that changes. What a
-/// condition keeps of the pod is of a part of the pod that the plugin reads as a filter or score: pods that are equal
-/// in those share their counts.
+/// Each condition names the part of the node that it reads, and the engine counts again when that part changes. A
+/// condition may keep data of the pod, but only from parts that the plugin reads as a filter or score, because pods
+/// that are equal in those parts share their counts.
 #[derive(Clone, Default)]
 pub struct CountedNodes {
     conditions: SmallVec<[Arc<NodeCondition>; 2]>,
@@ -55,14 +55,14 @@ impl CountedNodes {
         CountedNodes::default()
     }
 
-    /// Of these nodes those that meet `condition`, too. Pods that come to a node or leave it do not change the part
-    /// `N`: with another one this does not compile.
+    /// Keeps only the nodes that meet `condition`, too. Pods that come to a node or leave it must not change the part
+    /// `N`; this is checked at compile time.
     #[must_use]
     pub fn that<N: NodePart>(
         mut self,
         condition: impl for<'a> Fn(Ref<'a, N>) -> bool + Send + Sync + 'static,
     ) -> Self {
-        const { assert!(!N::READS.intersects(NodeReads::BY_PLACEMENT), "pods change this part") };
+        const { assert!(!N::READS.intersects(NodeReads::BY_PLACEMENT), "placements change this part") };
         self.conditions.push(Arc::new(move |nodes, row| condition(N::at(nodes, row))));
         self.reads |= N::READS;
         self
@@ -85,20 +85,20 @@ impl fmt::Debug for CountedNodes {
     }
 }
 
-/// How many domains have each count. The least count is at hand while counts change.
+/// How many domains have each count. It gives the lowest count while counts change.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CountHistogram(BTreeMap<i64, usize>);
 
 impl CountHistogram {
-    /// One more domain has this count.
+    /// Adds a domain with this count.
     pub fn insert(&mut self, count: i64) {
         *self.0.entry(count).or_default() += 1;
     }
 
-    /// One domain less has this count.
+    /// Removes a domain with this count.
     ///
     /// # Panics
-    /// If none has it.
+    /// If no domain has this count.
     pub fn remove(&mut self, count: i64) {
         let left = self.0.get_mut(&count).expect("a count that is removed was inserted");
         *left -= 1;
@@ -107,7 +107,7 @@ impl CountHistogram {
         }
     }
 
-    /// The least count of all; `None` if there is no domain.
+    /// The lowest count; `None` if there is no domain.
     pub fn least(&self) -> Option<i64> {
         self.0.first_key_value().map(|(&least, _)| least)
     }
@@ -116,21 +116,20 @@ impl CountHistogram {
 /// One thing that is counted by domain.
 #[derive(Clone, Debug)]
 pub struct DomainTerm {
-    /// What makes the domains.
+    /// The key that defines the domains.
     pub key: TopologyKey,
-    /// On which nodes pods count. A domain without such a node is not
-    /// [in play](TermTotals::domains).
+    /// The nodes on which pods count. A domain without such a node is not [counted](TermTotals::domains).
     pub nodes: CountedNodes,
 }
 
-/// A pod on a node, as far as it may decide what it counts for.
+/// The properties of a pod on a node by which a plugin counts it.
 #[derive(Clone, Copy, Debug)]
 pub struct Neighbour<'a> {
     /// Its namespace.
     pub namespace: &'a Str,
     /// Its labels.
     pub labels: &'a Labels,
-    /// Its own terms.
+    /// Its own affinity terms.
     pub affinity: &'a PodAffinity,
     /// Whether it is being deleted.
     pub terminating: bool,
@@ -147,85 +146,84 @@ impl<'a> From<&'a Pod> for Neighbour<'a> {
     }
 }
 
-/// How much a pod counts: numbers of terms, each with what is added to it.
+/// What a pod counts for: indexes of terms, each with the number to add.
 pub type Counting = SmallVec<[(u32, i64); 2]>;
 
-/// How a node stands to one term.
+/// The state of a node for one term.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Standing {
+pub struct TermCount {
     /// Whether the node has the label of the term's key.
     pub present: bool,
-    /// What is counted in its domain; 0 where it is in none.
+    /// The count in its domain; 0 if it is in none.
     pub count: i64,
 }
 
-/// What one term comes to in the whole cluster.
+/// The totals of one term in the whole cluster.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TermTotals {
-    /// How many domains have a node on which pods count.
+    /// The number of domains with a node on which pods count.
     pub domains: usize,
-    /// The least count among those; 0 if there is none.
+    /// The lowest count of these domains; 0 if there is none.
     pub least: i64,
     /// The sum of all counts.
     pub total: i64,
 }
 
-/// A pod about which more is counted than this is judged from scratch: every term costs a count by domain, and a
-/// look at each decision. Pods that people write have a handful. A plugin that finds more may stop there.
+/// A pod with more terms than this is judged from scratch, because every term costs a counter in each domain and work
+/// in each decision. Pods in practice have a handful. A plugin that finds more may stop there.
 pub const MOST_TERMS: usize = 64;
 
-/// What a plugin counts for one kind of pod.
-pub trait DomainCounts: Send + Sync {
+/// What a plugin counts for pods that are equal in all that it reads.
+pub trait DomainCounter: Send + Sync {
     /// The terms. A pod on a node without the label of a term's key is not counted for it.
     fn terms(&self) -> &[DomainTerm];
-    /// Whether a pod that has no affinity terms of its own may count for anything.
+    /// Whether a pod without affinity terms of its own may count for anything.
     fn counts_plain_pods(&self) -> bool;
-    /// What `other` counts for. `None`: the terms have to be made anew, since they know nothing of pods
+    /// What `other` counts for. `None`: the terms must be made again, because they do not cover pods
     /// like it.
     fn count(&self, other: Neighbour<'_>) -> Option<Counting>;
 }
 
 /// A filter that judges by counts.
-pub trait DomainFilter: DomainCounts {
-    /// Whether [`verdict`](Self::verdict) reads how many domains there are and the least count of all; if
-    /// not, both are 0.
+pub trait DomainFilter: DomainCounter {
+    /// Whether [`verdict`](Self::verdict) reads the number of domains and the lowest count. If not, both are given
+    /// as 0.
     fn compares_domains(&self) -> bool;
-    /// Judges nodes that stand so to each term.
-    fn verdict(&self, standings: &[Standing], totals: &[TermTotals]) -> Verdict;
-    /// Whether the filter may say something else once it is [told](crate::PreFilter::update) that `other`
-    /// came to a node or left it, as happens in thought: for nominated pods, and for preemptions. Most
-    /// filters count those of whom they are told as they count all others.
+    /// Judges nodes by their standing for each term.
+    fn verdict(&self, term_counts: &[TermCount], totals: &[TermTotals]) -> Verdict;
+    /// Whether an [update](crate::PreFilter::update) with `other` may change the verdict. Such updates come from
+    /// dry runs, for nominated pods and preemption. By default it may if `other` counts for anything.
     fn is_moved_by(&self, other: Neighbour<'_>) -> bool {
         self.count(other).is_none_or(|counting| !counting.is_empty())
     }
 }
 
 /// A score that judges by counts.
-pub trait DomainScore: DomainCounts {
-    /// Whether nodes that stand so to each term are told apart by their domains at all: those that are
-    /// not count for no [`domains`](Self::raw).
-    fn is_ranked(&self, standings: &[Standing]) -> bool;
-    /// Whether [`raw`](Self::raw) reads how many domains there are; if not, it is given none.
+pub trait DomainScore: DomainCounter {
+    /// Whether nodes with this standing for each term are ranked by their domains. Nodes that are not are left out of
+    /// [`domains`](Self::raw).
+    fn is_ranked(&self, term_counts: &[TermCount]) -> bool;
+    /// Whether [`raw`](Self::raw) reads the number of domains. If not, it is given none.
     fn reads_domains(&self) -> bool;
-    /// The raw score of nodes that stand so to each term. `domains`: for each term, how many domains have
-    /// a feasible node that is [ranked](Self::is_ranked), where the nodes without the label are one
-    /// domain; for [`TopologyKey::NodeWith`] it is the number of such nodes.
-    fn raw(&self, standings: &[Standing], domains: &[usize]) -> i64;
-    /// Brings raw scores into range. What becomes of one depends on the set of all raw scores, not on
-    /// how often each is there.
+    /// The raw score of nodes with this standing for each term. `domains` is, for each term, the number of domains with
+    /// a feasible node that is [ranked](Self::is_ranked); the nodes without the label form one domain. For
+    /// [`TopologyKey::NodeWith`] it is the number of such nodes.
+    fn raw(&self, term_counts: &[TermCount], domains: &[usize]) -> i64;
+    /// Brings raw scores into range. The result for a score may depend on the set of all raw scores, but not on
+    /// how often each occurs.
     fn normalize(&self, scores: &mut [Scored]);
 }
 
-/// The pods on nodes that have affinity terms of their own, one of each kind that [`Neighbour`] tells
-/// apart.
+/// The pods on nodes that have affinity terms of their own, without duplicates: no two are equal as a
+/// [`Neighbour`].
 pub type Neighbours<'a> = &'a [Neighbour<'a>];
 
 /// Whether a plugin judges a pod by counts.
 pub enum ByDomain<T: ?Sized> {
-    /// It does not.
+    /// It cannot.
     Unsupported,
-    /// It has nothing to say about the pod, whatever pods come and go, as long as its other reads stay.
+    /// It does not apply to the pod. Pods that come and go do not change this, only what else it reads may.
     Skips,
-    /// It does.
+    /// It can, with these counts.
     Counts(Box<T>),
 }

@@ -21,14 +21,14 @@ pub struct GoDuration {
     pub nanoseconds: i64,
 }
 
-/// A text is not a duration in Go's notation.
+/// The text is not a duration in Go's notation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DurationError {
     message: String,
 }
 
 impl GoDuration {
-    /// A duration of this many seconds; at the limit of the type beyond 292 years.
+    /// A duration of this many seconds, clamped to the range of the type (292 years).
     pub const fn from_seconds(seconds: i64) -> Self {
         Self { nanoseconds: seconds.saturating_mul(1_000_000_000) }
     }
@@ -68,7 +68,7 @@ impl FromStr for GoDuration {
     }
 }
 
-/// Reads one number with its unit, such as `1.5h`; the rest of the text follows.
+/// Reads one number with its unit, such as `1.5h`. Also returns the rest of the text.
 fn read_part<'a>(part: &'a str, whole: &str) -> Result<(u64, &'a str), DurationError> {
     let invalid = || DurationError { message: format!("time: invalid duration {whole:?}") };
     let (integer, rest) = split_digits(part);
@@ -105,7 +105,7 @@ fn read_part<'a>(part: &'a str, whole: &str) -> Result<(u64, &'a str), DurationE
 
 /// The nanoseconds of `0.digits` units, rounded down.
 fn fraction_of(unit: u64, digits: &str) -> u64 {
-    // Of the largest unit, the 18th digit is a millionth of a nanosecond.
+    // Even for hours the 18th digit is only a few millionths of a nanosecond, so further digits do not matter.
     let digits = &digits.as_bytes()[..digits.len().min(18)];
     let (numerator, denominator) = digits.iter().fold((0_u128, 1_u128), |(sum, scale), digit| {
         (sum * 10 + u128::from(digit - b'0'), scale * 10)
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn what_go_refuses_is_refused_with_its_words() {
+    fn text_that_go_rejects_is_rejected_with_the_same_message() {
         check_error("", "time: invalid duration \"\"");
         check_error("-", "time: invalid duration \"-\"");
         check_error("s", "time: invalid duration \"s\"");

@@ -1,4 +1,4 @@
-//! Into the queue, through it, and back: PreEnqueue, QueueSort and queueing hints.
+//! The points of the queue: PreEnqueue, QueueSort and queueing hints.
 
 use crate::events::{Change, ClusterEvent, Hint};
 use crate::parts::{ClusterPart, PodPart, Ref};
@@ -12,7 +12,7 @@ use crate::time::Time;
 pub enum Gate {
     /// It may.
     Open,
-    /// It waits outside, until it or the cluster changes.
+    /// It waits outside the queue, until it or the cluster changes.
     Closed(Rejection),
 }
 
@@ -35,8 +35,7 @@ pub struct QueuedPod<'a> {
     pub queued: Time,
 }
 
-/// The order of the queue. All profiles of a scheduler use the same plugin, and the queue has the order of that in the
-/// first profile.
+/// The order of the queue. All profiles of a scheduler use the same plugin. The queue uses that of the first profile.
 ///
 /// ```
 /// use std::cmp::Reverse;
@@ -64,23 +63,23 @@ pub struct QueuedPod<'a> {
 /// # assert_eq!(entry.name(), "ByNamespace");
 /// ```
 pub trait QueueSort: Plugin {
-    /// Any type that has an order. `(i64, i64)` is the fastest.
+    /// Any type with an order. `(i64, i64)` is the fastest.
     type Key: Ord + Send + Sync + 'static;
-    /// Where `pod` stands: the smaller key goes first, and of equal keys the earlier arrival. A key in place of a
-    /// comparison is always a total order.
+    /// The key of `pod`. The pod with the smaller key goes first; if keys are equal, the one that arrived earlier. This
+    /// is a key and not a comparison, so that the order is always total.
     fn key(&self, pod: &QueuedPod<'_>) -> Self::Key;
 }
 
 /// When a pod that this plugin rejected is worth another attempt (EventsToRegister and its hints).
 ///
-/// Only for plugins for which what the engine derives from their parts is not right.
+/// Implement this only if the events that the engine derives from the parts of the plugin are not right.
 pub trait Requeue: Plugin {
     /// The events that may help.
     fn events(&self) -> Vec<ClusterEvent>;
-    /// Whether this change helps this pod.
+    /// Whether this change may help this pod.
     ///
-    /// Pods that differ in nothing but key, uid, annotations and age are asked as one, unless the plugin
-    /// reads any of these, or nothing at all, where it judges: what a hint reads of a pod must be among
-    /// the parts that the plugin names there.
+    /// Pods that differ only in key, uid, annotations and age are asked about as one, unless the plugin names one of
+    /// these parts where it judges pods, or names no part of the pod. A hint may therefore read only what the
+    /// plugin names there.
     fn hint(&self, pod: &PodInfo, change: &Change<'_>) -> Hint;
 }

@@ -1,5 +1,5 @@
-//! Typed plugins behind objects. Each wrapper owns its plugin and its state with their types, so there
-//! is no downcast; a call judges a batch of rows, so the inner loop stays monomorphic.
+//! Typed plugins behind trait objects. Each wrapper owns its plugin and its state with their types, so there
+//! is no downcast. A call judges a batch of rows, so the inner loop stays monomorphic.
 
 use std::fmt;
 use std::sync::Arc;
@@ -7,10 +7,10 @@ use std::sync::Arc;
 use crate::accelerate::ScoreByNode;
 use crate::columns::{Columns, Row};
 use crate::cycle_state::CycleState;
-use crate::filter::{Candidates, Filter, PodChange, PreFilter, Update, Verdict};
+use crate::filter::{Candidates, Filter, PodChange, PreFilter, ShareFilterState, Update, Verdict};
 use crate::parts::{ClusterPart, Feasible, NodePart, PodPart};
 use crate::pod_info::PodInfo;
-use crate::score::{Normalize, PreScore, Score, Scored};
+use crate::score::{Normalize, PreScore, Score, Scored, ShareScoreState};
 use crate::status::Rejection;
 use crate::view::View;
 
@@ -38,10 +38,10 @@ pub(crate) trait Judge: Send + Sync {
     fn clone_box(&self) -> Box<dyn Judge>;
 }
 
-/// What a filter says of one pod after it has looked at the cluster, and the means to judge nodes.
-pub struct Prepared(Answer);
+/// A filter that has looked at one pod and the cluster, and can judge nodes.
+pub struct Prepared(PreparedFilter);
 
-enum Answer {
+enum PreparedFilter {
     /// Every node passes.
     Pass,
     /// No node passes.
@@ -54,25 +54,25 @@ impl Prepared {
     /// Why the pod is rejected for all nodes, if it is.
     pub fn rejection(&self) -> Option<&Rejection> {
         match &self.0 {
-            Answer::Reject(rejection) => Some(rejection),
-            Answer::Pass | Answer::Judge(_) => None,
+            PreparedFilter::Reject(rejection) => Some(rejection),
+            PreparedFilter::Pass | PreparedFilter::Judge(_) => None,
         }
     }
 
     /// Whether every node passes (Skip).
     pub fn skips(&self) -> bool {
-        matches!(self.0, Answer::Pass)
+        matches!(self.0, PreparedFilter::Pass)
     }
 
     /// The only nodes worth judging.
     pub fn candidates(&self) -> Candidates {
         match &self.0 {
-            Answer::Judge(judge) => judge.candidates(),
-            Answer::Pass | Answer::Reject(_) => Candidates::All,
+            PreparedFilter::Judge(judge) => judge.candidates(),
+            PreparedFilter::Pass | PreparedFilter::Reject(_) => Candidates::All,
         }
     }
 
-    /// Judges `rows`, real or scratch, and hands each verdict to `out`.
+    /// Judges `rows`, real or scratch, and passes each verdict to `out`.
     pub fn judge(
         &self,
         pod: &PodInfo,
@@ -81,17 +81,17 @@ impl Prepared {
         out: &mut dyn FnMut(Row, Verdict),
     ) {
         match &self.0 {
-            Answer::Pass => {
+            PreparedFilter::Pass => {
                 for &row in rows {
                     out(row, Verdict::Pass);
                 }
             }
-            Answer::Reject(why) => {
+            PreparedFilter::Reject(why) => {
                 for &row in rows {
                     out(row, Verdict::Fail(why.clone()));
                 }
             }
-            Answer::Judge(judge) => judge.judge(pod, nodes, rows, out),
+            PreparedFilter::Judge(judge) => judge.judge(pod, nodes, rows, out),
         }
     }
 
@@ -102,14 +102,13 @@ impl Prepared {
         verdict
     }
 
-    /// Keeps what was prepared exact after a pod came to, or left, `row`. [`Update::Rebuild`] says
-    /// that the filter does not follow such changes: in a what-if, as in kube-scheduler, it is then
-    /// taken not to depend on them.
+    /// Updates the state after a pod came to `row` or left it. [`Update::Rebuild`] means that the filter does not
+    /// follow such changes. A dry run then uses the state as it is, as kube-scheduler does.
     pub fn update(&mut self, change: PodChange<'_>, nodes: &Columns, row: Row) -> Update {
         match &mut self.0 {
-            Answer::Pass => Update::Exact,
-            Answer::Reject(_) => Update::Rebuild,
-            Answer::Judge(judge) => judge.update(change, nodes, row),
+            PreparedFilter::Pass => Update::Exact,
+            PreparedFilter::Reject(_) => Update::Rebuild,
+            PreparedFilter::Judge(judge) => judge.update(change, nodes, row),
         }
     }
 
@@ -120,8 +119,8 @@ impl Prepared {
 
     fn judging(&self) -> Option<&dyn Judge> {
         match &self.0 {
-            Answer::Judge(judge) => Some(judge.as_ref()),
-            Answer::Pass | Answer::Reject(_) => None,
+            PreparedFilter::Judge(judge) => Some(judge.as_ref()),
+            PreparedFilter::Pass | PreparedFilter::Reject(_) => None,
         }
     }
 }
@@ -129,9 +128,9 @@ impl Prepared {
 impl Clone for Prepared {
     fn clone(&self) -> Self {
         Prepared(match &self.0 {
-            Answer::Pass => Answer::Pass,
-            Answer::Reject(rejection) => Answer::Reject(rejection.clone()),
-            Answer::Judge(judge) => Answer::Judge(judge.clone_box()),
+            PreparedFilter::Pass => PreparedFilter::Pass,
+            PreparedFilter::Reject(rejection) => PreparedFilter::Reject(rejection.clone()),
+            PreparedFilter::Judge(judge) => PreparedFilter::Judge(judge.clone_box()),
         })
     }
 }
@@ -139,14 +138,14 @@ impl Clone for Prepared {
 impl fmt::Debug for Prepared {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match &self.0 {
-            Answer::Pass => "Prepared(every node passes)",
-            Answer::Reject(_) => "Prepared(no node passes)",
-            Answer::Judge(_) => "Prepared(judges nodes)",
+            PreparedFilter::Pass => "Prepared(every node passes)",
+            PreparedFilter::Reject(_) => "Prepared(no node passes)",
+            PreparedFilter::Judge(_) => "Prepared(judges nodes)",
         })
     }
 }
 
-/// A [`Filter`]: judges from pod and node alone.
+/// A [`Filter`]: judges a pod and a node.
 pub(crate) struct Local<P>(pub(crate) Arc<P>);
 
 struct LocalJudge<P> {
@@ -162,11 +161,11 @@ impl<P: Filter> ErasedFilter for Local<P> {
     fn prepare(&self, pod: &PodInfo, shared: &mut CycleState, _: &View<'_>) -> Prepared {
         let part = P::Pod::of(pod, shared);
         if !self.0.applies(part) {
-            return Prepared(Answer::Pass);
+            return Prepared(PreparedFilter::Pass);
         }
         Prepared(match self.0.candidates(part) {
-            Err(rejection) => Answer::Reject(rejection),
-            Ok(candidates) => Answer::Judge(Box::new(LocalJudge {
+            Err(rejection) => PreparedFilter::Reject(rejection),
+            Ok(candidates) => PreparedFilter::Judge(Box::new(LocalJudge {
                 plugin: self.0.clone(),
                 shared: Arc::new(shared.clone()),
                 candidates,
@@ -206,8 +205,24 @@ impl<P: Filter> Judge for LocalJudge<P> {
     }
 }
 
-/// A [`PreFilter`]: judges from a state and a node.
-pub(crate) struct Stateful<P>(pub(crate) Arc<P>);
+/// A [`PreFilter`]: judges a state and a node.
+pub(crate) struct Stateful<P: PreFilter> {
+    plugin: Arc<P>,
+    share: fn(&P, &P::State, &mut CycleState),
+}
+
+impl<P: PreFilter> Stateful<P> {
+    pub(crate) fn new(plugin: Arc<P>) -> Self {
+        Stateful { plugin, share: |_, _, _| {} }
+    }
+
+    pub(crate) fn sharing(plugin: Arc<P>) -> Self
+    where
+        P: ShareFilterState,
+    {
+        Stateful { plugin, share: P::share }
+    }
+}
 
 struct StatefulJudge<P: PreFilter> {
     plugin: Arc<P>,
@@ -216,19 +231,22 @@ struct StatefulJudge<P: PreFilter> {
 
 impl<P: PreFilter> ErasedFilter for Stateful<P> {
     fn applies(&self, pod: &PodInfo) -> bool {
-        self.0.applies(pod.part::<P::Pod>())
+        self.plugin.applies(pod.part::<P::Pod>())
     }
     fn prepare(&self, pod: &PodInfo, shared: &mut CycleState, view: &View<'_>) -> Prepared {
         let part = P::Pod::of(pod, shared);
-        if !self.0.applies(part) {
-            return Prepared(Answer::Pass);
+        if !self.plugin.applies(part) {
+            return Prepared(PreparedFilter::Pass);
         }
-        Prepared(match self.0.pre_filter(part, P::Cluster::of(view)) {
-            Err(rejection) => Answer::Reject(rejection),
-            Ok(None) => Answer::Pass,
+        Prepared(match self.plugin.pre_filter(part, P::Cluster::of(view)) {
+            Err(rejection) => PreparedFilter::Reject(rejection),
+            Ok(None) => PreparedFilter::Pass,
             Ok(Some(state)) => {
-                self.0.share(&state, shared);
-                Answer::Judge(Box::new(StatefulJudge { plugin: self.0.clone(), state }))
+                (self.share)(&self.plugin, &state, shared);
+                PreparedFilter::Judge(Box::new(StatefulJudge {
+                    plugin: self.plugin.clone(),
+                    state,
+                }))
             }
         })
     }
@@ -251,8 +269,8 @@ impl<P: PreFilter> Judge for StatefulJudge<P> {
     }
 }
 
-/// Any score: normalised scores of `rows` in their order, or `None` where the plugin skips the pod.
-/// `prepared` is told when a [`PreScore`] has its state, before it judges nodes.
+/// Any score. [`score`](Self::score) returns the normalised scores of `rows` in their order, or `None` if the plugin
+/// skips the pod. It calls `prepared` when a [`PreScore`] has its state, before it scores nodes.
 pub(crate) trait ErasedScore: Send + Sync {
     fn score(
         &self,
@@ -277,23 +295,23 @@ pub(crate) trait ErasedScore: Send + Sync {
     }
 }
 
-/// A score that judges a node from what it has learnt of the pod and that node alone.
+/// A score of a node that depends on no other node.
 pub trait RowScore: Send + Sync {
     /// The raw score of the node in `row`.
     fn raw(&self, pod: &PodInfo, nodes: &Columns, row: Row) -> i64;
 }
 
-/// Whether a plugin scores a pod node by node.
+/// Whether a plugin can score each node without the others.
 pub enum ByRow {
-    /// It does not: the score of a node depends on others.
+    /// It cannot: the score of a node depends on others.
     Unsupported,
     /// It gives the pod no scores.
     Skips,
-    /// It does, and this makes scores of raw scores.
+    /// It can, with these raw scores and this normalization.
     Scores(Box<dyn RowScore>, Normalize),
 }
 
-/// A [`Score`]: from pod and node alone.
+/// A [`Score`]: scores a pod and a node.
 pub(crate) struct LocalScore<P>(pub(crate) Arc<P>);
 
 impl<P: Score> LocalScore<P> {
@@ -343,8 +361,24 @@ impl<P: Score> ErasedScore for LocalScore<P> {
     }
 }
 
-/// A [`PreScore`]: from a state and the node.
-pub(crate) struct StatefulScore<P>(pub(crate) Arc<P>);
+/// A [`PreScore`]: scores a state and a node.
+pub(crate) struct StatefulScore<P: PreScore> {
+    plugin: Arc<P>,
+    share: fn(&P, &P::State, &mut CycleState),
+}
+
+impl<P: PreScore> StatefulScore<P> {
+    pub(crate) fn new(plugin: Arc<P>) -> Self {
+        StatefulScore { plugin, share: |_, _, _| {} }
+    }
+
+    pub(crate) fn sharing(plugin: Arc<P>) -> Self
+    where
+        P: ShareScoreState,
+    {
+        StatefulScore { plugin, share: P::share }
+    }
+}
 
 struct StateScore<P: PreScore> {
     plugin: Arc<P>,
@@ -367,29 +401,31 @@ impl<P: PreScore> ErasedScore for StatefulScore<P> {
         prepared: &mut dyn FnMut(),
     ) -> Option<Vec<Scored>> {
         let part = P::Pod::of(pod, shared);
-        if !self.0.applies(part) || !self.0.applies_in(part, P::Cluster::of(view)) {
+        if !self.plugin.applies(part) || !self.plugin.applies_in(part, P::Cluster::of(view)) {
             return None;
         }
         let feasible = Feasible::new(view.nodes, rows);
-        let state = self.0.pre_score(part, feasible, P::Cluster::of(view))?;
+        let state = self.plugin.pre_score(part, feasible, P::Cluster::of(view))?;
         prepared();
-        let judge =
-            |&row| Scored { row, score: self.0.score(&state, row, P::Node::at(view.nodes, row)) };
+        let judge = |&row| Scored {
+            row,
+            score: self.plugin.score(&state, row, P::Node::at(view.nodes, row)),
+        };
         let mut scores: Vec<Scored> = rows.iter().map(judge).collect();
-        self.0.normalize(&state, &mut scores);
-        self.0.share(&state, shared);
+        self.plugin.normalize(&state, &mut scores);
+        (self.share)(&self.plugin, &state, shared);
         Some(scores)
     }
     fn applies(&self, pod: &PodInfo) -> bool {
-        self.0.applies(pod.part::<P::Pod>())
+        self.plugin.applies(pod.part::<P::Pod>())
     }
     fn applies_in(&self, pod: &PodInfo, view: &View<'_>) -> bool {
         let part = pod.part::<P::Pod>();
-        self.0.applies(part) && self.0.applies_in(part, P::Cluster::of(view))
+        self.plugin.applies(part) && self.plugin.applies_in(part, P::Cluster::of(view))
     }
 }
 
-/// The score of a [`ScoreByNode`] node by node. It applies to the pod.
+/// The scores of a [`ScoreByNode`], each without the other nodes. The plugin must apply to the pod.
 pub(crate) fn by_node<P: ScoreByNode>(plugin: &Arc<P>, pod: &PodInfo, view: &View<'_>) -> ByRow {
     match plugin.state(pod.part::<P::Pod>(), P::Cluster::of(view)) {
         Some(state) => {

@@ -1,4 +1,4 @@
-//! What happened in the cluster, as far as it may make an unschedulable pod schedulable.
+//! Events in the cluster that may make an unschedulable pod schedulable.
 
 use std::fmt;
 
@@ -14,7 +14,7 @@ bitflags! {
     /// What happened to an object.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
     pub struct Action: u32 {
-        /// It was made; for a pod: it came to a node.
+        /// It was created. For a pod: it came to a node.
         const ADD = 1 << 0;
         /// It is gone.
         const DELETE = 1 << 1;
@@ -30,7 +30,7 @@ bitflags! {
         const UPDATE_NODE_DECLARED_FEATURE = 1 << 6;
         /// Labels of a pod changed.
         const UPDATE_POD_LABEL = 1 << 7;
-        /// A pod asks for less than before.
+        /// A pod requests less than before.
         const UPDATE_POD_SCALE_DOWN = 1 << 8;
         /// Tolerations of a pod changed.
         const UPDATE_POD_TOLERATION = 1 << 9;
@@ -42,16 +42,16 @@ bitflags! {
 }
 
 impl Action {
-    /// Any change of an object that stays.
+    /// Any change of an existing object.
     pub const UPDATE: Action = Action::all().difference(Action::ADD).difference(Action::DELETE);
 }
 
-/// One kind of thing that can happen.
+/// A kind of event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ClusterEvent {
-    /// To an object of which kind. Of pods these are the ones that are assigned to a node, and the pending pod itself.
+    /// The kind of the object. For pods these are the pods that are assigned to a node, and the pending pod itself.
     pub kind: KindRef,
-    /// What.
+    /// What happened to it.
     pub action: Action,
 }
 
@@ -66,7 +66,7 @@ impl ClusterEvent {
         ClusterEvent { kind, action }
     }
 
-    /// What happened to an object of some kind.
+    /// The event for an object that is neither a pod nor a node.
     pub fn of_versions(of: &AnyVersions) -> Self {
         let action = match (&of.before, &of.after) {
             (None, _) => Action::ADD,
@@ -76,7 +76,7 @@ impl ClusterEvent {
         ClusterEvent::new(of.kind, action)
     }
 
-    /// Whether a plugin that waits for `self` hears of `happened`.
+    /// Whether a plugin that waits for `self` is told of `happened`.
     pub fn covers(self, happened: ClusterEvent) -> bool {
         self.action.intersects(happened.action) && self.kind == happened.kind
     }
@@ -93,14 +93,14 @@ impl fmt::Display for ClusterEvent {
 /// The object to which it happened.
 #[derive(Clone, Copy, Debug)]
 pub enum Object<'a> {
-    /// A node: as it was, and as it is now with its row. One of both may be missing.
+    /// A node. `before` or `after` may be missing.
     Node {
-        /// As it was.
+        /// The node as it was.
         before: Option<&'a Node>,
-        /// Where it is now.
+        /// Its row now.
         after: Option<Row>,
     },
-    /// A pod on a node: as it was and as it is. One of both may be missing.
+    /// A pod on a node. `before` or `after` may be missing.
     Assigned {
         /// As it was.
         before: Option<&'a PodInfo>,
@@ -109,28 +109,28 @@ pub enum Object<'a> {
         /// The row of its node, where the node is known.
         row: Option<Row>,
     },
-    /// The pending pod itself: as it was. It is now the pod that the hint is asked about.
+    /// The pending pod itself. As it is now, it is the pod of the hint.
     Itself {
         /// As it was.
         before: &'a PodInfo,
     },
-    /// An object of another kind: as it was seen, not as it was assumed.
+    /// An object of another kind, as observed and not as assumed.
     Other(&'a AnyVersions),
 }
 
-/// Something that happened.
+/// An event with its object.
 #[derive(Clone, Copy, Debug)]
 pub struct Change<'a> {
-    /// What kind of thing.
+    /// The kind of event.
     pub event: ClusterEvent,
-    /// To which object.
+    /// The object to which it happened.
     pub object: Object<'a>,
     /// The cluster after it.
     pub view: View<'a>,
 }
 
 impl Change<'_> {
-    /// The object as it was and as it is, if it is of kind `K`; not for pods and nodes.
+    /// The object before and after the event, if it is of kind `K`. Not for pods and nodes.
     pub fn of<K: Kind>(&self) -> Option<Versions<K>> {
         match self.object {
             Object::Other(versions) => versions.of(),
@@ -167,7 +167,7 @@ pub fn pod_actions(before: &PodInfo, after: &PodInfo) -> Action {
     if action.is_empty() && **before != **after { Action::UPDATE_OTHER } else { action }
 }
 
-/// The same without [`Action::UPDATE_OTHER`], which is what a look at everything else takes.
+/// The same without [`Action::UPDATE_OTHER`], for which the pods would have to be compared as a whole.
 pub fn named_pod_actions(before: &PodInfo, after: &PodInfo) -> Action {
     let mut action = Action::empty();
     action.set(Action::UPDATE_POD_LABEL, before.labels != after.labels);
@@ -189,9 +189,9 @@ fn asks_less(before: &PodInfo, after: &PodInfo) -> bool {
             .any(|(name, amount)| new.scalar.get(name).is_none_or(|now| now < amount))
 }
 
-/// The events that may change the verdict of a plugin that reads `reads`, among it objects of `kinds`.
+/// The events that may change the verdict of a plugin with these reads, which include objects of `kinds`.
 ///
-/// A plugin that reads every node hears of nodes that go, too: fewer domains can be an even spread.
+/// A plugin that reads every node also waits for nodes that are deleted: pods may be spread evenly over fewer domains.
 pub fn derived(reads: Reads, kinds: &[KindRef]) -> Vec<ClusterEvent> {
     let columns = reads.node.union(reads.cluster.nodes);
     let mut node = Action::ADD | node_actions(columns);
@@ -236,7 +236,7 @@ mod tests {
     use crate::parts::{ClusterPart, DisruptionBudgets, Volumes};
 
     #[test]
-    fn who_reads_volumes_hears_of_all_that_they_are_made_of_and_of_budgets_nobody_does() {
+    fn a_reader_of_volumes_waits_for_all_their_kinds_and_nobody_waits_for_budgets() {
         fn waits_for<C: ClusterPart>() -> Vec<KindRef> {
             let reads = Reads { cluster: C::READS, ..Reads::default() };
             derived(reads, &C::kinds()).into_iter().map(|event| event.kind).collect()

@@ -1,5 +1,5 @@
-//! Filters: on which nodes a pod may run. Two levels, each one sentence: [`Filter`] judges a pod and a node,
-//! [`PreFilter`] a pod, a node and a state that it has prepared from the cluster. What makes either fast stands in
+//! Filters decide on which nodes a pod may run. There are two levels: [`Filter`] judges a pod and a node,
+//! [`PreFilter`] a pod, a node and a state that it has prepared from the cluster. What makes them fast is in
 //! [`accelerate`](crate::accelerate).
 
 use std::collections::BTreeSet;
@@ -46,7 +46,7 @@ pub enum Candidates {
     /// All nodes.
     #[default]
     All,
-    /// Nodes with these names; a name that no node has counts for nothing.
+    /// Nodes with these names. Names that no node has are ignored.
     Only(BTreeSet<Str>),
 }
 
@@ -56,12 +56,12 @@ pub trait Filter: Plugin {
     type Pod: PodPart;
     /// What it reads of the node.
     type Node: NodePart;
-    /// `false`: every node passes, because of the pod.
+    /// `false`: every node passes, whatever the node.
     fn applies(&self, _pod: Ref<'_, Self::Pod>) -> bool {
         true
     }
-    /// The only nodes worth asking, where the pod itself names them. An error rejects the pod for all
-    /// nodes. Such a plugin also stands at PreFilter: [`Builder::at`](crate::Builder::at).
+    /// The only nodes worth judging, if the pod itself names them. An error rejects the pod for all nodes. A plugin
+    /// that implements this must also register PreFilter: [`Builder::at`](crate::Builder::at).
     fn candidates(&self, _pod: Ref<'_, Self::Pod>) -> Result<Candidates, Rejection> {
         Ok(Candidates::All)
     }
@@ -86,7 +86,7 @@ impl<'a> PodChange<'a> {
         }
     }
 
-    /// By how much it changes a count of pods: 1 or -1.
+    /// The change in a count of pods: 1 or -1.
     pub fn sign(self) -> i32 {
         match self {
             PodChange::Added(_) => 1,
@@ -95,13 +95,13 @@ impl<'a> PodChange<'a> {
     }
 }
 
-/// Whether a state is right after it was told of a pod that came or left. Decisions use it either way, as those of
-/// kube-scheduler do; the laws of the test kit hold the plugin to what it says.
+/// Whether a state is still exact after a pod came or left. Decisions use the state in both cases, as kube-scheduler
+/// does. The laws of the test kit check that a plugin that says `Exact` is right.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Update {
-    /// It is: it says of every node what a state that is made now would say.
+    /// It is: it gives every node the verdict that a new state would give.
     Exact,
-    /// It may not be: it would have to be made anew.
+    /// It may not be: only a new state would be exact.
     Rebuild,
 }
 
@@ -113,9 +113,9 @@ pub trait PreFilter: Plugin {
     type Node: NodePart;
     /// What it reads of everything else.
     type Cluster: ClusterPart;
-    /// What it learnt from the cluster. It cannot borrow: clone or share what it keeps.
+    /// What it has learnt from the cluster. It cannot borrow: clone or share what it keeps.
     type State: Clone + Send + Sync + 'static;
-    /// `false`: every node passes, because of the pod.
+    /// `false`: every node passes, whatever the node.
     fn applies(&self, _pod: Ref<'_, Self::Pod>) -> bool {
         true
     }
@@ -126,14 +126,14 @@ pub trait PreFilter: Plugin {
         pod: Ref<'_, Self::Pod>,
         cluster: Ref<'_, Self::Cluster>,
     ) -> Result<Option<Self::State>, Rejection>;
-    /// The only nodes worth asking.
+    /// The only nodes worth judging.
     fn candidates(&self, _state: &Self::State) -> Candidates {
         Candidates::All
     }
-    /// Judges one node, from nothing but the state and that node.
+    /// Judges one node by the state and that node alone.
     fn filter(&self, state: &Self::State, node: Ref<'_, Self::Node>) -> Verdict;
-    /// Keeps `state` exact after one pod came to, or left, a node (AddPod, RemovePod). The node is
-    /// seen as it is now.
+    /// Updates `state` after a pod came to a node or left it (AddPod, RemovePod). `node` is the node after that
+    /// change.
     fn update(
         &self,
         _state: &mut Self::State,
@@ -142,6 +142,11 @@ pub trait PreFilter: Plugin {
     ) -> Update {
         Update::Rebuild
     }
-    /// Tells other plugins of this cycle something ([`Shared`](crate::Shared)).
-    fn share(&self, _state: &Self::State, _with: &mut CycleState) {}
+}
+
+/// A [`PreFilter`] that shares something with the other plugins in its cycle: those that read
+/// [`Shared`](crate::Shared), and from Reserve on all of them ([`Handle::shared`](crate::Handle::shared)).
+pub trait ShareFilterState: PreFilter {
+    /// Shares what it learnt. It may look at nothing else.
+    fn share(&self, state: &Self::State, with: &mut CycleState);
 }

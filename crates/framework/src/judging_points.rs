@@ -1,4 +1,4 @@
-//! The points at which a plugin judges nodes, as the engine sees them: its rule, and what makes it fast.
+//! The points at which a plugin judges nodes, as the engine sees them: the rule and its acceleration.
 
 use std::sync::Arc;
 
@@ -12,30 +12,36 @@ use crate::erased::{ByRow, ErasedFilter, ErasedScore, Prepared, by_node};
 use crate::parts::{ClusterPart, ClusterReads, Reads};
 use crate::pod_info::PodInfo;
 use crate::score::{Normalize, Scored};
-use crate::supply::{Bound, Needs};
+use crate::supply::{Needs, ScoreBound};
 use crate::view::View;
 
 type NeedsFn = dyn Fn(&PodInfo) -> Option<Needs> + Send + Sync;
-type BoundFn = dyn Fn(&PodInfo) -> Option<Box<dyn Bound>> + Send + Sync;
+type BoundFn = dyn Fn(&PodInfo) -> Option<Box<dyn ScoreBound>> + Send + Sync;
 type ByNodeFn = dyn Fn(&PodInfo, &View<'_>) -> ByRow + Send + Sync;
 type ByDomainFn<T> = dyn Fn(&PodInfo, &View<'_>, Neighbours<'_>) -> ByDomain<T> + Send + Sync;
 
-/// How a plugin judges by counts, and what it reads for that.
+/// How a plugin judges by counts, and what it reads to do so.
 struct ByCounts<T: ?Sized> {
     by_domain: Box<ByDomainFn<T>>,
     objects: ClusterReads,
 }
 
-/// A filter of a profile: its rule, and what makes it fast.
+/// A filter of a profile: its rule and its acceleration.
 pub struct FilterPoint {
     rule: Box<dyn ErasedFilter>,
+    shares: bool,
     by_amounts: Option<Box<NeedsFn>>,
     by_counts: Option<ByCounts<dyn DomainFilter>>,
 }
 
 impl FilterPoint {
     pub(crate) fn new(rule: Box<dyn ErasedFilter>) -> Self {
-        FilterPoint { rule, by_amounts: None, by_counts: None }
+        FilterPoint { rule, shares: false, by_amounts: None, by_counts: None }
+    }
+
+    /// `rule` also shares what it learnt.
+    pub(crate) fn share_state(&mut self, rule: Box<dyn ErasedFilter>) {
+        (self.rule, self.shares) = (rule, true);
     }
 
     pub(crate) fn by_amounts<P: FilterByAmounts>(&mut self, plugin: Arc<P>) {
@@ -43,19 +49,24 @@ impl FilterPoint {
     }
 
     pub(crate) fn by_counts<P: FilterByCounts>(&mut self, plugin: Arc<P>) {
-        const { assert!(P::Objects::READS.nodes.is_empty(), "`Objects` has nothing of nodes") };
+        const { assert!(P::Objects::READS.nodes.is_empty(), "`Objects` must not read nodes") };
         let by_domain = Box::new(move |pod: &PodInfo, view: &View<'_>, others: Neighbours<'_>| {
             plugin.by_domain(pod.part::<P::Pod>(), P::Objects::of(view), others)
         });
         self.by_counts = Some(ByCounts { by_domain, objects: P::Objects::READS });
     }
 
-    /// Whether the filter has anything to say about the pod, going by the pod alone.
+    /// Whether the plugin shares what it learns.
+    pub fn shares_state(&self) -> bool {
+        self.shares
+    }
+
+    /// Whether the filter applies to the pod, judged by the pod alone.
     pub fn applies(&self, pod: &PodInfo) -> bool {
         self.rule.applies(pod)
     }
 
-    /// The filter as amounts, if it is such a rule. The filter [applies](Self::applies) to the pod.
+    /// The rule as amounts, if it can be stated so. The filter must [apply](Self::applies) to the pod.
     pub fn needs(&self, pod: &PodInfo) -> Option<Needs> {
         self.by_amounts.as_ref()?(pod)
     }
@@ -65,7 +76,7 @@ impl FilterPoint {
         self.by_counts.as_ref().map(|by_counts| by_counts.objects)
     }
 
-    /// The filter by counts, if it can judge so. It [applies](Self::applies) to the pod.
+    /// The rule as counts, if it can be stated so. The filter must [apply](Self::applies) to the pod.
     pub fn by_domain(
         &self,
         pod: &PodInfo,
@@ -78,15 +89,16 @@ impl FilterPoint {
         }
     }
 
-    /// Lets the filter look at a pod and the cluster.
+    /// Prepares the filter for a pod and the cluster.
     pub fn prepare(&self, pod: &PodInfo, shared: &mut CycleState, view: &View<'_>) -> Prepared {
         self.rule.prepare(pod, shared, view)
     }
 }
 
-/// A score of a profile: its rule, and what makes it fast.
+/// A score of a profile: its rule and its acceleration.
 pub struct ScorePoint {
     rule: Box<dyn ErasedScore>,
+    shares: bool,
     reads: Reads,
     by_amounts: Option<Box<BoundFn>>,
     by_counts: Option<ByCounts<dyn DomainScore>>,
@@ -95,16 +107,21 @@ pub struct ScorePoint {
 
 impl ScorePoint {
     pub(crate) fn new(rule: Box<dyn ErasedScore>, reads: Reads) -> Self {
-        ScorePoint { rule, reads, by_amounts: None, by_counts: None, by_node: None }
+        ScorePoint { rule, shares: false, reads, by_amounts: None, by_counts: None, by_node: None }
+    }
+
+    /// `rule` also shares what it learnt.
+    pub(crate) fn share_state(&mut self, rule: Box<dyn ErasedScore>) {
+        (self.rule, self.shares) = (rule, true);
     }
 
     pub(crate) fn by_amounts<P: ScoreByAmounts>(&mut self, plugin: Arc<P>) {
-        const { assert!(matches!(P::NORMALIZE, Normalize::None), "raw scores are in range") };
+        const { assert!(matches!(P::NORMALIZE, Normalize::None), "raw scores must be in range") };
         self.by_amounts = Some(Box::new(move |pod| plugin.bound(pod.part::<P::Pod>())));
     }
 
     pub(crate) fn by_counts<P: ScoreByCounts>(&mut self, plugin: Arc<P>) {
-        const { assert!(P::Objects::READS.nodes.is_empty(), "`Objects` has nothing of nodes") };
+        const { assert!(P::Objects::READS.nodes.is_empty(), "`Objects` must not read nodes") };
         let by_domain = Box::new(move |pod: &PodInfo, view: &View<'_>, others: Neighbours<'_>| {
             plugin.by_domain(pod.part::<P::Pod>(), P::Objects::of(view), others)
         });
@@ -120,27 +137,32 @@ impl ScorePoint {
         self.reads
     }
 
-    /// Whether the score has anything to say about the pod, going by the pod alone.
+    /// Whether the plugin shares what it learns.
+    pub fn shares_state(&self) -> bool {
+        self.shares
+    }
+
+    /// Whether the score applies to the pod, judged by the pod alone.
     pub fn applies(&self, pod: &PodInfo) -> bool {
         self.rule.applies(pod)
     }
 
-    /// Why the pod cannot be scored, going by the pod alone.
+    /// Why the pod cannot be scored, judged by the pod alone.
     pub fn error(&self, pod: &PodInfo) -> Option<String> {
         self.rule.error(pod)
     }
 
-    /// Whether the score has anything to say about the pod, going by the pod and what is beside the nodes.
+    /// Whether the score applies to the pod, judged by the pod and by objects other than nodes.
     pub fn applies_in(&self, pod: &PodInfo, view: &View<'_>) -> bool {
         self.rule.applies_in(pod, view)
     }
 
-    /// Whether the plugin says that the score of a node depends on no other node.
+    /// Whether the score of a node depends on no other node.
     pub fn is_by_row(&self) -> bool {
         self.by_node.is_some() || self.rule.is_by_row()
     }
 
-    /// The score node by node, if the plugin can score so.
+    /// The scores, each without the other nodes, if the plugin can score so.
     pub fn by_row(&self, pod: &PodInfo, view: &View<'_>) -> ByRow {
         match &self.by_node {
             Some(by_node) if self.applies_in(pod, view) => by_node(pod, view),
@@ -149,8 +171,8 @@ impl ScorePoint {
         }
     }
 
-    /// How high scores can be, if the score can tell. It [applies](Self::applies) to the pod.
-    pub fn bound(&self, pod: &PodInfo) -> Option<Box<dyn Bound>> {
+    /// An upper bound of the scores, if the plugin has one. The score must [apply](Self::applies) to the pod.
+    pub fn bound(&self, pod: &PodInfo) -> Option<Box<dyn ScoreBound>> {
         self.by_amounts.as_ref()?(pod)
     }
 
@@ -159,7 +181,7 @@ impl ScorePoint {
         self.by_counts.as_ref().map(|by_counts| by_counts.objects)
     }
 
-    /// The score by counts, if it can score so. It [applies](Self::applies_in) to the pod.
+    /// The score by counts, if the plugin can score so. The score must [apply](Self::applies_in) to the pod.
     pub fn by_domain(
         &self,
         pod: &PodInfo,
@@ -172,7 +194,7 @@ impl ScorePoint {
         }
     }
 
-    /// Normalised scores of `rows` in their order; `None` where the plugin skips the pod.
+    /// The normalised scores of `rows` in their order; `None` if the plugin skips the pod.
     pub fn score(
         &self,
         pod: &PodInfo,
@@ -183,7 +205,7 @@ impl ScorePoint {
         self.score_in_steps(pod, shared, view, rows, &mut || {})
     }
 
-    /// The same, and `prepared` is told when PreScore is over, where the plugin stands there.
+    /// The same, and calls `prepared` after PreScore if the plugin has that point.
     pub fn score_in_steps(
         &self,
         pod: &PodInfo,

@@ -1,18 +1,18 @@
-//! The extension points of the scheduling framework: all that a plugin needs, beside `serde` if it takes args. The
-//! crate `plimsoll` has it as `plimsoll::framework`, for a plugin that comes with a scheduler of its own.
+//! The extension points of the scheduling framework. A plugin needs no other crate, except `serde` if it takes args.
+//! The crate `plimsoll` exports this one as `plimsoll::framework`, for plugins that are built into their own scheduler.
 //!
 //! # Writing a plugin
 //!
 //! 1. Make a type and implement [`Plugin`]: its name, its args, and how it is made.
-//! 2. Implement the extension points where it has something to say. For filters there are two
-//!    levels: [`Filter`] judges a pod and a node, [`PreFilter`] a pod, a node and a state. So for
-//!    scores: [`Score`] and [`PreScore`].
+//! 2. Implement the extension points at which it decides something. There are two levels of filters:
+//!    [`Filter`] judges a pod and a node, [`PreFilter`] a pod, a node and a state. There are two levels of
+//!    scores in the same way: [`Score`] and [`PreScore`].
 //! 3. Say in the associated types what it reads: a *part* of the pod, of the node, of the cluster,
 //!    or a tuple of parts. The parts are handed to the methods; nothing else can be read.
 //! 4. Say in [`Plugin::validate`] which args are valid, if serde cannot tell: the scheduler reports each fault
 //!    with the file, the line and the field.
 //! 5. List its points in an [`Entry`], and add the entry to a [`Registry`].
-//! 6. If it is slow, say its rule again as amounts or counts: see [`accelerate`]. This changes no decision.
+//! 6. If it is slow, state its rule as amounts or counts, too: see [`accelerate`]. This changes no decision.
 //!
 //! ```
 //! use plimsoll_framework::prelude::*;
@@ -30,7 +30,7 @@
 //!
 //! impl Filter for Drain {
 //!     type Pod = (); // reads nothing of the pod
-//!     type Node = Labels; // asked again only where labels change
+//!     type Node = Labels; // asked again only about nodes whose labels change
 //!     fn filter(&self, (): (), labels: &Labels) -> Verdict {
 //!         match labels.get("example.com/drain") {
 //!             Some(_) => Verdict::unresolvable("node(s) were being drained"),
@@ -46,14 +46,14 @@
 //! If a method's parameter does not fit the associated type, change the associated type: that is
 //! what the plugin reads, whatever the compiler's help suggests.
 //!
-//! From what a plugin reads the engine derives when a pod that it rejected is worth another attempt.
-//! Where that is not right, implement [`Requeue`].
+//! The engine derives from what a plugin reads when a pod that the plugin rejected is worth another attempt.
+//! If that is not right for your plugin, implement [`Requeue`].
 #![warn(clippy::disallowed_methods, clippy::disallowed_types)]
 
 pub mod accelerate;
 pub mod args;
 pub mod binding;
-mod clearable;
+mod candidate_nodes;
 pub mod columns;
 pub mod cycle_state;
 pub mod domains;
@@ -64,6 +64,7 @@ pub mod events;
 pub mod filter;
 mod judging_points;
 pub mod math;
+pub mod metrics;
 pub mod nominated;
 pub mod parts;
 pub mod plugin;
@@ -90,18 +91,19 @@ pub use binding::{
     Assume, Assumption, Bind, Binding, Handle, Permission, Permit, Placement, PostBind, PreBind,
     Readiness, Reserve, WaitingDecision, WaitingPod, WaitingPods,
 };
-pub use clearable::Clearable;
+pub use candidate_nodes::CandidateNode;
 pub use columns::{Allocatable, Columns, NonZeroRequested, PodSet, Requested, Row};
 pub use cycle_state::CycleState;
 pub use domains::{
-    ByDomain, CountHistogram, CountedNodes, Counting, DomainCounts, DomainFilter, DomainScore,
-    DomainTerm, Neighbour, Neighbours, Standing, TermTotals, TopologyKey,
+    ByDomain, CountHistogram, CountedNodes, Counting, DomainCounter, DomainFilter, DomainScore,
+    DomainTerm, Neighbour, Neighbours, TermCount, TermTotals, TopologyKey,
 };
 pub use duration::{DurationError, GoDuration};
 pub use enqueue::{Gate, PreEnqueue, QueueSort, QueuedPod, Requeue};
 pub use erased::{ByRow, Prepared, RowScore};
 pub use events::{Action, Change, ClusterEvent, Hint};
-pub use filter::{Candidates, Filter, PodChange, PreFilter, Update, Verdict};
+pub use filter::{Candidates, Filter, PodChange, PreFilter, ShareFilterState, Update, Verdict};
+pub use metrics::{Counter, Gauge, Histogram, Metrics};
 pub use nominated::NominatedPods;
 pub use parts::{
     Annotations, AvoidedControllers, BalanceRequests, ClusterPart, DeclaredFeatures,
@@ -116,25 +118,25 @@ pub use plugin::{FeatureGates, NoArgs, Plugin};
 pub use pod_info::PodInfo;
 pub use points::{ErasedByNode, Held, Point, Points, PreBindPoint};
 pub use post_filter::{
-    Clearing, Clearings, Harm, NodeRejection, NodeWhatIf, Nomination, PostFilter, PostFilterAnswer,
-    PostFilterByNode, WhatIf,
+    AfterPostFilter, DryRun, NodeDryRun, NodeRejection, Nomination, PostFilter, PostFilterAnswer,
+    PostFilterByNode, PreemptionCandidate, PreemptionCandidates, PreemptionCost,
 };
 pub use prioritize::{Prioritize, Prioritized};
 pub use profile_spec::ProfileSpec;
 pub use registry::{ArgsError, Builder, Entry, Registry};
-pub use score::{MAX_NODE_SCORE, Normalize, PreScore, Score, Scored};
+pub use score::{MAX_NODE_SCORE, Normalize, PreScore, Score, Scored, ShareScoreState};
 pub use sort_key::SortKey;
 pub use status::{Code, Reason, Rejection};
 pub use stores::{
     ImageStore, KeptVolumes, NamespaceStore, PdbStore, RefusedEvictions, SelectingStore, Stores,
     VolumeStore,
 };
-pub use supply::{Bound, NEVER, Needs, Stock, Supply};
+pub use supply::{NEVER, Needs, ScoreBound, Stock, Supply};
 pub use time::Time;
 pub use view::View;
-pub use writes::{Answered, ObjectWrite, WriteCause, WriteError, WriteVerb, Writes};
+pub use writes::{Answered, ObjectWrite, WriteCause, WriteError, WriteVerb, WriteVerbs, Writes};
 
-/// Which keys and values of labels are valid.
+/// The rules for keys and values of labels.
 pub use plimsoll_api::label_syntax;
 
 /// Everything a plugin needs.

@@ -1,4 +1,4 @@
-//! Pods for which a node was cleared and that are not there yet.
+//! Pods for which a node was cleared and that are not on it yet.
 
 use std::collections::BTreeMap;
 
@@ -8,15 +8,15 @@ use crate::pod_info::PodInfo;
 
 /// The nominated pods, by the node that was cleared for them.
 ///
-/// A pod that is judged on such a node must fit with the nominated pods of its own priority or
-/// higher, as if they were there already.
+/// A pod fits on such a node only if it also fits with the nominated pods of the same or a higher priority, as if they
+/// were there already.
 #[derive(Clone, Debug, Default)]
 pub struct NominatedPods {
     by_node: BTreeMap<Str, BTreeMap<PodKey, PodInfo>>,
     node_of: BTreeMap<PodKey, Str>,
     /// How many there are of each priority.
     priorities: BTreeMap<i32, usize>,
-    /// The nodes that got or lost one, if somebody will ask.
+    /// The nodes that got or lost a nominated pod; `None` if nobody will ask.
     changed: Option<Vec<Str>>,
 }
 
@@ -26,7 +26,7 @@ impl NominatedPods {
         self.by_node.get(node).into_iter().flat_map(BTreeMap::values)
     }
 
-    /// The pods nominated to `node` that `pod` has to make room for, by name.
+    /// The pods nominated to `node` for which `pod` must leave room, by name.
     pub fn ahead_of(&self, pod: &PodInfo, node: &str) -> Vec<PodInfo> {
         let ahead = |other: &&PodInfo| pod.priority <= other.priority && other.key != pod.key;
         self.on(node).filter(ahead).cloned().collect()
@@ -57,12 +57,12 @@ impl NominatedPods {
         self.by_node.iter().flat_map(|(node, pods)| pods.values().map(move |pod| (node, pod)))
     }
 
-    /// From now on the nodes that get or lose one are kept until they are [asked for](Self::changed).
+    /// From now on, records the nodes that get or lose a nominated pod until they are [asked for](Self::changed).
     pub fn keep_changes(&mut self) {
         self.changed.get_or_insert_default();
     }
 
-    /// The nodes that got or lost one since this was last asked for; a node may be told twice.
+    /// The nodes that got or lost a nominated pod since the last call. A node may occur twice.
     pub fn changed(&mut self) -> Vec<Str> {
         self.changed.as_mut().map(std::mem::take).unwrap_or_default()
     }
@@ -76,15 +76,15 @@ impl NominatedPods {
         self.by_node.entry(node).or_default().insert(pod.key.clone(), pod);
     }
 
-    /// Takes a nomination back; the node, if there was one.
+    /// Removes a nomination. Returns the node, if there was one.
     pub fn remove(&mut self, pod: &PodKey) -> Option<Str> {
         let node = self.node_of.remove(pod)?;
-        let pods = self.by_node.get_mut(&node).expect("it was sorted in by its node, too");
-        let gone = pods.remove(pod).expect("it was sorted in by its node, too");
+        let pods = self.by_node.get_mut(&node).expect("both maps have the same pods");
+        let gone = pods.remove(pod).expect("both maps have the same pods");
         if pods.is_empty() {
             self.by_node.remove(&node);
         }
-        let left = self.priorities.get_mut(&gone.priority).expect("it was counted when it came");
+        let left = self.priorities.get_mut(&gone.priority).expect("its priority was counted");
         *left -= 1;
         if *left == 0 {
             self.priorities.remove(&gone.priority);
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn who_follows_hears_of_every_node_that_got_or_lost_one() {
+    fn every_node_that_gets_or_loses_a_nominated_pod_is_reported() {
         let mut nominated = NominatedPods::default();
         nominated.set(pod("early", 9), "x".into());
         assert!(nominated.changed().is_empty());

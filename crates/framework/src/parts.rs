@@ -1,5 +1,5 @@
-//! Parts: what a plugin may read. Naming a part in a trait's associated type delivers the data and
-//! tells the engine what the plugin depends on, so that an undeclared read cannot happen.
+//! Parts: what a plugin may read. A plugin names a part in an associated type of a trait. It is then given the data,
+//! and the engine knows that the plugin depends on it. A plugin cannot read what it has not named.
 
 use std::marker::PhantomData;
 
@@ -19,7 +19,7 @@ use crate::stores::{ImageStore, RefusedEvictions, SelectingStore, VolumeStore};
 use crate::view::View;
 
 mod sealed {
-    /// Only this crate defines parts: a part of an outsider could read what it does not declare.
+    /// Only this crate defines parts: a part from elsewhere could read more than it declares.
     #[diagnostic::on_unimplemented(
         message = "`{Self}` is not a part, and only the framework defines parts",
         label = "not a part"
@@ -31,11 +31,11 @@ use sealed::Sealed;
 /// Something a plugin may read.
 #[diagnostic::on_unimplemented(message = "`{Self}` is not a part", label = "not a part")]
 pub trait Part: Sealed + Sized + 'static {
-    /// How it is handed over.
+    /// The type in which a plugin is given it.
     type Ref<'a>: Copy;
 }
 
-/// How part `P` is handed over.
+/// The type in which a plugin is given part `P`.
 pub type Ref<'a, P> = <P as Part>::Ref<'a>;
 
 /// A part of the pod that is being scheduled.
@@ -117,7 +117,7 @@ macro_rules! node_part {
     };
 }
 
-/// Parts that are their own values.
+/// Parts that are given as a reference to themselves.
 macro_rules! value_part {
     ($($part:ty),* $(,)?) => { $(
         impl Sealed for $part {}
@@ -166,28 +166,27 @@ pod_part! {
     new Spread as &'a [SpreadConstraint], SPREAD, |pod, _shared| &pod.spread
 }
 pod_part! {
-    /// What the pod asks of a node and must fit.
+    /// What the pod requests: it must fit on the node.
     new Requests as &'a Resources, REQUESTS, |pod, _shared| &pod.asks.fit
 }
 pod_part! {
-    /// What the pod asks of a node when the balance of the node is scored.
+    /// What the pod requests, as counted when the balance of a node is scored.
     new BalanceRequests as &'a Resources, REQUESTS, |pod, _shared| &pod.asks.balance
 }
 pod_part! {
-    /// What the pod asks of a node when the room on the node is scored.
+    /// What the pod requests, as counted when the room on a node is scored.
     new RoomRequests as &'a Resources, REQUESTS, |pod, _shared| &pod.asks.room
 }
 pod_part! {
-    /// The same for CPU and memory, with a default for containers that ask nothing.
+    /// The same for CPU and memory, with a default for containers that request nothing.
     new NonZeroRequests as &'a NonZero, REQUESTS, |pod, _shared| &pod.asks.room_non_zero
 }
 pod_part! {
-    /// The CPU in all of these that running the pod takes beside its containers, in thousandths of a
-    /// core.
+        /// The CPU overhead of the pod, in thousandths of a core. All of these requests include it.
     new OverheadMilliCpu as i64, REQUESTS, |pod, _shared| pod.asks.overhead_milli_cpu
 }
 pod_part! {
-    /// The ports of the host that the pod asks for.
+    /// The host ports that the pod requests.
     new HostPorts as &'a [HostPort], HOST_PORTS, |pod, _shared| &pod.host_ports
 }
 pod_part! {
@@ -215,7 +214,7 @@ pod_part! {
     new ResourceClaims as &'a [Str], RESOURCE_CLAIMS, |pod, _shared| &pod.resource_claims
 }
 pod_part! {
-    /// What plugins share in this cycle. A plugin that reads it is asked anew in every cycle.
+    /// What plugins share in this cycle. A plugin that reads it is asked again in every cycle.
     new Shared as &'a CycleState, SHARED, |_pod, shared| shared
 }
 
@@ -238,7 +237,7 @@ node_part! {
     new Name as &'a Str, NAME, |nodes, row| nodes.name.at(row)
 }
 node_part! {
-    /// The controllers whose pods the node would rather not have, as an annotation of it says.
+    /// The controllers whose pods the node would rather not have, according to its annotation.
     new AvoidedControllers as &'a [AvoidedController], ANNOTATIONS, |nodes, row| nodes.avoided.at(row)
 }
 node_part! {
@@ -250,7 +249,7 @@ node_part! {
     new Unschedulable as bool, UNSCHEDULABLE, |nodes, row| *nodes.unschedulable.at(row)
 }
 node_part! {
-    /// The images that lie on the node.
+    /// The images on the node.
     new NodeImages as &'a [NodeImage], IMAGES, |nodes, row| nodes.images.at(row)
 }
 node_part! {
@@ -262,7 +261,7 @@ node_part! {
     new UsedPorts as &'a [HostPort], USED_PORTS, |nodes, row| nodes.used_ports.at(row)
 }
 node_part! {
-    /// The pods on the node. A pod reached this way offers all its parts.
+    /// The pods on the node. All parts of these pods may be read.
     new Pods as &'a PodSet, PODS, |nodes, row| nodes.pods_on(row)
 }
 
@@ -311,7 +310,7 @@ impl ClusterPart for SelectingObjects {
     }
 }
 
-/// Volumes, the claims on them, and what provides them. A state may keep it.
+/// Volumes, the claims on them, and what provides them. A state may keep them.
 #[derive(Debug)]
 pub enum Volumes {}
 type OfVolumes = (
@@ -333,7 +332,7 @@ impl ClusterPart for Volumes {
     }
 }
 
-/// Which images lie on how many nodes.
+/// The images, with the number of nodes that hold each.
 #[derive(Debug)]
 pub enum Images {}
 impl Sealed for Images {}
@@ -366,7 +365,7 @@ impl ClusterPart for RefusedEvictions {
 #[derive(Debug)]
 pub struct Nodes<N>(PhantomData<fn() -> N>);
 
-/// Every node, to be walked through.
+/// Iterates over a part of every node.
 #[derive(Debug)]
 pub struct NodesRef<'a, N> {
     nodes: &'a Columns,
@@ -402,7 +401,7 @@ impl<N: NodePart> Part for Nodes<N> {
     type Ref<'a> = NodesRef<'a, N>;
 }
 impl<N: NodePart> ClusterPart for Nodes<N> {
-    // A row that is reused holds another node: every reader of nodes depends on the name.
+    // A row that is reused holds another node, so whoever reads nodes depends on their names.
     const READS: ClusterReads =
         ClusterReads { nodes: N::READS.union(NodeReads::NAME), stores: StoreReads::empty() };
     fn of<'a>(view: &View<'a>) -> Ref<'a, Self> {
@@ -446,7 +445,7 @@ impl<'a, N: NodePart> Feasible<'a, N> {
     }
 }
 
-// Nothing at all is a part of everything.
+// `()` is a part of everything: nothing is read.
 impl Sealed for () {}
 impl Part for () {
     type Ref<'a> = ();

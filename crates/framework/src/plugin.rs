@@ -10,15 +10,15 @@ use crate::args::ArgsFaults;
 
 /// A plugin of the scheduling framework.
 ///
-/// A plugin is made once for each profile that enables it and is then only read: what it needs to
-/// judge a pod comes as arguments, and what it keeps between two calls is its typed state.
+/// A plugin is made once for each profile that enables it, and never changes. What it needs to judge a pod is given to
+/// its methods, and what it keeps between two calls is its typed state.
 pub trait Plugin: Send + Sync + Sized + 'static {
     /// The name in KubeSchedulerConfiguration, metrics and events.
     const NAME: &'static str;
     /// `pluginConfig[].args`, parsed before [`Plugin::new`] is called. A plugin without args writes
     /// [`NoArgs`].
     type Args: DeserializeOwned + Default;
-    /// Makes the plugin of one profile. The args are [complete](Plugin::complete), and
+    /// Makes the plugin for one profile. The args are [complete](Plugin::complete), and
     /// [`validate`](Plugin::validate) has found nothing wrong with them.
     fn new(args: Self::Args, gates: &FeatureGates) -> Self;
     /// Sets the defaults that serde and [`Default`] cannot know, such as those that depend on feature gates.
@@ -57,8 +57,8 @@ pub trait Plugin: Send + Sync + Sized + 'static {
 #[serde(deny_unknown_fields)]
 pub struct NoArgs {}
 
-/// The release as which a plugin decides, with feature gates by name. A gate that is not set has the value
-/// that the release gives it.
+/// The release whose decisions a plugin makes, and feature gates by name. A gate that is not set has the value of the
+/// release.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FeatureGates {
     release: Release,
@@ -66,12 +66,12 @@ pub struct FeatureGates {
 }
 
 impl FeatureGates {
-    /// The gates of `release`, all as it has them.
+    /// The gates of `release`, with the values that it gives them.
     pub fn of(release: Release) -> Self {
         FeatureGates { release, set: BTreeMap::new() }
     }
 
-    /// The same gates, set as they are, in `release`.
+    /// These settings of gates in another `release`.
     #[must_use]
     pub fn at(self, release: Release) -> Self {
         FeatureGates { release, ..self }
@@ -84,7 +84,7 @@ impl FeatureGates {
         self
     }
 
-    /// The release as which the plugin decides.
+    /// The release whose decisions the plugin makes.
     pub fn release(&self) -> Release {
         self.release
     }
@@ -94,7 +94,7 @@ impl FeatureGates {
         self.set.get(name).copied().unwrap_or(default)
     }
 
-    /// How what pods request is reckoned.
+    /// The gates that decide how the requests of pods are computed.
     pub fn requests(&self) -> RequestGates {
         let by_release = RequestGates::of(self.release);
         let is_on = |name, by_default| self.enabled(name, by_default);

@@ -1,4 +1,4 @@
-//! A pod as plugins meet it.
+//! A pod as plugins see it.
 
 use std::ops::Deref;
 use std::sync::Arc;
@@ -8,13 +8,13 @@ use plimsoll_api::{Pod, Str};
 use crate::cycle_state::NOTHING_SHARED;
 use crate::parts::{PodPart, Ref};
 
-/// A pod, shared and never changed: a change makes a new one.
+/// A pod. It is shared and immutable: a change makes a new one.
 ///
-/// It is cheap to clone, and cheap to put onto a node: what the pod says of itself is shared.
+/// Cloning it or placing it on a node is cheap, because the pod itself is shared.
 #[derive(Clone, Debug)]
 pub struct PodInfo {
     pod: Arc<Pod>,
-    /// The node that it is taken to be on, where the pod itself does not say so.
+    /// The node that it is assumed to be on, if the pod itself does not say so.
     place: Option<Str>,
 }
 
@@ -24,23 +24,23 @@ impl PodInfo {
         PodInfo { pod: Arc::new(pod.into()), place: None }
     }
 
-    /// This pod as it is once it is on `node`.
+    /// This pod, placed on `node`.
     pub fn placed_on(&self, node: Str) -> Self {
         PodInfo { place: Some(node), ..self.clone() }
     }
 
-    /// The node that it is on, is taken to be on, or asks for by name. `node_name` says only what was
-    /// seen of the pod.
+    /// The node that it is on, is assumed to be on, or asks for by name. The field `node_name` is only what was
+    /// observed.
     pub fn node(&self) -> Option<&Str> {
         self.place.as_ref().or(self.pod.node_name.as_ref())
     }
 
-    /// What was seen of it, without the node that it is taken to be on.
+    /// The pod as it was observed, without the node that it is assumed to be on.
     pub fn seen(&self) -> &Arc<Pod> {
         &self.pod
     }
 
-    /// One part of this pod, for plugins that meet it on a node or in a change.
+    /// One part of this pod, for plugins that find it on a node or in a change.
     pub fn part<P: PodPart>(&self) -> Ref<'_, P> {
         P::of(self, &NOTHING_SHARED)
     }
@@ -72,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_pod_is_put_onto_a_node_without_a_copy_of_what_it_says() {
+    fn placing_a_pod_on_a_node_does_not_copy_the_pod() {
         let pod = PodInfo::new(PodTemplate { priority: 7, ..PodTemplate::default() });
         let placed = pod.placed_on("a".into());
         assert_eq!(placed.node().map(Str::as_str), Some("a"));

@@ -1,4 +1,4 @@
-//! The one list of the extension points.
+//! The list of extension points.
 
 macro_rules! points {
     ($($(#[doc = $doc:literal])+ $name:ident = $key:literal),+ $(,)?) => {
@@ -9,7 +9,7 @@ macro_rules! points {
         }
 
         impl Point {
-            /// All points in the order in which a pod meets them, and then those of pod groups.
+            /// All points in the order in which a pod passes them, and then those of pod groups.
             pub const ALL: [Point; [$($key),+].len()] = [$(Point::$name),+];
 
             /// The name Kubernetes uses for it, such as `PreFilter`.
@@ -41,29 +41,29 @@ points! {
     PreEnqueue = "preEnqueue",
     /// The order of the queue.
     QueueSort = "queueSort",
-    /// A look at pod and cluster before nodes are judged.
+    /// Looks at pod and cluster before nodes are judged.
     PreFilter = "preFilter",
     /// May the pod run on this node?
     Filter = "filter",
-    /// No node was found: can room be made?
+    /// No node was found: can room be made for the pod?
     PostFilter = "postFilter",
-    /// A look at the feasible nodes before they are scored.
+    /// Looks at the feasible nodes before they are scored.
     PreScore = "preScore",
     /// How good is this node?
     Score = "score",
-    /// A node was chosen: hold what the pod needs.
+    /// A node was chosen: reserves what the pod needs.
     Reserve = "reserve",
     /// May the pod be bound now?
     Permit = "permit",
-    /// What must be done before binding.
+    /// Does what is needed before binding.
     PreBind = "preBind",
     /// Binds the pod.
     Bind = "bind",
-    /// The pod is bound.
+    /// Does what is needed after binding.
     PostBind = "postBind",
-    /// Which placements does a pod group have? A configuration may name it; nothing is asked there yet.
+    /// Which placements does a pod group have? A configuration may name it, but it has no effect yet.
     PlacementGenerate = "placementGenerate",
-    /// How good is this placement of a pod group? A configuration may name it; nothing is asked there yet.
+    /// How good is this placement of a pod group? A configuration may name it, but it has no effect yet.
     PlacementScore = "placementScore",
 }
 

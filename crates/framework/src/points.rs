@@ -11,18 +11,19 @@ use plimsoll_api::KindRef;
 use crate::binding::{
     Bind, Binding, Handle, Permission, Permit, Placement, PostBind, PreBind, Readiness, Reserve,
 };
-use crate::clearable::Clearable;
+use crate::candidate_nodes::CandidateNode;
 use crate::columns::{PodSet, Row};
 use crate::cycle_state::NOTHING_SHARED;
 use crate::enqueue::{Gate, PreEnqueue, QueueSort, QueuedPod, Requeue};
 use crate::events::{Change, ClusterEvent, Hint};
 pub use crate::judging_points::{FilterPoint, ScorePoint};
+use crate::metrics::Descriptor;
 use crate::parts::{ClusterPart, PodPart, Reads, StoreReads};
 use crate::pod_info::PodInfo;
 pub use crate::point::Point;
 use crate::post_filter::{
-    Clearing, Clearings, NodeRejection, NodeWhatIf, PostFilter, PostFilterAnswer, PostFilterByNode,
-    WhatIf,
+    AfterPostFilter, DryRun, NodeDryRun, NodeRejection, Nomination, PostFilter, PostFilterAnswer,
+    PostFilterByNode, PreemptionCandidate, PreemptionCandidates,
 };
 use crate::sort_key::SortKey;
 use crate::status::{Code, Rejection};
@@ -67,7 +68,7 @@ impl QueueSortPoint {
         QueueSortPoint(Box::new(move |pod| SortKey::new(plugin.key(pod))))
     }
 
-    /// Where a pod stands.
+    /// The sort key of a pod.
     pub fn key(&self, pod: &QueuedPod<'_>) -> SortKey {
         (self.0)(pod)
     }
@@ -92,30 +93,33 @@ impl RequeuePoint {
         &self.events
     }
 
-    /// Whether this change helps this pod.
+    /// Whether this change may help this pod.
     pub fn hint(&self, pod: &PodInfo, change: &Change<'_>) -> Hint {
         (self.hint)(pod, change)
     }
 }
 
 type PostFilterFn =
-    dyn Fn(&PodInfo, &[NodeRejection], &WhatIf<'_>) -> PostFilterAnswer + Send + Sync;
+    dyn Fn(&PodInfo, &[NodeRejection], &DryRun<'_>) -> PostFilterAnswer + Send + Sync;
 
-type ClearableFn = dyn Fn(&PodInfo, &[NodeRejection], &WhatIf<'_>) -> Result<Vec<Clearable>, PostFilterAnswer>
+type CandidateNodesFn = dyn Fn(&PodInfo, &[NodeRejection], &DryRun<'_>) -> Result<Vec<CandidateNode>, PostFilterAnswer>
     + Send
     + Sync;
 
-type ChooseFn = dyn Fn(&PodInfo, Result<&[Clearable], &str>) -> PostFilterAnswer + Send + Sync;
+type ChooseFn = dyn Fn(&PodInfo, Result<&[CandidateNode], &str>) -> PostFilterAnswer + Send + Sync;
 
 type WithoutNodesFn = dyn Fn(&PodInfo, bool) -> Option<PostFilterAnswer> + Send + Sync;
+
+type AfterFn = dyn Fn(&PodInfo, Option<&Nomination>, &View<'_>, &mut Handle<'_>) + Send + Sync;
 
 /// A PostFilter plugin of a profile.
 pub struct PostFilterPoint {
     whole: Box<PostFilterFn>,
-    clearable: Box<ClearableFn>,
+    candidate_nodes: Box<CandidateNodesFn>,
     choose: Box<ChooseFn>,
     without_nodes: Box<WithoutNodesFn>,
     by_node: Option<Box<dyn ErasedByNode>>,
+    after: Option<Box<AfterFn>>,
 }
 
 impl PostFilterPoint {
@@ -123,15 +127,16 @@ impl PostFilterPoint {
         let asked = plugin.clone();
         let (searching, choosing) = (plugin.clone(), plugin.clone());
         PostFilterPoint {
-            clearable: Box::new(move |pod, rejected, what_if| {
-                searching.clearable(pod, rejected, what_if)
+            candidate_nodes: Box::new(move |pod, rejected, dry_run| {
+                searching.candidate_nodes(pod, rejected, dry_run)
             }),
-            choose: Box::new(move |pod, left| choosing.choose_clearable(pod, left)),
-            whole: Box::new(move |pod, rejected, what_if| {
-                plugin.post_filter(pod, rejected, what_if)
+            choose: Box::new(move |pod, left| choosing.choose_candidate_node(pod, left)),
+            whole: Box::new(move |pod, rejected, dry_run| {
+                plugin.post_filter(pod, rejected, dry_run)
             }),
             without_nodes: Box::new(move |pod, looked| asked.without_nodes(pod, looked)),
             by_node: None,
+            after: None,
         }
     }
 
@@ -145,36 +150,60 @@ impl PostFilterPoint {
         &self,
         pod: &PodInfo,
         rejected: &[NodeRejection],
-        what_if: &WhatIf<'_>,
+        dry_run: &DryRun<'_>,
     ) -> PostFilterAnswer {
-        (self.whole)(pod, rejected, what_if)
+        (self.whole)(pod, rejected, dry_run)
     }
 
-    /// The nodes that can be cleared, or the answer in which extenders have no say.
-    pub fn clearable(
+    /// The nodes that can be cleared, or the answer if extenders have no say in it.
+    pub fn candidate_nodes(
         &self,
         pod: &PodInfo,
         rejected: &[NodeRejection],
-        what_if: &WhatIf<'_>,
-    ) -> Result<Vec<Clearable>, PostFilterAnswer> {
-        (self.clearable)(pod, rejected, what_if)
+        dry_run: &DryRun<'_>,
+    ) -> Result<Vec<CandidateNode>, PostFilterAnswer> {
+        (self.candidate_nodes)(pod, rejected, dry_run)
     }
 
-    /// Chooses among the nodes that extenders have left, or says that one failed.
-    pub fn choose_clearable(
+    /// Chooses among the nodes that extenders have left, or reports that an extender failed.
+    pub fn choose_candidate_node(
         &self,
         pod: &PodInfo,
-        left: Result<&[Clearable], &str>,
+        left: Result<&[CandidateNode], &str>,
     ) -> PostFilterAnswer {
         (self.choose)(pod, left)
     }
 
-    /// The answer where it depends on no node.
+    /// The answer, if it depends on no node.
     pub fn without_nodes(&self, pod: &PodInfo, has_looked: bool) -> Option<PostFilterAnswer> {
         (self.without_nodes)(pod, has_looked)
     }
 
-    /// The plugin node by node, where it looks at nodes one by one.
+    pub(crate) fn tell_after<P: AfterPostFilter>(&mut self, plugin: Arc<P>) {
+        self.after = Some(Box::new(move |pod, nomination, view, handle| {
+            plugin.after_post_filter(pod, nomination, view, handle);
+        }));
+    }
+
+    /// Whether the plugin is told how an attempt without a node ended.
+    pub fn is_told(&self) -> bool {
+        self.after.is_some()
+    }
+
+    /// Tells the plugin how an attempt without a node ended.
+    pub fn after_post_filter(
+        &self,
+        pod: &PodInfo,
+        nomination: Option<&Nomination>,
+        view: &View<'_>,
+        handle: &mut Handle<'_>,
+    ) {
+        if let Some(after) = &self.after {
+            after(pod, nomination, view, handle);
+        }
+    }
+
+    /// The plugin as one that looks at nodes one by one, if it does.
     pub fn by_node(&self) -> Option<&dyn ErasedByNode> {
         self.by_node.as_deref()
     }
@@ -182,26 +211,30 @@ impl PostFilterPoint {
 
 /// Any [`PostFilterByNode`].
 pub trait ErasedByNode: Send + Sync {
-    /// What [`ErasedByNode::clear`] reads beside pod and node.
+    /// What [`ErasedByNode::select_victims`] reads besides pod and node.
     fn reads(&self) -> StoreReads;
-    /// The answer where no node has to be cleared in thought.
-    fn at_once(
+    /// The answer, if it can be given without a dry run on any node.
+    fn without_dry_run(
         &self,
         pod: &PodInfo,
         nominated: Option<(Row, Code)>,
         view: &View<'_>,
     ) -> Option<PostFilterAnswer>;
-    /// Why a node cannot be cleared, as far as the pods on it tell that.
-    fn in_vain(&self, pod: &PodInfo, on_node: &PodSet) -> Option<Rejection>;
+    /// Why a node cannot be cleared, if the pods on it suffice to tell.
+    fn early_rejection(&self, pod: &PodInfo, on_node: &PodSet) -> Option<Rejection>;
     /// What it takes to clear a node.
-    fn clear(
+    fn select_victims(
         &self,
         pod: &PodInfo,
-        node: &mut NodeWhatIf<'_>,
+        node: &mut NodeDryRun<'_>,
         stores: &Stores,
-    ) -> Result<Clearing, Rejection>;
+    ) -> Result<PreemptionCandidate, Rejection>;
     /// Chooses a node, or says why there is none.
-    fn choose(&self, pod: &PodInfo, nodes: &mut dyn Clearings) -> Option<PostFilterAnswer>;
+    fn choose(
+        &self,
+        pod: &PodInfo,
+        nodes: &mut dyn PreemptionCandidates,
+    ) -> Option<PostFilterAnswer>;
 }
 
 struct ByNode<P>(Arc<P>);
@@ -210,37 +243,41 @@ impl<P: PostFilterByNode> ErasedByNode for ByNode<P> {
     fn reads(&self) -> StoreReads {
         P::Cluster::READS.stores
     }
-    fn at_once(
+    fn without_dry_run(
         &self,
         pod: &PodInfo,
         nominated: Option<(Row, Code)>,
         view: &View<'_>,
     ) -> Option<PostFilterAnswer> {
-        self.0.at_once(pod, nominated, view)
+        self.0.without_dry_run(pod, nominated, view)
     }
-    fn in_vain(&self, pod: &PodInfo, on_node: &PodSet) -> Option<Rejection> {
-        self.0.in_vain(pod, on_node)
+    fn early_rejection(&self, pod: &PodInfo, on_node: &PodSet) -> Option<Rejection> {
+        self.0.early_rejection(pod, on_node)
     }
-    fn clear(
+    fn select_victims(
         &self,
         pod: &PodInfo,
-        node: &mut NodeWhatIf<'_>,
+        node: &mut NodeDryRun<'_>,
         stores: &Stores,
-    ) -> Result<Clearing, Rejection> {
-        self.0.clear(pod, node, stores)
+    ) -> Result<PreemptionCandidate, Rejection> {
+        self.0.select_victims(pod, node, stores)
     }
-    fn choose(&self, pod: &PodInfo, nodes: &mut dyn Clearings) -> Option<PostFilterAnswer> {
+    fn choose(
+        &self,
+        pod: &PodInfo,
+        nodes: &mut dyn PreemptionCandidates,
+    ) -> Option<PostFilterAnswer> {
         self.0.choose(pod, nodes)
     }
 }
 
-/// What a plugin holds for a pod, with the plugin itself.
+/// The reservation of a plugin for a pod, with the plugin itself.
 pub(crate) trait Hold: Send {
     fn unreserve(self: Box<Self>, at: &Placement<'_>, handle: &mut Handle<'_>);
     fn value(&self) -> &dyn Any;
 }
 
-/// What a plugin holds for one pod between Reserve and PostBind.
+/// The reservation of a plugin for one pod, held from Reserve to PostBind.
 pub struct Held(Box<dyn Hold>);
 
 impl Held {
@@ -287,23 +324,23 @@ impl ReservePoint {
         ReservePoint { applies, reserve }
     }
 
-    /// Whether anything is to be held for the pod.
+    /// Whether there is anything to reserve for the pod.
     pub fn applies(&self, pod: &PodInfo) -> bool {
         (self.applies)(pod)
     }
 
-    /// Holds what the pod needs.
+    /// Reserves what the pod needs.
     pub fn reserve(&self, at: &Placement<'_>, handle: &mut Handle<'_>) -> Result<Held, Rejection> {
         (self.reserve)(at, handle)
     }
 }
 
-/// A PreBind plugin of a profile, with what it holds since Reserve: nothing for a plugin that does not stand there.
+/// A PreBind plugin of a profile. If it also has Reserve, it is given its reservation.
 pub struct PreBindPoint {
     plugin: Box<dyn ErasedPreBind>,
-    /// Whether the plugin stands at Reserve, so that it has nothing to do where it holds nothing.
+    /// Whether the plugin has Reserve. If so, it has nothing to do for a pod without a reservation.
     pub(crate) stands_at_reserve: bool,
-    /// Whether it needs what it holds.
+    /// Whether it uses its reservation.
     needs_held: bool,
 }
 
@@ -318,7 +355,7 @@ struct ByPreBind<P>(Arc<P>);
 
 impl<P: PreBind> ByPreBind<P> {
     fn held(held: &dyn Any) -> &P::Held {
-        held.downcast_ref().expect("the builder asks for one type at Reserve and PreBind")
+        held.downcast_ref().expect("the builder requires one type at Reserve and PreBind")
     }
 }
 
@@ -354,17 +391,17 @@ impl PreBindPoint {
         }
     }
 
-    /// Whether there is anything to do for a pod for which the plugin holds this.
+    /// Whether there is anything to do for a pod with this reservation.
     pub fn applies(&self, held: Option<&Held>) -> bool {
         held.is_some() || !self.stands_at_reserve
     }
 
-    /// Says what to write before the pod is bound.
+    /// Requests the writes before the pod is bound.
     pub fn pre_bind(&self, held: Option<&Held>, at: &Placement<'_>, handle: &mut Handle<'_>) {
         self.plugin.pre_bind(self.value(held), at, handle);
     }
 
-    /// Whether the world has caught up.
+    /// Whether the cluster is ready for the pod to be bound.
     pub fn ready(
         &self,
         held: Option<&Held>,
@@ -379,7 +416,7 @@ impl PreBindPoint {
         self.plugin.timeout()
     }
 
-    /// Why the pod is not bound once that is over.
+    /// Why the pod is not bound once that time is over.
     pub fn timed_out(&self, held: Option<&Held>) -> Rejection {
         self.plugin.timed_out(self.value(held))
     }
@@ -389,26 +426,57 @@ impl PreBindPoint {
     }
 }
 
-type AnsweredFn = dyn Fn(
-        &ObjectWrite,
-        &Result<(), WriteError>,
-        &Placement<'_>,
-        &mut Handle<'_>,
-    ) -> Result<(), Rejection>
-    + Send
-    + Sync;
+/// Handles the answers to the writes of a plugin.
+pub struct AnsweredPoint(Box<dyn ErasedAnswered>);
 
-/// What a plugin makes of the answers to its writes.
-pub struct AnsweredPoint(Box<AnsweredFn>);
+trait ErasedAnswered: Send + Sync {
+    fn placed(
+        &self,
+        write: &ObjectWrite,
+        answer: &Result<(), WriteError>,
+        at: &Placement<'_>,
+        handle: &mut Handle<'_>,
+    ) -> Result<(), Rejection>;
+    fn unplaced(
+        &self,
+        write: &ObjectWrite,
+        answer: &Result<(), WriteError>,
+        pod: &PodInfo,
+        view: &View<'_>,
+        handle: &mut Handle<'_>,
+    ) -> Result<(), Rejection>;
+}
+
+struct ByAnswered<P>(Arc<P>);
+
+impl<P: Answered> ErasedAnswered for ByAnswered<P> {
+    fn placed(
+        &self,
+        write: &ObjectWrite,
+        answer: &Result<(), WriteError>,
+        at: &Placement<'_>,
+        handle: &mut Handle<'_>,
+    ) -> Result<(), Rejection> {
+        self.0.answered(write, answer, at, handle)
+    }
+    fn unplaced(
+        &self,
+        write: &ObjectWrite,
+        answer: &Result<(), WriteError>,
+        pod: &PodInfo,
+        view: &View<'_>,
+        handle: &mut Handle<'_>,
+    ) -> Result<(), Rejection> {
+        self.0.answered_without_node(write, answer, pod, view, handle)
+    }
+}
 
 impl AnsweredPoint {
     pub(crate) fn new<P: Answered>(plugin: Arc<P>) -> Self {
-        AnsweredPoint(Box::new(move |write, answer, at, handle| {
-            plugin.answered(write, answer, at, handle)
-        }))
+        AnsweredPoint(Box::new(ByAnswered(plugin)))
     }
 
-    /// A write was answered.
+    /// Handles one answer.
     pub fn answered(
         &self,
         write: &ObjectWrite,
@@ -416,7 +484,19 @@ impl AnsweredPoint {
         at: &Placement<'_>,
         handle: &mut Handle<'_>,
     ) -> Result<(), Rejection> {
-        (self.0)(write, answer, at, handle)
+        self.0.placed(write, answer, at, handle)
+    }
+
+    /// A write of [`AfterPostFilter`] was answered.
+    pub fn answered_without_node(
+        &self,
+        write: &ObjectWrite,
+        answer: &Result<(), WriteError>,
+        pod: &PodInfo,
+        view: &View<'_>,
+        handle: &mut Handle<'_>,
+    ) -> Result<(), Rejection> {
+        self.0.unplaced(write, answer, pod, view, handle)
     }
 }
 
@@ -462,7 +542,7 @@ impl PostBindPoint {
         PostBindPoint(Box::new(move |at, handle| plugin.post_bind(at, handle)))
     }
 
-    /// Says what to write now that the pod is bound.
+    /// Requests the writes after the pod is bound.
     pub fn post_bind(&self, at: &Placement<'_>, handle: &mut Handle<'_>) {
         (self.0)(at, handle);
     }
@@ -473,7 +553,7 @@ impl PostBindPoint {
 pub struct Points {
     /// What it reads as a filter.
     pub reads: Reads,
-    /// The kinds of objects that it reads where it rejects pods before they have a node.
+    /// The kinds of objects that it reads at PreEnqueue, PreFilter and Filter, where it may reject pods.
     pub waits_for: BTreeSet<KindRef>,
     /// At PreEnqueue.
     pub pre_enqueue: Option<PreEnqueuePoint>,
@@ -481,7 +561,7 @@ pub struct Points {
     pub queue_sort: Option<QueueSortPoint>,
     /// At PreFilter and Filter.
     pub filter: Option<FilterPoint>,
-    /// Whether the filter judges from pod and node alone, so that a hint can be had by asking it.
+    /// Whether the filter judges from pod and node alone. A hint can then be derived by calling it.
     pub filter_is_local: bool,
     /// At PostFilter.
     pub post_filter: Option<PostFilterPoint>,
@@ -499,6 +579,8 @@ pub struct Points {
     pub post_bind: Option<PostBindPoint>,
     /// Its own events and hints.
     pub requeue: Option<RequeuePoint>,
-    /// What it makes of the answers to its writes.
+    /// Handles the answers to its writes.
     pub answered: Option<AnsweredPoint>,
+    /// The metrics of its own.
+    pub metrics: Vec<&'static Descriptor>,
 }

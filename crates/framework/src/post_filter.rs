@@ -1,4 +1,4 @@
-//! After no node was found: PostFilter, and what a plugin may try there.
+//! PostFilter, which runs after no node was found, and the dry runs that its plugins may use.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -7,8 +7,10 @@ use std::sync::Arc;
 
 use plimsoll_api::{PodKey, Str};
 
-use crate::clearable::{Clearable, NO_CANDIDATE};
+use crate::binding::Handle;
+use crate::candidate_nodes::{CandidateNode, NO_CANDIDATE};
 use crate::columns::{Columns, PodSet, Row};
+use crate::cycle_state::{CycleState, NOTHING_SHARED};
 use crate::erased::Prepared;
 use crate::filter::{PodChange, Verdict};
 use crate::nominated::NominatedPods;
@@ -30,49 +32,50 @@ pub struct NodeRejection {
     pub rejection: Rejection,
 }
 
-/// A node cleared for a pod, and the pods that must go.
+/// A node that is to be cleared for a pod, and the pods that must go.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Nomination {
     /// The name of the node.
     pub node: Str,
-    /// The pods that must be told to go, the most important first. Pods that are going already are not
+    /// The pods to evict, the most important first. Pods that are terminating already are not
     /// among them.
     pub victims: Vec<PodKey>,
-    /// What the pod is told of it, behind why no node was found; empty for nothing.
+    /// Added to the pod's message after the reasons why no node was found; empty for nothing.
     pub says: Reason,
 }
 
-/// What a PostFilter plugin came to.
+/// The answer of a PostFilter plugin.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PostFilterAnswer {
-    /// A node can be made to fit. No further plugin is asked.
+    /// Room can be made on a node. No further plugin is asked.
     Nominated(Nomination),
-    /// Nothing can be done now; the next plugin is asked. The reasons of all plugins are joined by commas;
-    /// an empty one says nothing.
+    /// Nothing can be done now; the next plugin is asked. The reasons of all plugins are joined by commas. An empty
+    /// reason is left out.
     Unschedulable(Reason),
     /// Nothing can be done, and a node that was cleared for the pod earlier is of no use either; the
     /// next plugin is asked.
     Hopeless(Reason),
     /// Nothing can be done, and no further plugin is asked.
     Stop(Reason),
-    /// It could not be judged. No further plugin is asked. The reason is told alone, and the pod is
-    /// unschedulable all the same.
+    /// The plugin failed. No further plugin is asked. Its reason is reported alone, and the pod is still
+    /// unschedulable.
     Error(Reason),
 }
 
-/// The cluster as it would be with other pods on one node: never a copy of the cluster.
+/// Answers what would happen with other pods on one node. It copies only that node, never the cluster.
 #[derive(Clone, Copy, Debug)]
-pub struct WhatIf<'a> {
+pub struct DryRun<'a> {
     pod: &'a PodInfo,
     filters: &'a [Prepared],
     looked: &'a BTreeSet<&'static str>,
     nominated: &'a NominatedPods,
     view: View<'a>,
+    shared: &'a CycleState,
 }
 
-impl<'a> WhatIf<'a> {
-    /// What-ifs for `pod`, whose `filters` have been prepared against `view`; `looked` names the plugins
-    /// that looked at the pod at PreFilter.
+impl<'a> DryRun<'a> {
+    /// Dry runs for `pod`. Its `filters` have been prepared with `view`. `looked` are the plugins that ran for it at
+    /// PreFilter. Nothing is shared.
     pub fn new(
         pod: &'a PodInfo,
         filters: &'a [Prepared],
@@ -80,7 +83,18 @@ impl<'a> WhatIf<'a> {
         nominated: &'a NominatedPods,
         view: View<'a>,
     ) -> Self {
-        WhatIf { pod, filters, looked, nominated, view }
+        DryRun { pod, filters, looked, nominated, view, shared: &NOTHING_SHARED }
+    }
+
+    /// The same with what plugins have shared in this cycle.
+    #[must_use]
+    pub fn sharing(self, shared: &'a CycleState) -> Self {
+        DryRun { shared, ..self }
+    }
+
+    /// What plugins have shared in this cycle.
+    pub fn shared(&self) -> &'a CycleState {
+        self.shared
     }
 
     /// The pod for which there is no node.
@@ -88,8 +102,8 @@ impl<'a> WhatIf<'a> {
         self.pod
     }
 
-    /// Whether the plugin named `plugin` has looked at the pod at PreFilter: the rejection of an earlier
-    /// one ends that.
+    /// Whether the plugin named `plugin` ran at PreFilter for the pod. It did not if an earlier plugin rejected the
+    /// pod there.
     pub fn has_looked(&self, plugin: &str) -> bool {
         self.looked.contains(plugin)
     }
@@ -99,31 +113,30 @@ impl<'a> WhatIf<'a> {
         &self.view
     }
 
-    /// The node in `row`, to be changed.
-    pub fn node(&self, row: Row) -> NodeWhatIf<'a> {
+    /// A copy of the node in `row`, to be changed.
+    pub fn node(&self, row: Row) -> NodeDryRun<'a> {
         let ahead = self.nominated.ahead_of(self.pod, self.view.nodes.name_of(row));
-        NodeWhatIf::new(self.pod, self.filters, ahead, self.view.nodes.scratch(row))
+        NodeDryRun::new(self.pod, self.filters, ahead, self.view.nodes.scratch(row))
     }
 }
 
 /// One node as it would be with other pods on it.
 #[derive(Clone, Debug)]
-pub struct NodeWhatIf<'a> {
+pub struct NodeDryRun<'a> {
     pod: &'a PodInfo,
-    /// Nominated pods that must fit too.
+    /// The nominated pods for which it must have room, too.
     ahead: Vec<PodInfo>,
-    /// The node alone.
+    /// The columns of this node alone.
     scratch: Columns,
-    /// A copy of its own where some filter follows pods that come and go.
+    /// Owned if some filter has a state that follows pods that come and go.
     filters: Cow<'a, [Prepared]>,
 }
 
 /// The only row of a scratch.
 const ONLY: Row = Row::FIRST;
 
-impl<'a> NodeWhatIf<'a> {
-    /// The only node of `scratch`, judged by `filters`, where `pod` has to make room for the pods
-    /// `ahead`.
+impl<'a> NodeDryRun<'a> {
+    /// The only node of `scratch`, judged by `filters`. It must have room for the pods `ahead` besides `pod`.
     pub fn new(
         pod: &'a PodInfo,
         filters: &'a [Prepared],
@@ -134,10 +147,10 @@ impl<'a> NodeWhatIf<'a> {
             true => Cow::Owned(filters.to_vec()),
             false => Cow::Borrowed(filters),
         };
-        NodeWhatIf { pod, ahead, scratch, filters }
+        NodeDryRun { pod, ahead, scratch, filters }
     }
 
-    /// The memory of the node, to be used for the next one.
+    /// Returns the memory, to be reused for the next node.
     pub fn into_scratch(self) -> Columns {
         self.scratch
     }
@@ -152,14 +165,14 @@ impl<'a> NodeWhatIf<'a> {
         self.scratch.pods_on(ONLY).iter()
     }
 
-    /// Takes a pod off the node; whether it was there.
+    /// Removes a pod from the node. Returns whether it was there.
     pub fn remove(&mut self, pod: &PodKey) -> bool {
         let Some(gone) = self.scratch.displace(ONLY, pod) else { return false };
         self.follow(PodChange::Removed(&gone));
         true
     }
 
-    /// Puts a pod onto the node.
+    /// Places a pod on the node.
     pub fn add(&mut self, pod: &PodInfo) {
         self.scratch.place(ONLY, pod);
         self.follow(PodChange::Added(pod));
@@ -173,13 +186,12 @@ impl<'a> NodeWhatIf<'a> {
         }
     }
 
-    /// Whether the pod may run on the node as it is now: with the nominated pods that are ahead of it,
-    /// and without them, since they may never come. As in runtime/framework.go,
-    /// RunFilterPluginsWithNominatedPods.
+    /// Whether the pod may run on the node as it is now. It must fit with the nominated pods ahead of it, and also
+    /// without them, because they may never come. As in runtime/framework.go, RunFilterPluginsWithNominatedPods.
     pub fn verdict(&mut self) -> Verdict {
         if !self.ahead.is_empty() {
             let verdict = if matches!(self.filters, Cow::Owned(_)) {
-                // What filters have followed need not be as before after an equal step back.
+                // Adding and removing a pod need not restore the state of a filter, so a copy is judged.
                 self.clone().verdict_with_those_ahead()
             } else {
                 let n_pods = self.pods().len();
@@ -214,34 +226,34 @@ impl<'a> NodeWhatIf<'a> {
 
 /// Tries to make room for a pod for which no node was found.
 pub trait PostFilter: Plugin {
-    /// The answer where it depends neither on nodes nor on what the pod is called. `has_looked`: whether
-    /// this plugin has looked at the pod at PreFilter.
+    /// The answer, if it depends neither on nodes nor on the name of the pod. `has_looked`: whether this plugin ran at
+    /// PreFilter for the pod.
     fn without_nodes(&self, _pod: &PodInfo, _has_looked: bool) -> Option<PostFilterAnswer> {
         None
     }
-    /// Looks for a way. `rejected` has an entry for every node that was judged.
+    /// Looks for a way to make room. `rejected` has an entry for every node that was judged.
     fn post_filter(
         &self,
         pod: &PodInfo,
         rejected: &[NodeRejection],
-        what_if: &WhatIf<'_>,
+        dry_run: &DryRun<'_>,
     ) -> PostFilterAnswer;
-    /// The nodes among which [`post_filter`](Self::post_filter) would choose, for extenders to narrow
-    /// down; at least one. Otherwise its answer, in which extenders have no say.
-    fn clearable(
+    /// The nodes among which [`post_filter`](Self::post_filter) would choose, at least one. Extenders may then remove
+    /// some. `Err` is the answer if extenders have no say in it.
+    fn candidate_nodes(
         &self,
         pod: &PodInfo,
         rejected: &[NodeRejection],
-        what_if: &WhatIf<'_>,
-    ) -> Result<Vec<Clearable>, PostFilterAnswer> {
-        Err(self.post_filter(pod, rejected, what_if))
+        dry_run: &DryRun<'_>,
+    ) -> Result<Vec<CandidateNode>, PostFilterAnswer> {
+        Err(self.post_filter(pod, rejected, dry_run))
     }
-    /// Chooses among the nodes that extenders have left; there may be none. Otherwise says that an
-    /// extender failed, and why. By default the node with the smallest name is taken.
-    fn choose_clearable(
+    /// Chooses among the nodes that extenders have left, if any. If `left` is an error, an extender failed with that
+    /// message. By default the node with the smallest name is chosen.
+    fn choose_candidate_node(
         &self,
         _pod: &PodInfo,
-        left: Result<&[Clearable], &str>,
+        left: Result<&[CandidateNode], &str>,
     ) -> PostFilterAnswer {
         match left.map(|left| left.iter().min_by_key(|one| &one.node)) {
             Ok(Some(first)) => PostFilterAnswer::Nominated(first.nomination()),
@@ -251,64 +263,83 @@ pub trait PostFilter: Plugin {
     }
 }
 
-/// How much harm it does to clear a node: compared number by number, the less the better. What the
-/// numbers mean is for the plugin to say.
+/// A PostFilter plugin that does something about a pod without a node, such as asking for one: it writes.
+pub trait AfterPostFilter: PostFilter {
+    /// No node was found for `pod`, and the PostFilter plugins came to this; `nomination` may be that of another plugin.
+    /// Called once in each attempt that ends so, whether the answers were remembered or not, unless there is no node at
+    /// all. The answers to what is written come to
+    /// [`Answered::answered_without_node`](crate::Answered::answered_without_node).
+    fn after_post_filter(
+        &self,
+        pod: &PodInfo,
+        nomination: Option<&Nomination>,
+        view: &View<'_>,
+        handle: &mut Handle<'_>,
+    );
+}
+
+/// The cost of clearing a node, compared number by number; lower is better. The plugin decides what the
+/// numbers mean.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Harm(pub [i64; 5]);
+pub struct PreemptionCost(pub [i64; 5]);
 
 /// What it takes to clear a node.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Clearing {
-    /// How much harm that does.
-    pub harm: Harm,
-    /// The pods that must be told to go, the most important first.
+pub struct PreemptionCandidate {
+    /// The cost.
+    pub cost: PreemptionCost,
+    /// The pods to evict, the most important first.
     pub victims: Arc<[PodKey]>,
 }
 
-/// The nodes that rejected a pod for something that evictions could change, by row, and what each comes
-/// to. Their places are counted from 0. Nothing is found out about a node before it is asked for.
-pub trait Clearings {
-    /// How many nodes there are in all.
+/// The nodes whose rejection of a pod evictions might resolve, ordered by row, with what it takes to clear each. Places
+/// are counted from 0. Nothing is computed for a node before it is asked for.
+pub trait PreemptionCandidates {
+    /// The number of nodes in the cluster.
     fn n_nodes(&self) -> usize;
-    /// How many of them are here.
+    /// The number of places.
     fn n_places(&self) -> usize;
-    /// The first place in a range whose node can be cleared.
-    fn next(&mut self, places: Range<usize>) -> Option<(usize, Harm)>;
+    /// The first place in a range whose node can be cleared, with its cost.
+    fn next(&mut self, places: Range<usize>) -> Option<(usize, PreemptionCost)>;
     /// The name of the node at a place.
     fn node(&self, place: usize) -> &Str;
-    /// The pods that must be told to go from the node at a place that can be cleared.
+    /// The pods to evict from the node at a place. It must be a node that can be cleared.
     fn victims(&self, place: usize) -> Vec<PodKey>;
-    /// Why nodes that were asked for cannot be cleared, each reason with the number of nodes.
+    /// Why the nodes that were asked for so far cannot be cleared: each reason with its number of nodes.
     fn rejections(&self) -> Vec<(&Rejection, usize)>;
 }
 
-/// A [`PostFilter`] that looks at one node after the other, so that what it finds can be remembered
-/// until something changes on the node. It must come to the same as [`PostFilter::post_filter`].
+/// A [`PostFilter`] that looks at nodes one by one, so that its results can be remembered until the node changes. It
+/// must give the same answer as [`PostFilter::post_filter`].
 pub trait PostFilterByNode: PostFilter {
-    /// What [`clear`](Self::clear) reads beside pod and node.
+    /// What [`select_victims`](Self::select_victims) reads besides pod and node.
     type Cluster: ClusterPart;
-    /// The answer where no node has to be cleared in thought. `nominated`: the node that was cleared for
+    /// The answer, if it can be given without a dry run on any node. `nominated`: the node that was cleared for
     /// the pod, if it is known, and why it rejects the pod.
-    fn at_once(
+    fn without_dry_run(
         &self,
         pod: &PodInfo,
         nominated: Option<(Row, Code)>,
         view: &View<'_>,
     ) -> Option<PostFilterAnswer>;
-    /// Why [`clear`](Self::clear) would say that the node cannot be cleared, as far as the pods on it tell
-    /// that by themselves: it need not be changed in thought then. Of the pod the priority may be read.
-    fn in_vain(&self, _pod: &PodInfo, _on_node: &PodSet) -> Option<Rejection> {
+    /// Why [`select_victims`](Self::select_victims) would fail, if the pods on the node suffice to tell. This saves the dry run. Of the
+    /// pod only the priority may be read.
+    fn early_rejection(&self, _pod: &PodInfo, _on_node: &PodSet) -> Option<Rejection> {
         None
     }
-    /// What it takes to clear a node. Of the pod nothing but the priority may be read: the answer holds
-    /// for all pods of that priority that filters do not tell apart.
-    fn clear(
+    /// What it takes to clear a node. Of the pod only the priority may be read, because the result is used for all
+    /// pods of that priority that filters treat alike.
+    fn select_victims(
         &self,
         pod: &PodInfo,
-        node: &mut NodeWhatIf<'_>,
+        node: &mut NodeDryRun<'_>,
         stores: &Stores,
-    ) -> Result<Clearing, Rejection>;
-    /// Chooses a node, or says why there is none; the latter must not depend on the name of the pod.
-    /// `None` if it can only be told by [`PostFilter::post_filter`].
-    fn choose(&self, pod: &PodInfo, nodes: &mut dyn Clearings) -> Option<PostFilterAnswer>;
+    ) -> Result<PreemptionCandidate, Rejection>;
+    /// Chooses a node, or says why there is none. That reason must not depend on the name of the pod.
+    /// `None` if only [`PostFilter::post_filter`] can give the answer.
+    fn choose(
+        &self,
+        pod: &PodInfo,
+        nodes: &mut dyn PreemptionCandidates,
+    ) -> Option<PostFilterAnswer>;
 }

@@ -1,4 +1,4 @@
-//! What a plugin reads, as sets.
+//! What a plugin reads, as sets of flags.
 #![expect(missing_docs, reason = "the flags are named after the parts, which have the docs")]
 
 use std::ops::{BitOr, BitOrAssign};
@@ -54,15 +54,15 @@ bitflags! {
     }
 }
 
-/// Other objects of the cluster, and what follows from the nodes and from what was tried.
+/// Other objects of the cluster, the images on nodes, and the evictions that were refused.
 ///
-/// Two kinds may be one here, so that a plugin that reads one of them is asked again where the other changes: which
-/// kinds are meant exactly a [`ClusterPart`](crate::ClusterPart) says.
+/// Two kinds may share a bit. A plugin that reads one of them is then asked again when the other changes, too. The
+/// exact kinds are in [`ClusterPart`](crate::ClusterPart).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StoreReads(u64);
 
 impl StoreReads {
-    /// Which images lie on how many nodes.
+    /// The images, with the number of nodes that hold each.
     pub const IMAGES: StoreReads = StoreReads(1 << 62);
     /// The pods whose eviction was refused.
     pub const REFUSED_EVICTIONS: StoreReads = StoreReads(1 << 63);
@@ -93,7 +93,7 @@ impl StoreReads {
         StoreReads(1 << (sum % 62))
     }
 
-    /// What either of both reads.
+    /// What either of them reads.
     #[must_use]
     pub const fn union(self, other: StoreReads) -> Self {
         StoreReads(self.0 | other.0)
@@ -104,7 +104,7 @@ impl StoreReads {
         self.0 == 0
     }
 
-    /// Whether both read something in common.
+    /// Whether they have something in common.
     pub const fn intersects(self, other: StoreReads) -> bool {
         self.0 & other.0 != 0
     }
@@ -146,7 +146,7 @@ impl ClusterReads {
     pub const EMPTY: ClusterReads =
         ClusterReads { nodes: NodeReads::empty(), stores: StoreReads::empty() };
 
-    /// What either of both reads.
+    /// What either of them reads.
     #[must_use]
     pub const fn union(self, other: ClusterReads) -> ClusterReads {
         ClusterReads {
@@ -168,7 +168,7 @@ pub struct Reads {
 }
 
 impl Reads {
-    /// What either of both reads.
+    /// What either of them reads.
     #[must_use]
     pub const fn union(self, other: Reads) -> Reads {
         Reads {
@@ -178,8 +178,7 @@ impl Reads {
         }
     }
 
-    /// What is read, in words, for people: `pod: tolerations · node: taints`. The objects that are read are of
-    /// `kinds`.
+    /// What is read, in words: `pod: tolerations · node: taints`. `kinds` are the kinds of objects that are read.
     pub fn describe(&self, kinds: &[KindRef]) -> String {
         let words = |names: Vec<&str>| {
             names

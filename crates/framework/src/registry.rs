@@ -1,7 +1,7 @@
-//! From plugins to a registry. Each builder method demands its trait, so a wrong claim does not
-//! compile.
+//! Registers plugins. Each builder method requires its trait, so a plugin cannot be registered at a point that it does
+//! not implement.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
 
@@ -12,11 +12,12 @@ use serde_json::Value;
 use crate::accelerate::{
     FilterByAmounts, FilterByCounts, ScoreByAmounts, ScoreByCounts, ScoreByNode,
 };
-use crate::args::{ArgsFault, ArgsForm, Shown, valid};
+use crate::args::{ArgsFault, ArgsForm, ArgsWriter, valid};
 use crate::binding::{Bind, Permit, PostBind, PreBind, Reserve};
 use crate::enqueue::{PreEnqueue, QueueSort, Requeue};
 use crate::erased::{Local, LocalScore, Stateful, StatefulScore};
-use crate::filter::{Filter, PreFilter};
+use crate::filter::{Filter, PreFilter, ShareFilterState};
+use crate::metrics::Descriptor;
 use crate::parts::{ClusterPart, ClusterReads, NodePart, PodPart, Reads};
 use crate::plugin::{FeatureGates, Plugin};
 use crate::points::{
@@ -24,9 +25,9 @@ use crate::points::{
     PostFilterPoint, PreBindPoint, PreEnqueuePoint, QueueSortPoint, RequeuePoint, ReservePoint,
     ScorePoint,
 };
-use crate::post_filter::{PostFilter, PostFilterByNode};
-use crate::score::{PreScore, Score};
-use crate::writes::Answered;
+use crate::post_filter::{AfterPostFilter, PostFilter, PostFilterByNode};
+use crate::score::{PreScore, Score, ShareScoreState};
+use crate::writes::{Answered, WriteVerbs};
 
 /// A plugin could not be made from its args.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -50,19 +51,21 @@ impl std::error::Error for ArgsError {}
 
 type Make = dyn Fn(Option<&Value>, &FeatureGates, Speed) -> Result<Points, ArgsError> + Send + Sync;
 
-/// Whether a plugin is made with what makes it fast.
+/// Whether a plugin is made with its [acceleration](crate::accelerate).
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Speed {
     Accelerated,
     Plain,
 }
 
-/// A plugin in a registry: its name, where it stands, and how to make it.
+/// A plugin in a registry: its name, its extension points, and how to make it.
 pub struct Entry {
     name: &'static str,
     points: BTreeSet<Point>,
     reads: Reads,
     kinds: BTreeSet<KindRef>,
+    writes: BTreeMap<KindRef, WriteVerbs>,
+    metrics: Vec<&'static Descriptor>,
     args: ArgsForm,
     make: Box<Make>,
     speed: Speed,
@@ -77,6 +80,8 @@ impl Entry {
             points: BTreeSet::new(),
             reads: Reads::default(),
             kinds: BTreeSet::new(),
+            writes: BTreeMap::new(),
+            metrics: Vec::new(),
             shown: None,
         }
     }
@@ -86,7 +91,7 @@ impl Entry {
         self.name
     }
 
-    /// The extension points at which it stands.
+    /// Its extension points.
     pub fn points(&self) -> &BTreeSet<Point> {
         &self.points
     }
@@ -101,7 +106,17 @@ impl Entry {
         &self.kinds
     }
 
-    /// What it reads, in words, for people: `pod: tolerations · node: taints`.
+    /// What it says that it writes ([`Builder::writes`]).
+    pub fn writes(&self) -> &BTreeMap<KindRef, WriteVerbs> {
+        &self.writes
+    }
+
+    /// The metrics of its own.
+    pub fn metrics(&self) -> &[&'static Descriptor] {
+        &self.metrics
+    }
+
+    /// What it reads, in words: `pod: tolerations · node: taints`.
     pub fn describe_reads(&self) -> String {
         let kinds: Vec<KindRef> = self.kinds.iter().copied().collect();
         self.reads.describe(&kinds)
@@ -117,7 +132,7 @@ impl Entry {
         (self.make)(args, gates, self.speed)
     }
 
-    /// The same plugin without what makes it [fast](crate::accelerate). It decides alike, which tests can tell by it.
+    /// The same plugin without its [acceleration](crate::accelerate). Its decisions are the same, as tests can check.
     #[must_use]
     pub fn plain(self) -> Self {
         Entry { speed: Speed::Plain, ..self }
@@ -135,18 +150,20 @@ impl fmt::Debug for Entry {
 
 type Add<P> = Box<dyn Fn(&Arc<P>, &mut Points) + Send + Sync>;
 
-/// An entry in the making.
+/// Builds an [`Entry`].
 pub struct Builder<P> {
     add: Vec<Add<P>>,
     accelerate: Vec<Add<P>>,
     points: BTreeSet<Point>,
     reads: Reads,
     kinds: BTreeSet<KindRef>,
-    shown: Option<Shown>,
+    writes: BTreeMap<KindRef, WriteVerbs>,
+    metrics: Vec<&'static Descriptor>,
+    shown: Option<ArgsWriter>,
 }
 
 impl<P: Plugin> Builder<P> {
-    /// It stands at PreEnqueue.
+    /// Adds PreEnqueue.
     pub fn pre_enqueue(self) -> Self
     where
         P: PreEnqueue,
@@ -162,7 +179,7 @@ impl<P: Plugin> Builder<P> {
         )
     }
 
-    /// It stands at QueueSort.
+    /// Adds QueueSort.
     pub fn queue_sort(self) -> Self
     where
         P: QueueSort,
@@ -172,7 +189,7 @@ impl<P: Plugin> Builder<P> {
         })
     }
 
-    /// It stands at Filter.
+    /// Adds Filter, for a [`Filter`].
     pub fn filter(self) -> Self
     where
         P: Filter,
@@ -184,7 +201,7 @@ impl<P: Plugin> Builder<P> {
         })
     }
 
-    /// It stands at PreFilter and Filter.
+    /// Adds PreFilter and Filter, for a [`PreFilter`].
     pub fn pre_filter(self) -> Self
     where
         P: PreFilter,
@@ -194,13 +211,27 @@ impl<P: Plugin> Builder<P> {
             &[Point::PreFilter, Point::Filter],
             reads,
             move |plugin, points| {
-                set_filter(points, FilterPoint::new(Box::new(Stateful(plugin.clone()))), reads);
+                set_filter(
+                    points,
+                    FilterPoint::new(Box::new(Stateful::new(plugin.clone()))),
+                    reads,
+                );
                 points.waits_for.extend(P::Cluster::kinds());
             },
         )
     }
 
-    /// It stands at PostFilter.
+    /// It shares what it learnt at PreFilter. After [`pre_filter`](Self::pre_filter).
+    pub fn share_filter_state(self) -> Self
+    where
+        P: ShareFilterState,
+    {
+        self.point(&[], Reads::default(), |plugin, points| {
+            filter_of(points).share_state(Box::new(Stateful::sharing(plugin.clone())));
+        })
+    }
+
+    /// Adds PostFilter.
     pub fn post_filter(self) -> Self
     where
         P: PostFilter,
@@ -210,7 +241,7 @@ impl<P: Plugin> Builder<P> {
         })
     }
 
-    /// It stands at PostFilter, and looks at nodes one by one there.
+    /// Adds PostFilter, for a plugin that looks at nodes one by one.
     pub fn post_filter_by_node(self) -> Self
     where
         P: PostFilterByNode,
@@ -221,7 +252,7 @@ impl<P: Plugin> Builder<P> {
         })
     }
 
-    /// It stands at Score.
+    /// Adds Score, for a [`Score`].
     pub fn score(self) -> Self
     where
         P: Score,
@@ -233,7 +264,7 @@ impl<P: Plugin> Builder<P> {
         })
     }
 
-    /// It stands at PreScore and Score.
+    /// Adds PreScore and Score, for a [`PreScore`].
     pub fn pre_score(self) -> Self
     where
         P: PreScore,
@@ -243,13 +274,35 @@ impl<P: Plugin> Builder<P> {
             &[Point::PreScore, Point::Score],
             reads,
             move |plugin, points| {
-                let rule = Box::new(StatefulScore(plugin.clone()));
+                let rule = Box::new(StatefulScore::new(plugin.clone()));
                 set_score(points, ScorePoint::new(rule, reads));
             },
         )
     }
 
-    /// It stands at Reserve.
+    /// It shares what it learnt at PreScore. After [`pre_score`](Self::pre_score).
+    pub fn share_score_state(self) -> Self
+    where
+        P: ShareScoreState,
+    {
+        self.point(&[], Reads::default(), |plugin, points| {
+            score_of(points).share_state(Box::new(StatefulScore::sharing(plugin.clone())));
+        })
+    }
+
+    /// It is told how each attempt ended that found no node, and may write then. After
+    /// [`post_filter`](Self::post_filter) or [`post_filter_by_node`](Self::post_filter_by_node).
+    pub fn after_post_filter(self) -> Self
+    where
+        P: AfterPostFilter,
+    {
+        self.point(&[], Reads::default(), |plugin, points| {
+            let point = points.post_filter.as_mut();
+            point.expect("it stands at PostFilter, too").tell_after(plugin.clone());
+        })
+    }
+
+    /// Adds Reserve.
     pub fn reserve(self) -> Self
     where
         P: Reserve,
@@ -259,8 +312,8 @@ impl<P: Plugin> Builder<P> {
         })
     }
 
-    /// It stands at PreBind, and needs nothing there that it would hold since Reserve. If it also stands there, it has
-    /// nothing to do for a pod to which [`Reserve::applies`] says no.
+    /// Adds PreBind, for a plugin that does not use its reservation there. If it also has Reserve, PreBind is left out
+    /// for a pod to which Reserve does not [apply](Reserve::applies).
     pub fn pre_bind(self) -> Self
     where
         P: PreBind<Held = ()>,
@@ -270,8 +323,8 @@ impl<P: Plugin> Builder<P> {
         })
     }
 
-    /// It stands at Reserve and PreBind, and needs there what it holds since Reserve: it has nothing to do for a pod for
-    /// which it holds nothing.
+    /// Adds Reserve and PreBind, for a plugin that uses its reservation at PreBind. PreBind is left out for a pod
+    /// without a reservation.
     pub fn reserve_and_pre_bind(self) -> Self
     where
         P: Reserve + PreBind<Held = <P as Reserve>::Reservation>,
@@ -281,7 +334,7 @@ impl<P: Plugin> Builder<P> {
         })
     }
 
-    /// It looks at the answers to its writes.
+    /// Gives the plugin the answers to its writes.
     pub fn answered(self) -> Self
     where
         P: Answered,
@@ -291,7 +344,7 @@ impl<P: Plugin> Builder<P> {
         })
     }
 
-    /// It stands at Permit.
+    /// Adds Permit.
     pub fn permit(self) -> Self
     where
         P: Permit,
@@ -301,7 +354,7 @@ impl<P: Plugin> Builder<P> {
         })
     }
 
-    /// It stands at Bind.
+    /// Adds Bind.
     pub fn bind(self) -> Self
     where
         P: Bind,
@@ -311,7 +364,7 @@ impl<P: Plugin> Builder<P> {
         })
     }
 
-    /// It stands at PostBind.
+    /// Adds PostBind.
     pub fn post_bind(self) -> Self
     where
         P: PostBind,
@@ -321,14 +374,33 @@ impl<P: Plugin> Builder<P> {
         })
     }
 
-    /// It uses objects of kind `K`: it looks at them from Reserve on, or waits for them with events of its own. Kinds
-    /// that it names in its parts need not be said.
+    /// Declares that the plugin uses objects of kind `K`: it reads them from Reserve on, or waits for them with events
+    /// of its own. Kinds in its parts need not be declared.
     pub fn kind<K: Kind>(mut self) -> Self {
         self.kinds.insert(KindRef::of::<K>());
         self
     }
 
-    /// It has events and hints of its own.
+    /// It uses objects of kind `K`, as [`kind`](Self::kind) says, and writes them in these ways. `plimsoll plugins --rbac`
+    /// prints the permissions that follow.
+    pub fn writes<K: Kind>(mut self, verbs: WriteVerbs) -> Self {
+        *self.writes.entry(KindRef::of::<K>()).or_default() |= verbs;
+        self.kind::<K>()
+    }
+
+    /// It counts in a metric of its own.
+    ///
+    /// # Panics
+    /// If it has one of that name already.
+    pub fn metric(mut self, metric: &'static impl AsRef<Descriptor>) -> Self {
+        let metric = metric.as_ref();
+        let is_new = self.metrics.iter().all(|other| other.name != metric.name);
+        assert!(is_new, "plugin {} has two metrics named {}", P::NAME, metric.name);
+        self.metrics.push(metric);
+        self
+    }
+
+    /// Adds events and hints of its own.
     pub fn requeue(self) -> Self
     where
         P: Requeue,
@@ -338,7 +410,7 @@ impl<P: Plugin> Builder<P> {
         })
     }
 
-    /// As a filter, it can state its rule as amounts. Beside [`filter`](Self::filter).
+    /// Lets the engine use its rule as amounts. Needs [`filter`](Self::filter).
     pub fn filter_by_amounts(self) -> Self
     where
         P: FilterByAmounts,
@@ -346,7 +418,7 @@ impl<P: Plugin> Builder<P> {
         self.accelerate(|plugin, points| filter_of(points).by_amounts(plugin.clone()))
     }
 
-    /// As a filter, it can judge by counts. Beside [`pre_filter`](Self::pre_filter).
+    /// Lets the engine judge by counts. Needs [`pre_filter`](Self::pre_filter).
     pub fn filter_by_counts(self) -> Self
     where
         P: FilterByCounts,
@@ -354,7 +426,7 @@ impl<P: Plugin> Builder<P> {
         self.accelerate(|plugin, points| filter_of(points).by_counts(plugin.clone()))
     }
 
-    /// It can say how high all nodes score. Beside [`score`](Self::score).
+    /// Lets the engine bound the scores of all nodes. Needs [`score`](Self::score).
     pub fn score_by_amounts(self) -> Self
     where
         P: ScoreByAmounts,
@@ -362,7 +434,7 @@ impl<P: Plugin> Builder<P> {
         self.accelerate(|plugin, points| score_of(points).by_amounts(plugin.clone()))
     }
 
-    /// It can score by counts. Beside [`pre_score`](Self::pre_score).
+    /// Lets the engine score by counts. Needs [`pre_score`](Self::pre_score).
     pub fn score_by_counts(self) -> Self
     where
         P: ScoreByCounts,
@@ -370,7 +442,7 @@ impl<P: Plugin> Builder<P> {
         self.accelerate(|plugin, points| score_of(points).by_counts(plugin.clone()))
     }
 
-    /// It can score each node without the others. Beside [`pre_score`](Self::pre_score).
+    /// Lets the engine score each node without the others. Needs [`pre_score`](Self::pre_score).
     pub fn score_by_node(self) -> Self
     where
         P: ScoreByNode,
@@ -378,36 +450,36 @@ impl<P: Plugin> Builder<P> {
         self.accelerate(|plugin, points| score_of(points).by_node(plugin.clone()))
     }
 
-    /// It also stands at `point` in configurations, where kube-scheduler's plugin of this name does.
-    /// At PreFilter, a [`Filter`]'s [`candidates`](Filter::candidates) count.
+    /// Adds `point` in configurations, because kube-scheduler's plugin of this name has it. A [`Filter`] at PreFilter
+    /// may name [`candidates`](Filter::candidates).
     pub fn at(mut self, point: Point) -> Self {
         self.points.insert(point);
         self
     }
 
-    /// It does not stand at `point` in configurations, since kube-scheduler's plugin of this name does
-    /// not.
+    /// Removes `point` in configurations, because kube-scheduler's plugin of this name does not have it.
     pub fn not_at(mut self, point: Point) -> Self {
         self.points.remove(&point);
         self
     }
 
-    /// A configuration shows its args with all defaults, also where none are given. Without this, it shows
-    /// them as they are given.
+    /// Configurations show its args with all defaults, even if none are given. Without this they show the args as
+    /// given.
     pub fn shows_args(mut self) -> Self
     where
         P::Args: Serialize,
     {
-        self.shown = Some(Shown::of::<P>());
+        self.shown = Some(ArgsWriter::of::<P>());
         self
     }
 
     /// The entry.
     pub fn done(self) -> Entry {
-        let Builder { add, accelerate, points, reads, kinds, shown } = self;
+        let Builder { add, accelerate, points, reads, kinds, writes, metrics, shown } = self;
+        let measured = metrics.clone();
         let make = move |args: Option<&Value>, gates: &FeatureGates, speed: Speed| {
             let plugin = Arc::new(P::new(valid_args::<P>(args, gates)?, gates));
-            let mut made = Points::default();
+            let mut made = Points { metrics: measured.clone(), ..Points::default() };
             for add in &add {
                 add(&plugin, &mut made);
             }
@@ -421,7 +493,17 @@ impl<P: Plugin> Builder<P> {
         };
         let args = ArgsForm::of::<P>(shown);
         let make = Box::new(make);
-        Entry { name: P::NAME, points, reads, kinds, args, make, speed: Speed::Accelerated }
+        Entry {
+            name: P::NAME,
+            points,
+            reads,
+            kinds,
+            writes,
+            metrics,
+            args,
+            make,
+            speed: Speed::Accelerated,
+        }
     }
 
     fn accelerate(mut self, add: impl Fn(&Arc<P>, &mut Points) + Send + Sync + 'static) -> Self {
@@ -448,9 +530,9 @@ impl<P: Plugin> Builder<P> {
 }
 
 /// # Panics
-/// If the plugin already has a filter of another level: one of both would never be asked.
+/// If the plugin already has a filter of another level: one of them would never be called.
 fn set_filter(points: &mut Points, filter: FilterPoint, reads: Reads) {
-    assert!(points.filter.is_none(), "a plugin has one of filter and pre_filter");
+    assert!(points.filter.is_none(), "a plugin has either filter or pre_filter, not both");
     points.filter = Some(filter);
     points.reads = reads;
 }
@@ -458,20 +540,20 @@ fn set_filter(points: &mut Points, filter: FilterPoint, reads: Reads) {
 /// # Panics
 /// If the plugin already has a score of another level.
 fn set_score(points: &mut Points, score: ScorePoint) {
-    assert!(points.score.is_none(), "a plugin has one of score and pre_score");
+    assert!(points.score.is_none(), "a plugin has either score or pre_score, not both");
     points.score = Some(score);
 }
 
 /// # Panics
-/// If the plugin is no filter: what makes a rule fast is nothing without the rule.
+/// If the plugin is no filter: there is no rule to accelerate.
 fn filter_of(points: &mut Points) -> &mut FilterPoint {
-    points.filter.as_mut().expect("a filter that is accelerated stands at Filter, too")
+    points.filter.as_mut().expect("a plugin with an accelerated filter has a filter")
 }
 
 /// # Panics
 /// If the plugin is no score.
 fn score_of(points: &mut Points) -> &mut ScorePoint {
-    points.score.as_mut().expect("a score that is accelerated stands at Score, too")
+    points.score.as_mut().expect("a plugin with an accelerated score has a score")
 }
 
 const fn reads_of<A: PodPart, B: NodePart, C: ClusterPart>() -> Reads {
@@ -492,7 +574,7 @@ impl Registry {
     /// A registry of these plugins.
     ///
     /// # Panics
-    /// If two have the same name.
+    /// If two have the same name, or metrics of the same name.
     pub fn new(entries: impl IntoIterator<Item = Entry>) -> Self {
         let mut registry = Registry::default();
         for entry in entries {
@@ -504,14 +586,20 @@ impl Registry {
     /// Adds a plugin.
     ///
     /// # Panics
-    /// If there is one of the same name.
+    /// If there is one of the same name, or with a metric of the same name.
     pub fn add(&mut self, entry: Entry) {
         let known = self.get(entry.name()).is_some();
         assert!(!known, "a plugin named {:?} already exists", entry.name());
+        for metric in entry.metrics() {
+            let name = metric.name;
+            let mut others = self.0.iter().flat_map(|other| other.metrics());
+            let is_new = others.all(|other| other.name != name);
+            assert!(is_new, "plugin {:?}: another plugin has a metric named {name}", entry.name());
+        }
         self.0.push(entry);
     }
 
-    /// The same plugins without what makes them fast: see [`Entry::plain`].
+    /// The same plugins without their acceleration: see [`Entry::plain`].
     #[must_use]
     pub fn plain(self) -> Self {
         Registry(self.0.into_iter().map(Entry::plain).collect())
@@ -522,10 +610,10 @@ impl Registry {
         self.0.iter().find(|entry| entry.name() == name)
     }
 
-    /// The kinds of objects that are read: those of Kubernetes, and those that the plugins bring.
+    /// The kinds of objects that are read: those of Kubernetes, and those that plugins add.
     ///
     /// # Panics
-    /// If two plugins bring different kinds of one name and version.
+    /// If two plugins add different kinds with the same name and version.
     pub fn kinds(&self) -> Kinds {
         let mut kinds = Kinds::built_in();
         for &kind in self.0.iter().flat_map(Entry::kinds) {

@@ -1,6 +1,5 @@
-//! Scores: on which of the feasible nodes a pod would rather run. Implement [`Score`] if pod and node
-//! suffice, [`PreScore`] if you need the rest of the cluster. What makes either fast stands in
-//! [`accelerate`](crate::accelerate).
+//! Scores say which of the feasible nodes a pod prefers. Implement [`Score`] if pod and node suffice, [`PreScore`] if
+//! you need the rest of the cluster. What makes them fast is in [`accelerate`](crate::accelerate).
 
 use crate::columns::Row;
 use crate::cycle_state::CycleState;
@@ -16,16 +15,16 @@ pub enum Normalize {
     /// They are in that range already.
     #[default]
     None,
-    /// In proportion to the highest.
+    /// They are scaled in proportion to the highest.
     Max {
-        /// The highest raw score becomes 0 and 0 becomes the highest.
+        /// If so, the highest raw score becomes 0, and 0 becomes [`MAX_NODE_SCORE`].
         reverse: bool,
     },
 }
 
 impl Normalize {
-    /// Brings raw scores into range. As in helper/normalize_score.go, DefaultNormalizeScore: with a
-    /// highest of 0 every node gets 0, or the highest score if reversed.
+    /// Brings raw scores into range. As in helper/normalize_score.go, DefaultNormalizeScore: if the highest raw score
+    /// is 0, every node gets 0, or [`MAX_NODE_SCORE`] if reversed.
     pub fn apply(self, scores: &mut [Scored]) {
         let Normalize::Max { reverse } = self else { return };
         let max = scores.iter().map(|one| one.score).max().unwrap_or(0);
@@ -45,20 +44,20 @@ pub struct Scored {
     pub score: i64,
 }
 
-/// How much a pod would like a node, judged from that pod and that node alone.
+/// How much a pod prefers a node, judged from that pod and that node alone.
 pub trait Score: Plugin {
     /// What it reads of the pod.
     type Pod: PodPart;
     /// What it reads of the node.
     type Node: NodePart;
-    /// How raw scores become 0 to 100. Data, so that the engine knows what a new maximum costs.
+    /// How raw scores become 0 to 100. It is data, so that the engine can follow changes of the highest raw score.
     const NORMALIZE: Normalize = Normalize::None;
     /// `false`: the plugin gives this pod no scores (Skip).
     fn applies(&self, _pod: Ref<'_, Self::Pod>) -> bool {
         true
     }
-    /// Why the pod cannot be scored, whatever the nodes: an error of PreScore. It ends the attempt where
-    /// nodes are scored, which they are if more than one is feasible.
+    /// Why the pod cannot be scored, whatever the nodes: an error at PreScore. It ends the attempt if nodes are scored,
+    /// which happens if more than one is feasible.
     fn error(&self, _pod: Ref<'_, Self::Pod>) -> Option<String> {
         None
     }
@@ -74,14 +73,14 @@ pub trait PreScore: Plugin {
     type Node: NodePart;
     /// What it reads of everything else.
     type Cluster: ClusterPart;
-    /// What it learnt. It cannot borrow: clone or share what it keeps.
+    /// What it has learnt. It cannot borrow: clone or share what it keeps.
     type State: Clone + Send + Sync + 'static;
-    /// `false`: the plugin gives this pod no scores (Skip), because of the pod.
+    /// `false`: the plugin gives this pod no scores (Skip), whatever the cluster.
     fn applies(&self, _pod: Ref<'_, Self::Pod>) -> bool {
         true
     }
-    /// `false`: the plugin gives this pod no scores (Skip), because of what is beside the nodes: of
-    /// `cluster` only that may be looked at. Asked where it [applies](Self::applies).
+    /// `false`: the plugin gives this pod no scores (Skip), whatever the nodes. Of `cluster`, only what is not of nodes
+    /// may be read. Called only if the score [applies](Self::applies).
     fn applies_in(&self, _pod: Ref<'_, Self::Pod>, _cluster: Ref<'_, Self::Cluster>) -> bool {
         true
     }
@@ -96,6 +95,12 @@ pub trait PreScore: Plugin {
     fn score(&self, state: &Self::State, row: Row, node: Ref<'_, Self::Node>) -> i64;
     /// Brings raw scores into 0 to [`MAX_NODE_SCORE`] (NormalizeScore).
     fn normalize(&self, _state: &Self::State, _scores: &mut [Scored]) {}
-    /// Tells other plugins of this cycle something ([`Shared`](crate::Shared)).
-    fn share(&self, _state: &Self::State, _with: &mut CycleState) {}
+}
+
+/// A [`PreScore`] that shares something with the other plugins in its cycle: those that read
+/// [`Shared`](crate::Shared), and from Reserve on all of them ([`Handle::shared`](crate::Handle::shared)). Its pods are
+/// decided from scratch. Where there is only one feasible node no plugin scores, and nothing is shared.
+pub trait ShareScoreState: PreScore {
+    /// Shares what it learnt.
+    fn share(&self, state: &Self::State, with: &mut CycleState);
 }

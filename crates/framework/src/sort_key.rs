@@ -1,11 +1,11 @@
-//! Where pods stand in the queue: keys of any type that has an order.
+//! The keys by which the queue is sorted, without their types.
 
 use std::any::{Any, TypeId};
 use std::cmp::Ordering;
 use std::fmt;
 use std::sync::Arc;
 
-/// A key of any type. All keys that are compared are of one type, since one plugin orders the queue.
+/// A key of any type. Only keys of one type are compared, because one plugin orders the queue.
 trait AnyKey: Send + Sync {
     fn compare(&self, other: &dyn AnyKey) -> Ordering;
     fn as_any(&self) -> &dyn Any;
@@ -15,7 +15,7 @@ impl<K: Any + Ord + Send + Sync> AnyKey for K {
     fn compare(&self, other: &dyn AnyKey) -> Ordering {
         match other.as_any().downcast_ref::<K>() {
             Some(other) => self.cmp(other),
-            // Nobody compares such keys. The order is a total one all the same.
+            // This does not happen, but the order should be total in any case.
             None => TypeId::of::<K>().cmp(&other.as_any().type_id()),
         }
     }
@@ -24,26 +24,26 @@ impl<K: Any + Ord + Send + Sync> AnyKey for K {
     }
 }
 
-/// Where a pod stands in the queue: the [`Key`](crate::QueueSort::Key) of the QueueSort plugin without its type.
+/// The key of a pod in the queue: the [`Key`](crate::QueueSort::Key) of the QueueSort plugin, without its type.
 ///
-/// The smaller key goes first, and of equal keys the earlier arrival. A key `(i64, i64)` is kept in place and compared
-/// without a call; any other key is shared by reference.
+/// The pod with the smaller key goes first; if keys are equal, the one that arrived earlier. A key `(i64, i64)` is
+/// stored inline and compared without a call. Any other key is behind an [`Arc`].
 #[derive(Clone)]
-pub struct SortKey(Kept);
+pub struct SortKey(StoredKey);
 
 #[derive(Clone)]
-enum Kept {
+enum StoredKey {
     Pair(i64, i64),
     Other(Arc<dyn AnyKey>),
 }
 
 impl SortKey {
-    /// The same key without its type.
+    /// Erases the type of `key`.
     pub fn new<K: Any + Ord + Send + Sync>(key: K) -> Self {
-        // What is known of `K` when it is compiled.
+        // The compiler decides this for each `K`.
         match (&key as &dyn Any).downcast_ref::<(i64, i64)>() {
-            Some(&(first, second)) => SortKey(Kept::Pair(first, second)),
-            None => SortKey(Kept::Other(Arc::new(key))),
+            Some(&(first, second)) => SortKey(StoredKey::Pair(first, second)),
+            None => SortKey(StoredKey::Other(Arc::new(key))),
         }
     }
 }
@@ -52,12 +52,14 @@ impl Ord for SortKey {
     #[inline]
     fn cmp(&self, other: &Self) -> Ordering {
         match (&self.0, &other.0) {
-            (Kept::Pair(first, second), Kept::Pair(other_first, other_second)) => {
+            (StoredKey::Pair(first, second), StoredKey::Pair(other_first, other_second)) => {
                 first.cmp(other_first).then_with(|| second.cmp(other_second))
             }
-            (Kept::Other(key), Kept::Other(other)) => key.as_ref().compare(other.as_ref()),
-            (Kept::Pair(..), Kept::Other(_)) => Ordering::Less,
-            (Kept::Other(_), Kept::Pair(..)) => Ordering::Greater,
+            (StoredKey::Other(key), StoredKey::Other(other)) => {
+                key.as_ref().compare(other.as_ref())
+            }
+            (StoredKey::Pair(..), StoredKey::Other(_)) => Ordering::Less,
+            (StoredKey::Other(_), StoredKey::Pair(..)) => Ordering::Greater,
         }
     }
 }
@@ -81,8 +83,8 @@ impl Eq for SortKey {}
 impl fmt::Debug for SortKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0 {
-            Kept::Pair(first, second) => write!(f, "SortKey({first}, {second})"),
-            Kept::Other(_) => f.write_str("SortKey(..)"),
+            StoredKey::Pair(first, second) => write!(f, "SortKey({first}, {second})"),
+            StoredKey::Other(_) => f.write_str("SortKey(..)"),
         }
     }
 }
@@ -93,7 +95,7 @@ mod tests {
 
     use super::*;
 
-    /// Whether keys without their types stand as those with their types do.
+    /// Checks that erased keys have the same order as the keys themselves.
     fn check<K: Any + Ord + Clone + Send + Sync>(keys: &[K]) {
         for one in keys {
             for other in keys {

@@ -13,7 +13,7 @@ pub enum Code {
     Unschedulable,
     /// Not now, and evicting other pods cannot help.
     UnschedulableAndUnresolvable,
-    /// Waiting for something outside; when it comes the pod is tried at once, without backoff.
+    /// Waiting for something outside. When it comes, the pod is tried at once, without backoff.
     Pending,
     /// The plugin could not judge. The attempt ends with an error.
     Error,
@@ -31,7 +31,7 @@ impl Code {
     }
 }
 
-/// One reason, as it stands in events and conditions.
+/// One reason, as shown in events and conditions.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Reason {
     /// A fixed text.

@@ -1,4 +1,4 @@
-//! What plugins may read beside nodes and pods.
+//! What plugins may read besides nodes and pods.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::{Deref, DerefMut};
@@ -80,7 +80,7 @@ macro_rules! volumes {
             $($(#[$doc])* pub $field: &'a Arc<Store<$kind>>,)*
         }
 
-        /// The same to be kept in a state: it stays as it was.
+        /// A snapshot of a [`VolumeStore`] that a state can keep.
         #[derive(Clone, Debug)]
         pub struct KeptVolumes {
             $($field: Arc<Store<$kind>>,)*
@@ -92,14 +92,14 @@ macro_rules! volumes {
                 VolumeStore { $($field: stores.of(),)* }
             }
 
-            /// The same to be kept in a state.
+            /// A snapshot that a state can keep.
             pub fn keep(self) -> KeptVolumes {
                 KeptVolumes { $($field: self.$field.clone(),)* }
             }
         }
 
         impl KeptVolumes {
-            /// What was kept.
+            /// The store of the snapshot.
             pub fn store(&self) -> VolumeStore<'_> {
                 VolumeStore { $($field: &self.$field,)* }
             }
@@ -108,7 +108,7 @@ macro_rules! volumes {
 }
 
 volumes! {
-    /// PersistentVolumes; [by their class](Store::by_index), too.
+    /// PersistentVolumes. They can be looked up [by their class](Store::by_index).
     volumes: PersistentVolume,
     /// PersistentVolumeClaims.
     claims: PersistentVolumeClaim,
@@ -137,18 +137,18 @@ struct ImageState {
     nodes: BTreeSet<Str>,
 }
 
-/// Which images lie on how many nodes.
+/// The images, with the nodes that hold them.
 #[derive(Clone, Debug, Default)]
 pub struct ImageStore(BTreeMap<Str, ImageState>);
 
 impl ImageStore {
-    /// Size in bytes of the image with this name, and how many nodes hold it. As in cache.go,
-    /// addNodeImageStates, the size is what the first node that had the image said.
+    /// The size in bytes of the image with this name, and how many nodes hold it. As in cache.go,
+    /// addNodeImageStates: the size is the one that the first node with the image gave.
     pub fn get(&self, name: &str) -> Option<(i64, usize)> {
         self.0.get(name).map(|image| (image.size, image.nodes.len()))
     }
 
-    /// Takes in the images of a node in place of those it had before.
+    /// Replaces the images of a node.
     pub fn set(&mut self, before: Option<&Node>, after: Option<&Node>) {
         for (node, image) in
             before.into_iter().flat_map(|node| node.images.iter().map(move |i| (node, i)))
@@ -179,28 +179,28 @@ impl ImageStore {
     }
 }
 
-/// The pods whose eviction was refused a short while ago: they stay where they are.
+/// The pods whose eviction was refused recently: they stay where they are.
 #[derive(Clone, Debug, Default)]
 pub struct RefusedEvictions(BTreeSet<PodKey>);
 
 impl RefusedEvictions {
-    /// Whether the eviction of a pod was refused.
+    /// Whether the eviction of the pod was refused.
     pub fn contains(&self, pod: &PodKey) -> bool {
         self.0.contains(pod)
     }
 
-    /// The eviction of a pod was refused.
+    /// Adds a pod whose eviction was refused.
     pub fn add(&mut self, pod: PodKey) {
         self.0.insert(pod);
     }
 
-    /// The pod may be evicted again.
+    /// Removes a pod: it may be evicted again.
     pub fn remove(&mut self, pod: &PodKey) {
         self.0.remove(pod);
     }
 }
 
-/// Everything that plugins may read beside nodes and pods.
+/// Everything that plugins may read besides nodes and pods.
 #[derive(Clone, Debug, Default)]
 pub struct Stores {
     /// Objects by their kinds.

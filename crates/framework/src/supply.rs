@@ -1,9 +1,9 @@
-//! What all nodes have and what of it is left, one array for each amount: for those who look at all
-//! nodes at once.
+//! The amounts that all nodes have and have left, one array for each amount, for code that looks at all nodes
+//! at once.
 //!
-//! A plugin that judges by amounts can say so as data ([`Needs`]), or say at once for all nodes how high
-//! their scores can be ([`Bound`]). The engine then leaves out nodes by the thousand, and asks the plugin
-//! itself only about the few that are left.
+//! A plugin that judges by amounts can state its rule as data ([`Needs`]), or bound the scores of all nodes at
+//! once ([`ScoreBound`]). The engine then rules out thousands of nodes, and asks the plugin itself only about the few
+//! that remain.
 
 use plimsoll_api::Str;
 use plimsoll_api::resources::{CPU, MEMORY, PODS};
@@ -13,17 +13,17 @@ use crate::columns::{Columns, Row};
 
 /// One amount on all nodes.
 ///
-/// The numbers are rounded: shares to one part in ten million, and what is left in such a way that of
-/// two amounts the greater one is never the smaller number.
+/// The numbers are rounded: shares to one part in ten million, and what is left in a way that keeps the order of
+/// amounts.
 #[derive(Clone, Debug, Default)]
 pub struct Stock {
     /// What is left of it.
     pub left: Vec<f32>,
-    /// Which share of it one unit is; 0 where a node has none, or where what pods ask for is no amount.
+    /// The share of it that one unit is; 0 if a node has none, or if what pods request is negative.
     pub unit: Vec<f32>,
-    /// Which share of it pods ask for.
+    /// The share of it that pods request.
     pub asked: Vec<f32>,
-    /// Which share of it pods count for in scoring.
+    /// The share of it that pods count for in scoring.
     pub counted: Vec<f32>,
 }
 
@@ -34,7 +34,7 @@ impl Stock {
     }
 
     #[expect(clippy::cast_possible_truncation, reason = "shares are rounded on purpose")]
-    fn set(&mut self, at: usize, amount: &Amount) {
+    fn set(&mut self, at: usize, amount: &NodeAmount) {
         let is_sound = 0 < amount.all && 0 <= amount.asked && 0 <= amount.counted;
         let unit = if is_sound { 1.0 / wide(amount.all) } else { 0.0 };
         self.left[at] = rounded(amount.left());
@@ -45,14 +45,14 @@ impl Stock {
 }
 
 /// One amount on one node.
-struct Amount {
+struct NodeAmount {
     all: i64,
     asked: i64,
     counted: i64,
 }
 
-impl Amount {
-    /// Of `resource` on the node in `row`; of [`PODS`] how many pods there are.
+impl NodeAmount {
+    /// The amount of `resource` on the node in `row`. For [`PODS`] it is the number of pods.
     fn of(resource: &str, nodes: &Columns, row: Row) -> Self {
         let all = nodes.allocatable.at(row).0.get(resource);
         let requested = &nodes.requested.at(row).0;
@@ -69,7 +69,7 @@ impl Amount {
                 (asked, asked)
             }
         };
-        Amount { all, asked, counted }
+        NodeAmount { all, asked, counted }
     }
 
     fn left(&self) -> i64 {
@@ -77,7 +77,7 @@ impl Amount {
     }
 }
 
-/// What all nodes have and what is taken of it.
+/// What all nodes have, and what is taken of it.
 #[derive(Clone, Debug, Default)]
 pub struct Supply {
     len: usize,
@@ -85,7 +85,7 @@ pub struct Supply {
 }
 
 impl Supply {
-    /// Of so many nodes, and of no resource yet.
+    /// The supply of `len` nodes, without any resource yet.
     pub fn new(len: usize) -> Self {
         Supply { len, stocks: Vec::new() }
     }
@@ -100,37 +100,37 @@ impl Supply {
         self.len == 0
     }
 
-    /// How many resources are looked after.
+    /// How many resources are tracked.
     pub fn n_resources(&self) -> usize {
         self.stocks.len()
     }
 
-    /// Looks after `resource` from now on, too. `rows` says where the nodes are.
+    /// Tracks `resource` from now on, too. `rows` are the rows of the nodes, in order.
     pub fn cover(&mut self, resource: &Str, nodes: &Columns, rows: impl Iterator<Item = Row>) {
         if self.stock(resource).is_some() {
             return;
         }
         let mut stock = Stock::with(self.len);
         for (at, row) in rows.enumerate() {
-            stock.set(at, &Amount::of(resource, nodes, row));
+            stock.set(at, &NodeAmount::of(resource, nodes, row));
         }
         self.stocks.push((resource.clone(), stock));
     }
 
-    /// Looks at the node at place `at` again, which is in `row`.
+    /// Updates the node at place `at`, which is in `row`.
     pub fn look(&mut self, at: usize, nodes: &Columns, row: Row) {
         for (resource, stock) in &mut self.stocks {
-            stock.set(at, &Amount::of(resource, nodes, row));
+            stock.set(at, &NodeAmount::of(resource, nodes, row));
         }
     }
 
-    /// What there is of `resource`; `None` if nobody looks after it.
+    /// What there is of `resource`; `None` if it is not tracked.
     pub fn stock(&self, resource: &str) -> Option<&Stock> {
         self.stocks.iter().find(|(name, _)| name == resource).map(|(_, stock)| stock)
     }
 }
 
-/// A filter as data: exactly those nodes pass that have so much left of each resource.
+/// A filter as data: a node passes if, and only if, it has this much left of each resource.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Needs(pub SmallVec<[(Str, i64); 4]>);
 
@@ -138,12 +138,12 @@ impl Needs {
     /// Whether the node in `row` has it all.
     pub fn are_met(&self, nodes: &Columns, row: Row) -> bool {
         let is_met =
-            |(resource, asked): &(Str, i64)| *asked <= Amount::of(resource, nodes, row).left();
+            |(resource, asked): &(Str, i64)| *asked <= NodeAmount::of(resource, nodes, row).left();
         self.0.iter().all(is_met)
     }
 
-    /// Puts [`NEVER`] into `out` for nodes that have too little. It keeps all that have enough, and
-    /// perhaps some that lack less than the rounding: whether there may be any of those is the answer.
+    /// Sets `out` to [`NEVER`] for nodes that have too little. Because amounts are rounded, it may keep nodes that
+    /// lack a little. Returns whether there may be such nodes.
     pub fn sieve(&self, supply: &Supply, out: &mut [f32]) -> bool {
         let mut is_unsure = false;
         for (resource, asked) in &self.0 {
@@ -157,8 +157,8 @@ impl Needs {
         is_unsure
     }
 
-    /// The places of nodes that may lack less of something than the rounding, and of others that have just
-    /// as much as is needed.
+    /// The places of nodes for which rounding hides whether they have enough: those that may lack a little, and
+    /// those that have exactly what is needed.
     pub fn doubtful(&self, supply: &Supply, mut out: impl FnMut(usize)) {
         const BLOCK: usize = 64;
         for (resource, asked) in self.0.iter().filter(|(_, asked)| is_rounded(*asked)) {
@@ -175,30 +175,31 @@ impl Needs {
     }
 }
 
-/// Below every score: the node is out of the question.
+/// Below every score: the node is ruled out.
 pub const NEVER: f32 = f32::NEG_INFINITY;
 
-/// How high the scores of nodes can be.
-pub trait Bound: Send + Sync {
-    /// The resources that it looks at.
+/// An upper bound of the scores of nodes.
+pub trait ScoreBound: Send + Sync {
+    /// The resources that it reads.
     fn resources(&self) -> SmallVec<[Str; 4]>;
-    /// A part of the score that depends on the node in `row` alone, and not on the pod. Bounds of one
-    /// plugin with the same [resources](Self::resources) have the same. `None` if there is none.
+    /// The part of the score that depends on the node in `row` alone, and not on the pod. It is the same for all
+    /// bounds of one plugin with the same [resources](Self::resources). `None` if there is no such part.
     fn own(&self, _nodes: &Columns, _row: Row) -> Option<f32> {
         None
     }
-    /// Adds to `out` for each node `weight` times a whole number that is not below its score, and for
-    /// most nodes is its score. Of the resources there is a [`Stock`]; `own` has [what depends on the node
-    /// alone](Self::own) of each node, or is empty.
+    /// Adds `weight` times a whole number to `out` for each node. That number is never below the score of the node,
+    /// and is the score itself for most nodes. `supply` has a [`Stock`] of each resource. `own` has [the part that
+    /// depends on the node alone](Self::own) for each node, or is empty.
     fn add(&self, supply: &Supply, own: &[f32], weight: f32, out: &mut [f32]);
 }
 
-/// Whether a number is among others. All are looked at, since several at a time are faster than a few.
+/// Whether `one` is among `numbers`. It does not stop at the first match: without a branch it can be vectorized, which
+/// is faster.
 fn has(numbers: &[f32], one: f32) -> bool {
     numbers.iter().fold(false, |found, number| found | (number.to_bits() == one.to_bits()))
 }
 
-/// Whether an amount that is less than `amount` may be rounded to the same number.
+/// Whether a smaller amount may be rounded to the same number as `amount`.
 fn is_rounded(amount: i64) -> bool {
     const EXACT: i64 = 1 << f32::MANTISSA_DIGITS;
     amount <= -EXACT || EXACT < amount
@@ -209,7 +210,7 @@ fn rounded(amount: i64) -> f32 {
     amount as f32
 }
 
-#[expect(clippy::cast_precision_loss, reason = "it is rounded much more in the end")]
+#[expect(clippy::cast_precision_loss, reason = "the result is rounded further to f32")]
 fn wide(amount: i64) -> f64 {
     amount as f64
 }

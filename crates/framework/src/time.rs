@@ -1,4 +1,4 @@
-//! Time, as an argument: nothing here or behind reads a clock.
+//! Time as an argument: the framework, the plugins and the engine never read a clock.
 
 use std::fmt;
 use std::ops::{Add, Sub};
@@ -22,7 +22,7 @@ impl Time {
         self.0
     }
 
-    /// How long ago `earlier` was; zero if it was not.
+    /// The time since `earlier`; zero if `earlier` is later.
     pub fn since(self, earlier: Time) -> Duration {
         Duration::from_millis(u64::try_from(self.0.saturating_sub(earlier.0)).unwrap_or(0))
     }
@@ -49,7 +49,7 @@ impl fmt::Display for Time {
     }
 }
 
-/// A span as Go prints it: `1m30s`, `500ms`, `0s`. Parts below a millisecond are left out.
+/// A span as Go prints it: `1m30s`, `500ms`, `0s`. Fractions of a millisecond are dropped.
 pub fn go_duration(span: Duration) -> String {
     let ms = span.as_millis();
     if ms < 1000 {

@@ -1,4 +1,4 @@
-//! The cluster as it stands in one scheduling cycle.
+//! The cluster as it is in one scheduling cycle.
 
 use crate::columns::Columns;
 use crate::stores::Stores;

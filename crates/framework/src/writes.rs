@@ -1,11 +1,14 @@
 //! What plugins write: objects of any kind that is registered.
 
+use bitflags::bitflags;
 use plimsoll_api::{Kind, KindRef, ObjectKey, Str};
 use serde_json::Value;
 
 use crate::binding::{Handle, Placement};
 use crate::plugin::Plugin;
+use crate::pod_info::PodInfo;
 use crate::status::Rejection;
+use crate::view::View;
 
 /// A write of an object.
 #[derive(Clone, Debug, PartialEq)]
@@ -21,15 +24,15 @@ pub struct ObjectWrite {
 /// What to do with an object.
 #[derive(Clone, Debug, PartialEq)]
 pub enum WriteVerb {
-    /// Make it. The manifest need not say its version, kind, name and namespace.
+    /// Create it. The manifest may omit version, kind, name and namespace.
     Create(Value),
-    /// Replace it as a whole. A manifest with `metadata.resourceVersion` fails where the object has changed since.
+    /// Replace it as a whole. A manifest with `metadata.resourceVersion` fails if the object has changed.
     Update(Value),
     /// Change it by a JSON merge patch (RFC 7386).
     Patch {
-        /// The subresource, such as `status`, where not the object itself is changed.
+        /// The subresource, such as `status`; `None` for the object itself.
         subresource: Option<Str>,
-        /// The merge patch. One with `metadata.resourceVersion` fails where the object has changed since.
+        /// The merge patch. A patch with `metadata.resourceVersion` fails if the object has changed.
         merge: Value,
     },
     /// Delete it.
@@ -40,7 +43,7 @@ pub enum WriteVerb {
 }
 
 impl WriteVerb {
-    /// `create`, `update`, `patch`, `delete`: as RBAC names it.
+    /// `create`, `update`, `patch` or `delete`, the verb in RBAC.
     pub fn as_str(&self) -> &'static str {
         match self {
             WriteVerb::Create(_) => "create",
@@ -51,13 +54,30 @@ impl WriteVerb {
     }
 }
 
+bitflags! {
+    /// The ways in which a plugin writes objects of a kind: for the permissions that it needs.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    pub struct WriteVerbs: u8 {
+        /// It creates them.
+        const CREATE = 1 << 0;
+        /// It replaces them.
+        const UPDATE = 1 << 1;
+        /// It patches them.
+        const PATCH = 1 << 2;
+        /// It patches their status.
+        const PATCH_STATUS = 1 << 3;
+        /// It deletes them.
+        const DELETE = 1 << 4;
+    }
+}
+
 /// Why a write failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct WriteError {
     /// What kind of failure it is.
     pub cause: WriteCause,
-    /// In the words of whoever did it.
+    /// The message of whoever executed the write, such as the API server.
     pub message: String,
 }
 
@@ -72,7 +92,7 @@ pub enum WriteCause {
     Conflict,
     /// The write is forbidden or invalid (400, 403, 422 and others): it would fail again.
     Refused,
-    /// Nobody answered in time: it may have been done.
+    /// No answer came in time: the write may have been done.
     TimedOut,
     /// Anything else, such as an API server that cannot be reached.
     Other,
@@ -84,7 +104,7 @@ impl WriteError {
         WriteError { cause, message: message.into() }
     }
 
-    /// An error of which nothing is known but its text.
+    /// An error of unknown cause.
     pub fn other(message: impl Into<String>) -> Self {
         WriteError::new(WriteCause::Other, message)
     }
@@ -100,12 +120,12 @@ impl<'a> Writes<'a> {
         Writes(said)
     }
 
-    /// Makes an object of kind `K`. The manifest need not say its version, kind, name and namespace.
+    /// Creates an object of kind `K`. The manifest may omit version, kind, name and namespace.
     pub fn create<K: Kind>(&mut self, key: ObjectKey, manifest: Value) {
         self.say::<K>(key, WriteVerb::Create(manifest));
     }
 
-    /// Replaces an object as a whole. A manifest with `metadata.resourceVersion` fails where it has changed since.
+    /// Replaces an object as a whole. A manifest with `metadata.resourceVersion` fails if it has changed.
     pub fn update<K: Kind>(&mut self, key: ObjectKey, manifest: Value) {
         self.say::<K>(key, WriteVerb::Update(manifest));
     }
@@ -121,12 +141,12 @@ impl<'a> Writes<'a> {
         self.say::<K>(key, WriteVerb::Patch { subresource, merge });
     }
 
-    /// Deletes an object, if it has this uid; an empty one means whichever is there.
+    /// Deletes an object if it has this uid. An empty uid means any.
     pub fn delete<K: Kind>(&mut self, key: ObjectKey, uid: impl Into<Str>) {
         self.say::<K>(key, WriteVerb::Delete { uid: uid.into() });
     }
 
-    /// Writes the same again, as a plugin may whose write failed.
+    /// Requests the same write again, after it failed.
     pub fn again(&mut self, write: &ObjectWrite) {
         self.0.push(write.clone());
     }
@@ -136,14 +156,14 @@ impl<'a> Writes<'a> {
     }
 }
 
-/// What a plugin makes of the answers to its writes. Without it a write that fails before the pod is bound fails the
-/// attempt, and one that fails later is recorded as an event about the pod.
+/// Handles the answers to the writes of a plugin. Without this trait a write that fails before the pod is bound fails
+/// the attempt, and a write that fails later is recorded as an event about the pod.
 pub trait Answered: Plugin {
-    /// `write` was answered. With `Ok` the pod goes its way once all that was written is answered; what the plugin
-    /// writes now is awaited, too. With `Err` the attempt fails, as it would without this trait.
+    /// Called when `write` was answered. If this returns `Ok`, the pod continues once all writes are answered,
+    /// including those requested now. If it returns `Err`, the attempt fails, as it would without this trait.
     ///
-    /// Also told where the pod was bound or given up meanwhile: after Unreserve and PostBind. Then the error is recorded
-    /// as an event about the pod.
+    /// It is also called if the pod was bound or given up in the meantime, after PostBind or Unreserve. An error is
+    /// then recorded as an event about the pod.
     fn answered(
         &self,
         write: &ObjectWrite,
@@ -151,4 +171,17 @@ pub trait Answered: Plugin {
         at: &Placement<'_>,
         handle: &mut Handle<'_>,
     ) -> Result<(), Rejection>;
+
+    /// The same for what was written after PostFilter ([`AfterPostFilter`](crate::AfterPostFilter)). The attempt is over:
+    /// an error is recorded as an event about the pod.
+    fn answered_without_node(
+        &self,
+        _write: &ObjectWrite,
+        answer: &Result<(), WriteError>,
+        _pod: &PodInfo,
+        _view: &View<'_>,
+        _handle: &mut Handle<'_>,
+    ) -> Result<(), Rejection> {
+        answer.clone().map_err(|error| Rejection::error(error.message))
+    }
 }

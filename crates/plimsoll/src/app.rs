@@ -1,4 +1,4 @@
-//! The application: every command, with the plugins that it was given.
+//! The application: all commands, with the in-tree plugins and those that were added.
 
 use std::ffi::OsString;
 use std::io;
@@ -12,11 +12,11 @@ use plimsoll_plugins::in_tree;
 use crate::args::Args;
 use crate::{commands, notices};
 
-/// A whole scheduler: all commands of `plimsoll`, with plugins from outside beside the in-tree ones.
+/// A whole scheduler: all commands of `plimsoll`, with your plugins in addition to the in-tree ones.
 ///
-/// Such a plugin can be named in every configuration, its args are validated with file, line and field, and
-/// `plugins`, `config check`, `explain`, the metrics and `/configz` show it as they show an in-tree plugin. It is in
-/// no profile until a configuration enables it.
+/// Every configuration can name such a plugin. Errors in its args have file, line and field, and `plugins`,
+/// `config check`, `explain`, the metrics and `/configz` show it like an in-tree plugin. No profile contains it until a
+/// configuration enables it.
 #[derive(Debug, Default)]
 #[must_use = "nothing happens until it runs"]
 pub struct App {
@@ -24,7 +24,7 @@ pub struct App {
 }
 
 impl App {
-    /// The application with the in-tree plugins alone: the program `plimsoll`.
+    /// The application with only the in-tree plugins: the program `plimsoll`.
     pub fn new() -> Self {
         App::default()
     }
@@ -35,16 +35,16 @@ impl App {
         self
     }
 
-    /// Does what the command line of this process says.
+    /// Runs the command line of this process.
     ///
-    /// The exit code is a failure if that fails, after a message on standard error. It is one, too, if two plugins
-    /// have the same name, or one has that of an in-tree plugin.
+    /// On an error it prints a message to standard error and returns a failure. It is also an error if two plugins have
+    /// the same name, or one has the name of an in-tree plugin.
     pub fn run(self) -> ExitCode {
         self.run_from(std::env::args_os())
     }
 
-    /// Does what a command line says: the name of the program, and then its arguments. It ends the process where the
-    /// command line is wrong or asks for help.
+    /// Runs a command line: the name of the program, followed by its arguments. It exits the process if the command
+    /// line is wrong or asks for help.
     ///
     /// The exit code is that of [`App::run`].
     pub fn run_from<T: Into<OsString>>(self, line: impl IntoIterator<Item = T>) -> ExitCode {
@@ -61,7 +61,7 @@ impl App {
         }
     }
 
-    /// The in-tree plugins, and then those that were added.
+    /// The in-tree plugins, followed by those that were added.
     fn registry(self) -> Result<Registry> {
         let mut registry = in_tree();
         for entry in self.plugins {
@@ -76,7 +76,7 @@ impl App {
     }
 }
 
-/// Whether whoever reads the output has seen enough, as `head` has.
+/// Whether the reader of the output has closed it, as `head` does.
 fn is_closed_pipe(error: &anyhow::Error) -> bool {
     let kinds = error.chain().filter_map(|cause| {
         let io = cause.downcast_ref::<io::Error>().map(io::Error::kind);

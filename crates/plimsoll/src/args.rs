@@ -1,4 +1,4 @@
-//! What was typed.
+//! The command line.
 
 mod bench;
 mod emulation;
@@ -33,7 +33,7 @@ Examples:
   # Why does this pod not fit?
   plimsoll explain -f cluster.json --pod team-a/web-0
 
-  # Is this configuration valid, and what does it switch on?
+  # Is this configuration valid, and what does it enable?
   plimsoll config check scheduler.yaml
 
 Exit status: 0 when the command did its job, whether pods fit or not; 1 when a file or the \
@@ -48,16 +48,16 @@ Examples:
   # As JSON Lines: which pods found no node?
   plimsoll simulate -f cluster.json -o json | jq -r 'select(.result != \"scheduled\").pod'
 
-  # Pods that are on nodes end after ten minutes: who is placed then?
+  # Pods complete after ten minutes on their node: which pods are placed then?
   plimsoll simulate -f cluster.json --completion-after 10m
 
-  # Look for mistakes of the scheduler itself in 1000 random clusters
+  # Look for bugs of the scheduler itself in 1000 random clusters
   plimsoll simulate --swarm 1000
 
-  # Break ties as kube-scheduler does, by chance, but repeatably
+  # Break ties at random, as kube-scheduler does, but repeatably
   plimsoll simulate -f cluster.json --tie-break random --seed 7
 
-  # Where would release 1.5 with this Policy have placed the pods?
+  # Where would release 1.5 have placed the pods with this Policy?
   plimsoll simulate -f cluster.json --config policy.json --scale 10 --release 1.5";
 
 const EXPLAIN_EXAMPLES: &str = "\
@@ -81,7 +81,7 @@ Examples:
 
 const MIGRATE_EXAMPLES: &str = "\
 Examples:
-  # The file on standard output, what to know about it on standard error
+  # The file goes to standard output, notes about it to standard error
   plimsoll config migrate old.yaml > scheduler.yaml
 
   # Which plugins of the file does kube-scheduler 1.36 not know?
@@ -98,11 +98,11 @@ Examples:
   plimsoll completions zsh > ~/.zfunc/_plimsoll
   plimsoll completions fish > ~/.config/fish/completions/plimsoll.fish";
 
-/// Schedules pods as kube-scheduler does, and says why
+/// Schedules pods as kube-scheduler does, and explains why
 ///
-/// On a cluster `plimsoll run` takes kube-scheduler's place. Without one the other commands read nodes
-/// and pods from files, and say which pod goes to which node, or why it goes to none: with the same
-/// filters and scores and in the same words as kube-scheduler 1.37 or 1.36. They change nothing.
+/// `plimsoll run` replaces kube-scheduler on a cluster. The other commands read nodes and pods from files, and say to
+/// which node each pod goes, or why it goes to none. They use the same filters, scores and messages as kube-scheduler
+/// 1.37 or 1.36, and change nothing.
 #[derive(Debug, Parser)]
 #[command(name = "plimsoll", version, after_help = EXAMPLES, max_term_width = 100)]
 pub(crate) struct Args {
@@ -123,19 +123,19 @@ pub(crate) enum Command {
     Completions(Completions),
 }
 
-/// Where the cluster is described.
+/// The files that describe the cluster, and the configuration.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Cluster {
-    /// Manifests of nodes, pods and what is around them
+    /// Manifests of nodes, pods and other objects
     ///
-    /// YAML or JSON: single objects, several documents in one file, and lists as `kubectl get -o
-    /// json` prints them. `-` is standard input. A directory stands for its files *.yaml, *.yml and
-    /// *.json in the order of their names; directories in it are not looked into.
+    /// YAML or JSON: single objects, several documents in one file, and lists as `kubectl get -o json` prints them. `-`
+    /// is standard input. A directory means its files *.yaml, *.yml and *.json in the order of their names; its
+    /// subdirectories are not read.
     #[arg(short = 'f', long = "filename", value_name = "FILE", required = true, num_args = 1..)]
     #[arg(value_hint = ValueHint::AnyPath)]
     pub(crate) files: Vec<PathBuf>,
 
-    /// A KubeSchedulerConfiguration or a scheduler Policy; without one, the default profile decides
+    /// A KubeSchedulerConfiguration or a scheduler Policy; without it, the default profile decides
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) config: Option<PathBuf>,
 
@@ -146,12 +146,11 @@ pub(crate) struct Cluster {
     pub(crate) deprecated: Deprecated,
 }
 
-/// Place every pending pod of a cluster, one after the other
+/// Place every pending pod of a cluster, one after another
 ///
-/// Every pending pod goes through the scheduling queue, by priority and then by age, and takes its
-/// room on a node before the next pod is decided. Nothing but the files is read, and nothing is
-/// changed. Time is virtual: a decision takes none. Pods that are being deleted are gone at their
-/// `metadata.deletionTimestamp`.
+/// Every pending pod goes through the scheduling queue, by priority and then by age, and takes up its resources on a
+/// node before the next pod is decided. Only the files are read, and nothing is changed. Time is virtual: a decision
+/// takes none. Pods that are being deleted are gone at their `metadata.deletionTimestamp`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = SIMULATE_EXAMPLES)]
 #[command(mut_arg("files", |files| files.required(false).required_unless_present("swarm")))]
@@ -159,18 +158,17 @@ pub(crate) struct Simulate {
     #[command(flatten)]
     pub(crate) cluster: Cluster,
 
-    /// How one of several equally good nodes is chosen
+    /// How to choose among equally good nodes
     #[arg(long, value_name = "RULE", value_enum, default_value_t)]
     pub(crate) tie_break: TieBreak,
 
-    /// Where chance comes from: the same input and seed give the same output
+    /// The seed for random choices: the same input and seed give the same output
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(crate) seed: u64,
 
-    /// How long a pod works on its node until it has completed, such as `90s` or `1h30m`
+    /// How long a pod runs on its node until it completes, such as `90s` or `1h30m`
     ///
-    /// Pods that are on nodes at the beginning have as long from then on. Without this no pod ends by
-    /// itself.
+    /// For pods that are on nodes at the beginning, this time starts then. Without this option no pod completes.
     #[arg(long, value_name = "DURATION", value_parser = duration)]
     pub(crate) completion_after: Option<Duration>,
 
@@ -180,18 +178,18 @@ pub(crate) struct Simulate {
     #[command(flatten)]
     pub(crate) decisions: Decisions,
 
-    /// Try so many random clusters instead, and audit every decision
+    /// Simulate N random clusters instead, and audit every decision
     ///
-    /// Pods and nodes come, change and go, bindings fail, volumes are late: one seed, one simulation,
-    /// beginning with --seed. An auditor looks for pods on nodes that they do not fit, for victims that
-    /// are not of lower priority, and for pods that nobody wakes. Exit status 1 if it finds any.
+    /// Each cluster has its own seed, starting at --seed. Pods and nodes are added, changed and removed, bindings fail,
+    /// and volumes are late. An auditor looks for pods on nodes that they do not fit, victims without a lower priority,
+    /// and pods that are not tried again although they would fit. The exit status is 1 if it finds any.
     #[arg(long, value_name = "N")]
     #[arg(conflicts_with_all = ["files", "explain", "completion_after", "tie_break", "engine", "audit"])]
     pub(crate) swarm: Option<u64>,
 
-    /// Say of every node why it was rejected or how it scored
+    /// Show for every node why it was rejected or how it scored
     ///
-    /// In the table: of how many nodes the pod had its choice, and the score of the chosen one.
+    /// In the table: how many nodes were feasible, and the score of the chosen one.
     #[arg(long)]
     pub(crate) explain: bool,
 
@@ -202,22 +200,22 @@ pub(crate) struct Simulate {
 /// How decisions are made.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Decisions {
-    /// How decisions are made; both ways make the same ones
+    /// How decisions are made; both ways lead to the same decisions
     #[arg(long, value_name = "ENGINE", value_enum, default_value_t)]
     pub(crate) engine: Engine,
 
-    /// Each N-th decision is made from scratch, too, and compared; 0 for none
+    /// Make every N-th decision from scratch, too, and compare the two; 0 for none
     ///
-    /// Of the decisions that are made from what is remembered. The one from scratch holds. Every
-    /// difference is told on standard error, and the exit status is 1 if there is any.
+    /// Only decisions from remembered results are counted. If the two differ, the one from scratch is used. Every
+    /// difference is reported on standard error, and the exit status is 1 if there is any.
     #[arg(long, value_name = "N", default_value_t = 1000)]
     pub(crate) audit: u32,
 }
 
-/// Say of every node why a pod fits there or not
+/// Show for every node why a pod fits there or not
 ///
-/// Decides one pending pod against the cluster as it stands in the files, as if it were the next, and
-/// changes nothing. Every node is judged from scratch.
+/// Decides one pending pod as if it were the next, from scratch, with the cluster as it is in the files. Nothing is
+/// changed.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXPLAIN_EXAMPLES)]
 pub(crate) struct Explain {
@@ -228,7 +226,7 @@ pub(crate) struct Explain {
     #[arg(long, value_name = "NAMESPACE/NAME", value_parser = pod_key)]
     pub(crate) pod: PodKey,
 
-    /// Show every feasible node in the table, not just the best
+    /// Show all feasible nodes in the table, not just the best
     #[arg(long)]
     pub(crate) all: bool,
 
@@ -239,14 +237,18 @@ pub(crate) struct Explain {
     pub(crate) output: Output,
 }
 
-/// List the plugins, what each reads, and which are still missing
+/// List the plugins, what each reads, and which are not available yet
 #[derive(Debug, clap::Args)]
 pub(crate) struct Plugins {
+    /// Print the permissions that plugins from outside need in the cluster, beside those in deploy/rbac.yaml
+    #[arg(long, conflicts_with = "format")]
+    pub(crate) rbac: bool,
+
     #[command(flatten)]
     pub(crate) output: Output,
 }
 
-/// Look at configurations
+/// Check and convert configurations
 #[derive(Debug, Subcommand)]
 pub(crate) enum Config {
     Check(Check),
@@ -255,9 +257,9 @@ pub(crate) enum Config {
 
 /// Validate a configuration and show what it resolves to
 ///
-/// Reads a KubeSchedulerConfiguration, merges each profile with the default one, and prints which
-/// plugins then stand at which extension point, in their order and with their weights. Of a scheduler
-/// Policy, also in a ConfigMap, it prints the plugins that do the work of its predicates and priorities.
+/// Reads a KubeSchedulerConfiguration, merges each profile with the default one, and prints the plugins of each
+/// extension point, in their order and with their weights. For a scheduler Policy, also in a ConfigMap, it prints the
+/// plugins that replaced its predicates and priorities.
 #[derive(Debug, clap::Args)]
 #[command(after_help = CONFIG_EXAMPLES)]
 pub(crate) struct Check {
@@ -271,7 +273,7 @@ pub(crate) struct Check {
     pub(crate) output: Output,
 }
 
-/// What the commands about configurations are about.
+/// The configuration to check or to convert.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Subject {
     /// The configuration; `-` is standard input
@@ -279,21 +281,21 @@ pub(crate) struct Subject {
     #[arg(required_unless_present = "algorithm_provider", conflicts_with = "algorithm_provider")]
     pub(crate) file: Option<PathBuf>,
 
-    /// Manifests with the ConfigMap that the configuration names in `algorithmSource`
+    /// Manifests that contain the ConfigMap named by `algorithmSource` of the configuration
     #[arg(short = 'f', long = "filename", value_name = "MANIFEST", num_args = 1)]
     #[arg(value_hint = ValueHint::AnyPath, requires = "file")]
     pub(crate) manifests: Vec<PathBuf>,
 
-    /// In place of a file: DefaultProvider or ClusterAutoscalerProvider, as release 1.20 had them
+    /// Instead of a file: DefaultProvider or ClusterAutoscalerProvider of release 1.20
     #[arg(long, value_name = "NAME")]
     pub(crate) algorithm_provider: Option<String>,
 }
 
-/// Write a configuration of any version as one of version v1
+/// Convert a configuration of any version to version v1
 ///
-/// Prints a file of version kubescheduler.config.k8s.io/v1 that decides as the given one does here,
-/// and as little in it as there must be. On standard error it says what the file means otherwise than
-/// before, what v1 does not have, and what to do about it.
+/// Prints a file of version kubescheduler.config.k8s.io/v1 that leads to the same decisions here. It lists only
+/// differences from the defaults. Notes on standard error say what changes, what v1 does not have, and what to do about
+/// it.
 #[derive(Debug, clap::Args)]
 #[command(after_help = MIGRATE_EXAMPLES)]
 pub(crate) struct Migrate {
@@ -303,43 +305,43 @@ pub(crate) struct Migrate {
     #[command(flatten)]
     pub(crate) emulation: Emulation,
 
-    /// How the answer is printed: as a file with notes, or both as JSON
+    /// The output format: the file with notes, or both as JSON
     #[arg(short = 'o', long = "output", value_enum, value_name = "FORMAT", default_value_t)]
     pub(crate) format: FileFormat,
 }
 
-/// Write a crate with a plugin of your own, and a scheduler that has it
+/// Write a crate with a plugin of your own and a scheduler that includes it
 ///
-/// The crate has a plugin with args, its tests, a program that is plimsoll with this plugin, a configuration that enables
-/// it, and a Dockerfile. It builds as it stands, from the sources of plimsoll.
+/// The crate contains a plugin with args, its tests, a program that is plimsoll with this plugin, a configuration that
+/// enables it, and a Dockerfile. It builds without changes, from the sources of plimsoll.
 #[derive(Debug, clap::Args)]
 #[command(after_help = NEW_PLUGIN_EXAMPLES)]
 pub(crate) struct NewPlugin {
-    /// What the plugin is called in configurations, such as RackDrain; the crate is called rack-drain then
+    /// The name of the plugin in configurations, such as RackDrain; the crate is then called rack-drain
     pub(crate) name: String,
 
-    /// Where the crate is written; by default, the directory of its name here
+    /// The directory of the crate; by default, one with its name in the working directory
     #[arg(long, value_name = "DIRECTORY", value_hint = ValueHint::DirPath)]
     pub(crate) path: Option<PathBuf>,
 
-    /// Where the sources of plimsoll are; by default, around this directory or this program
+    /// The directory of the sources of plimsoll; by default, searched above the working directory and this program
     #[arg(long, value_name = "DIRECTORY", value_hint = ValueHint::DirPath)]
     pub(crate) plimsoll: Option<PathBuf>,
 }
 
-/// Print a script that completes command lines of plimsoll
+/// Print a shell script that completes command lines of plimsoll
 #[derive(Debug, clap::Args)]
 #[command(after_help = COMPLETIONS_EXAMPLES)]
 pub(crate) struct Completions {
-    /// The shell that is to run it
+    /// The shell
     #[arg(value_enum)]
     pub(crate) shell: Shell,
 }
 
-/// How the answer is printed.
+/// The output format.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Output {
-    /// How the answer is printed
+    /// The output format
     #[arg(short = 'o', long = "output", value_enum, value_name = "FORMAT", default_value_t)]
     pub(crate) format: Format,
 }
@@ -349,7 +351,7 @@ pub(crate) enum Format {
     /// For people
     #[default]
     Table,
-    /// For programs; of `simulate` one decision a line
+    /// For programs; `simulate` prints one decision per line
     Json,
 }
 
@@ -365,7 +367,7 @@ pub(crate) enum FileFormat {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Engine {
-    /// From what is remembered of the cluster, where that can be done
+    /// From remembered results, where possible
     #[default]
     Fast,
     /// From scratch
@@ -386,7 +388,7 @@ pub(crate) enum TieBreak {
     /// The node whose name comes first in the alphabet
     #[default]
     First,
-    /// Any of them, all equally likely
+    /// Any of them, with equal probability
     Random,
 }
 
@@ -399,17 +401,17 @@ impl From<TieBreak> for plimsoll_engine::TieBreak {
     }
 }
 
-/// Reads a span as Kubernetes writes it.
+/// Reads a duration as Kubernetes writes it.
 fn duration(text: &str) -> Result<Duration, SpanError> {
     text.parse::<GoDuration>()?.to_std().ok_or(SpanError::Negative)
 }
 
-/// A text is not a span.
+/// A text is not a valid duration.
 #[derive(Debug, thiserror::Error)]
 enum SpanError {
     #[error(transparent)]
     NoDuration(#[from] DurationError),
-    #[error("a span is not negative")]
+    #[error("a duration must not be negative")]
     Negative,
 }
 

@@ -1,4 +1,4 @@
-//! What audits of decisions have found, for people.
+//! Reports what audits of decisions have found.
 
 use std::ffi::OsStr;
 use std::fmt::Write;
@@ -9,8 +9,8 @@ use plimsoll_engine::Audit;
 use crate::notices;
 use crate::wording::count;
 
-/// Warns of every decision that came out otherwise from scratch. `circumstances` are those under which it
-/// was made.
+/// Warns of every decision that came out differently from scratch. `circumstances` are the options under which it was
+/// made.
 pub(crate) fn tell(audit: &Audit, circumstances: &str) {
     warnings(audit, circumstances).for_each(notices::warning);
 }
@@ -23,7 +23,7 @@ fn warnings(audit: &Audit, circumstances: &str) -> impl Iterator<Item = String> 
     told.chain((0 < more).then(|| format!("and {more} more differ")))
 }
 
-/// The error if any decision differs, with the command by which that is seen again.
+/// An error if any decision differs, with the command that reproduces it.
 pub(crate) fn check(audit: &Audit) -> Result<()> {
     verdict(audit, std::env::args_os())
 }
@@ -33,7 +33,7 @@ fn verdict(audit: &Audit, words: impl Iterator<Item = impl AsRef<OsStr>>) -> Res
     match audit.differing {
         0 => Ok(()),
         differing => bail!(
-            "{differing} of {} came out otherwise from scratch: please report this, with the files and \
+            "{differing} of {} came out differently from scratch: please report this, with the files and \
              this command of plimsoll {}: {}",
             count(audited, "audited decision"),
             env!("CARGO_PKG_VERSION"),
@@ -42,7 +42,7 @@ fn verdict(audit: &Audit, words: impl Iterator<Item = impl AsRef<OsStr>>) -> Res
     }
 }
 
-/// The words of a command as a shell reads them.
+/// The words of a command, quoted for a shell.
 fn command_line(words: impl Iterator<Item = impl AsRef<OsStr>>) -> String {
     let mut line = "plimsoll".to_owned();
     for word in words.skip(1) {
@@ -61,16 +61,16 @@ fn command_line(words: impl Iterator<Item = impl AsRef<OsStr>>) -> String {
 mod tests {
     use expect_test::expect;
     use plimsoll_api::PodKey;
-    use plimsoll_engine::Difference;
+    use plimsoll_engine::AuditDifference;
 
     use super::*;
 
-    /// An audit of ten decisions that has found so many differences and kept one.
+    /// An audit of ten decisions that has found `differing` differences and kept one.
     fn audit(differing: u64) -> Audit {
         let mut audit = Audit::default();
         audit.audited = 10;
         audit.differing = differing;
-        audit.differences.push(Difference {
+        audit.differences.push(AuditDifference {
             pod: PodKey::new("shop", "web-0"),
             remembered: "n1 of [n1 n2]".to_owned(),
             from_scratch: "n2 of [n2]".to_owned(),
@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn a_difference_is_told_with_both_outcomes_and_how_it_came_about() {
+    fn a_warning_has_both_outcomes_and_the_options() {
         let told: Vec<String> = warnings(&audit(3), "--seed 7 --audit 5").collect();
         expect![[r#"
             a decision differs from the one from scratch (--seed 7 --audit 5): pod shop/web-0: n1 of [n1 n2], and not n2 of [n2]
@@ -89,11 +89,11 @@ mod tests {
     }
 
     #[test]
-    fn differences_are_an_error_that_says_how_to_see_them_again() {
+    fn differences_are_an_error_with_the_command_that_reproduces_them() {
         let words = ["/bin/plimsoll", "simulate", "-f", "my file.yaml", "it's", "--seed=7", ""];
         let error = verdict(&audit(1), words.iter()).expect_err("something differs");
         expect![[r#"
-            1 of 10 audited decisions came out otherwise from scratch: please report this, with the files and this command of plimsoll 0.1.0: plimsoll simulate -f 'my file.yaml' 'it'\''s' --seed=7 ''"#]]
+            1 of 10 audited decisions came out differently from scratch: please report this, with the files and this command of plimsoll 0.1.0: plimsoll simulate -f 'my file.yaml' 'it'\''s' --seed=7 ''"#]]
         .assert_eq(&error.to_string().replace(env!("CARGO_PKG_VERSION"), "0.1.0"));
     }
 

@@ -1,18 +1,18 @@
-//! What is odd about a cluster and may be an oversight.
+//! Warns about oddities of a cluster that may be mistakes.
 
 use std::collections::BTreeSet;
 
 use plimsoll_api::{Pod, PodPhase, Str};
-use plimsoll_sim::Cluster;
+use plimsoll_sim::InitialCluster;
 
 use crate::notices;
 use crate::wording::{count, some_of};
 
-/// How many names stand in a warning.
+/// A warning lists at most 3 names.
 const NAMES: usize = 3;
 
-/// Warns of pods on nodes that are not there.
-pub(crate) fn before(cluster: &Cluster) {
+/// Warns of pods on nodes that are not in the files.
+pub(crate) fn before(cluster: &InitialCluster) {
     let nodes: BTreeSet<&Str> = cluster.nodes.iter().map(|node| &node.name).collect();
     let lost = |pod: &&Pod| {
         is_there(pod) && pod.node_name.as_ref().is_some_and(|node| !nodes.contains(node))

@@ -1,4 +1,4 @@
-//! Flags of kube-scheduler up to 1.22 that later releases have not.
+//! Flags of kube-scheduler up to 1.22 that later releases do not have.
 //!
 //! As in cmd/kube-scheduler/app/options/deprecated.go and insecure_serving.go of release 1.20.
 
@@ -9,22 +9,22 @@ use plimsoll_api::ObjectKey;
 
 use crate::notices;
 
-/// Where the ConfigMap with the Policy is, unless a flag says.
+/// The default namespace of the ConfigMap with the Policy.
 const POLICY_NAMESPACE: &str = "kube-system";
 
-/// The flags. Those without effect are read, so that a command line of old can be used as it is.
+/// The flags. Those without effect are accepted, so that old command lines still work.
 #[derive(Debug, Default, clap::Args)]
 pub(crate) struct Deprecated {
-    /// DefaultProvider or ClusterAutoscalerProvider, as release 1.20 had them
+    /// DefaultProvider or ClusterAutoscalerProvider of release 1.20
     #[arg(long, value_name = "NAME", help_heading = "Deprecated", hide_short_help = true)]
     pub(crate) algorithm_provider: Option<String>,
 
-    /// The file of a scheduler Policy; use --config, which takes it, too
+    /// The file of a scheduler Policy; use --config, which also takes a Policy
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     #[arg(help_heading = "Deprecated", hide_short_help = true)]
     pub(crate) policy_config_file: Option<PathBuf>,
 
-    /// A ConfigMap in the files with a scheduler Policy under `policy.cfg`; use --config
+    /// A ConfigMap with a scheduler Policy under `policy.cfg`; use --config
     #[arg(long, value_name = "NAME", help_heading = "Deprecated", hide_short_help = true)]
     pub(crate) policy_configmap: Option<String>,
 
@@ -32,18 +32,18 @@ pub(crate) struct Deprecated {
     #[arg(long, value_name = "NAME", help_heading = "Deprecated", hide_short_help = true)]
     pub(crate) policy_configmap_namespace: Option<String>,
 
-    /// Whether the file of the Policy comes before the ConfigMap
+    /// Whether the file of the Policy takes precedence over the ConfigMap
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true)]
     #[arg(default_missing_value = "true", requires_if("true", "policy_config_file"))]
     #[arg(help_heading = "Deprecated", hide_short_help = true)]
     pub(crate) use_legacy_policy_config: Option<bool>,
 
-    /// The hardPodAffinityWeight of InterPodAffinity, without --config and Policy
+    /// The hardPodAffinityWeight of InterPodAffinity, if there is neither --config nor a Policy
     #[arg(long, value_name = "0..100", value_parser = clap::value_parser!(i32).range(0..=100))]
     #[arg(help_heading = "Deprecated", hide_short_help = true)]
     pub(crate) hard_pod_affinity_symmetric_weight: Option<i32>,
 
-    /// The name of the profile, without a KubeSchedulerConfiguration
+    /// The name of the profile, if there is no KubeSchedulerConfiguration
     #[arg(long, value_name = "NAME", help_heading = "Deprecated", hide_short_help = true)]
     pub(crate) scheduler_name: Option<String>,
 
@@ -76,8 +76,7 @@ pub(crate) enum PolicySource<'a> {
 }
 
 impl Deprecated {
-    /// Warns of every flag that was given, with what takes its place, and of those that others
-    /// override.
+    /// Warns of every given flag, with what replaces it, and of flags that others override.
     pub(crate) fn tell(&self) {
         for (flag, instead) in self.given() {
             notices::warning(format_args!("--{flag} is deprecated: {instead}"));
@@ -88,14 +87,14 @@ impl Deprecated {
                 no_effect("policy-configmap", "--use-legacy-policy-config asks for the file");
             }
             Some(PolicySource::ConfigMap(_)) if file => {
-                no_effect("policy-config-file", "--policy-configmap comes before it");
+                no_effect("policy-config-file", "--policy-configmap takes precedence");
             }
             _ => {}
         }
     }
 
-    /// Where the Policy is that the flags ask for. As in deprecated.go, ApplyTo: the file where it is
-    /// alone or forced, else the ConfigMap.
+    /// Where the Policy of the flags is. As in deprecated.go, ApplyTo: the file if there is no ConfigMap or
+    /// `--use-legacy-policy-config` is given, else the ConfigMap.
     pub(crate) fn policy(&self) -> Option<PolicySource<'_>> {
         let is_forced = self.use_legacy_policy_config == Some(true);
         match (&self.policy_config_file, &self.policy_configmap) {
@@ -111,11 +110,10 @@ impl Deprecated {
         }
     }
 
-    /// The flags that were given, with what takes their place.
+    /// The given flags, with what replaces them.
     fn given(&self) -> Vec<(&'static str, &'static str)> {
-        let election = "leaderElection in a KubeSchedulerConfiguration takes its place, and it has \
-                        no effect on files";
-        let serving = "nothing is served, and it has no effect";
+        let election = "it has no effect; use leaderElection in a KubeSchedulerConfiguration";
+        let serving = "it has no effect; `plimsoll run` takes --bind-address and --secure-port";
         let flags = [
             (
                 self.algorithm_provider.is_some(),
@@ -159,7 +157,7 @@ impl Deprecated {
             (
                 self.failure_domains.is_some(),
                 "failure-domains",
-                "use the topologyKey of each term; it has no effect",
+                "it has no effect; use the topologyKey of each term",
             ),
         ];
         let given = flags.into_iter().filter(|(is_given, ..)| *is_given);
@@ -167,7 +165,7 @@ impl Deprecated {
     }
 }
 
-/// Warns that a flag was given in vain.
+/// Warns that a given flag has no effect.
 pub(crate) fn no_effect(flag: &str, why: &str) {
     notices::warning(format_args!("--{flag} has no effect: {why}"));
 }

@@ -1,13 +1,12 @@
-//! What is wrong with the input, all of it at once.
+//! Collects everything that is wrong with the input.
 
 use std::error::Error;
 use std::fmt;
 
-/// How many faults are shown. More would push the first, which often causes the others, off the
-/// screen.
+/// At most 10 faults are shown: more would push the first one, which often causes the others, off the screen.
 pub(crate) const MAX_SHOWN: usize = 10;
 
-/// Faults in the input, one line each, in the order in which they are to be mended.
+/// Faults in the input, one line each, in the order of the input.
 #[derive(Debug)]
 pub(crate) struct Faults(Vec<String>);
 
@@ -17,7 +16,7 @@ impl Faults {
         &self.0[..self.0.len().min(MAX_SHOWN)]
     }
 
-    /// How many there are beside those.
+    /// How many are not shown.
     pub(crate) fn hidden(&self) -> usize {
         self.0.len() - self.shown().len()
     }

@@ -1,4 +1,4 @@
-//! The configuration that a command line asks for, and the file that it stands in.
+//! The configuration of a command line, and the file that contains it.
 
 use std::path::Path;
 
@@ -18,22 +18,22 @@ use crate::{args, notices};
 /// A configuration that is valid.
 pub(crate) struct Given {
     pub(crate) configuration: Configuration,
-    /// Where it was read; none for kube-scheduler's own.
+    /// Where it was read; none for the default one.
     pub(crate) place: Option<Place>,
-    /// The ConfigMap that holds the Policy, if one of the cluster does.
+    /// The ConfigMap of the cluster that contains the Policy, if there is one.
     pub(crate) config_map: Option<ObjectKey>,
 }
 
-/// Where a configuration stands.
+/// Where a configuration is.
 pub(crate) struct Place {
     pub(crate) document: Document,
-    /// The field that holds it: the root, but for a Policy in a ConfigMap.
+    /// The field that contains it: the root, except for a Policy in a ConfigMap.
     pub(crate) at: FieldPath,
 }
 
 impl Given {
-    /// The configuration in `file`, with the Policy that it names: in a file, if that is there, whose path is
-    /// relative to the working directory as for kube-scheduler, or in a ConfigMap of `sources`.
+    /// The configuration in `file`, with the Policy that it names: in a file if that exists, whose path is relative to
+    /// the working directory as in kube-scheduler, or in a ConfigMap of `sources`.
     pub(crate) fn read(file: &Path, sources: &[Source], catalogue: &Catalogue) -> Result<Self> {
         let Source { name, text } = Source::read(file)?;
         let place = Place::of(&name, &text)?;
@@ -65,7 +65,7 @@ impl Given {
         Ok(Given { configuration, place: Place::of(&name, &text)?, config_map: None })
     }
 
-    /// The Policy in the ConfigMap `key` of `sources`, whose namespace is said by `named_by`.
+    /// The Policy in the ConfigMap `key` of `sources`. `named_by` is the flag or field with its namespace.
     fn read_config_map(
         key: ObjectKey,
         sources: &[Source],
@@ -78,8 +78,8 @@ impl Given {
         Ok(Given { configuration, place, config_map: Some(key) })
     }
 
-    /// What a command about configurations is about: a file, or else an algorithm provider, or else
-    /// kube-scheduler's own.
+    /// The configuration of `config check` and `config migrate`: a file, or else an algorithm provider, or else the
+    /// default one.
     pub(crate) fn of(subject: &args::Subject, catalogue: &Catalogue) -> Result<Self> {
         let configuration = match (&subject.file, &subject.algorithm_provider) {
             (Some(file), _) => {
@@ -113,7 +113,7 @@ impl Given {
             (Some(file), None) if !holds_policy => file.with_provider(provider, catalogue)?,
             (Some(policy), None) | (None, Some(policy)) => {
                 if provider.is_some() {
-                    no_effect("algorithm-provider", "a Policy comes before it");
+                    no_effect("algorithm-provider", "a Policy takes precedence");
                 }
                 policy
             }
@@ -153,7 +153,7 @@ impl Given {
         })
     }
 
-    /// As kube-scheduler does it: a Policy takes the place of plugins that nobody configured.
+    /// As in kube-scheduler, a Policy replaces plugins that are not configured.
     fn with_policy(self, policy: Self) -> Result<Self> {
         let Some(place) = &self.place else { return Ok(policy) };
         if self.is_policy() {
@@ -167,7 +167,7 @@ impl Given {
         Ok(Given { configuration, ..policy })
     }
 
-    /// As a Policy beside a configuration, so a provider, but that old configurations may add to it.
+    /// The same for a provider, except that old configurations may add plugins to it.
     fn with_provider(self, provider: Option<Provider>, catalogue: &Catalogue) -> Result<Self> {
         Ok(match (provider, self) {
             (Some(provider), Given { configuration, place: Some(place), config_map }) => {
@@ -186,7 +186,7 @@ impl Given {
         kind.is_some_and(|kind| kind == "Policy" || kind == "ConfigMap")
     }
 
-    /// Does what is left of the flags where nothing else says it.
+    /// Applies the remaining flags, or warns if something else takes precedence.
     fn apply(&mut self, deprecated: &Deprecated, decides: &Decides) {
         if let Some(name) = &deprecated.scheduler_name {
             if decides.configuration {
@@ -208,13 +208,13 @@ impl Given {
     }
 }
 
-/// The ConfigMap with a Policy that the configuration in `file` names, and how to reach the API server
-/// that has it. What is wrong with the file is told when it is read for good.
+/// The ConfigMap with the Policy that the configuration in `file` names, and how to reach its API server. Errors in the
+/// file are reported when it is read again.
 pub(crate) fn named_config_map(
     file: &Path,
     catalogue: &Catalogue,
 ) -> Result<Option<(ObjectKey, ClientConnection)>> {
-    // Standard input can be read once.
+    // Standard input can be read only once.
     if file == Path::new(STDIN) {
         return Ok(None);
     }
@@ -230,7 +230,7 @@ pub(crate) fn named_config_map(
     Ok(Some((ObjectKey::new(namespace, map), connection)))
 }
 
-/// The error at the field that names a ConfigMap, unless it is about what stands in that.
+/// The error at the field that names a ConfigMap, unless it is about the content of that.
 fn at_config_map(error: anyhow::Error, place: Option<&Place>) -> anyhow::Error {
     match place {
         Some(place) if !error.is::<Faults>() => {
@@ -242,7 +242,7 @@ fn at_config_map(error: anyhow::Error, place: Option<&Place>) -> anyhow::Error {
     }
 }
 
-/// What was given that has a say of its own.
+/// Which kinds of configuration were given.
 struct Decides {
     /// A KubeSchedulerConfiguration.
     configuration: bool,

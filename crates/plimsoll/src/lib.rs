@@ -1,4 +1,4 @@
-//! Plimsoll, a scheduler for Kubernetes, as a library: [`App`] is the program `plimsoll` with plugins of yours.
+//! Plimsoll, a scheduler for Kubernetes, as a library: [`App`] is the program `plimsoll` with your plugins.
 //!
 //! ```no_run
 //! use std::process::ExitCode;
@@ -33,10 +33,9 @@
 //! }
 //! ```
 //!
-//! [`tutorial`] goes from an empty folder to a pod that a plugin placed. [`framework`] says what a plugin is.
+//! [`tutorial`] leads from an empty directory to a pod placed by a plugin. [`framework`] describes what a plugin is.
 //!
-//! The crate reads files and command lines, prints, and starts the edge to a cluster; what a plugin is stands in
-//! [`framework`].
+//! This crate reads files and command lines, prints answers, and starts the IO layer for a cluster.
 
 mod app;
 mod args;

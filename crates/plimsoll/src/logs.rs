@@ -15,17 +15,17 @@ use tracing_subscriber::registry::LookupSpan;
 use tracing_subscriber::reload;
 use tracing_subscriber::util::SubscriberInitExt;
 
-/// From this verbosity on scores are logged, as by kube-scheduler.
+/// Scores are logged from verbosity 10 on, as in kube-scheduler.
 const SCORES_FROM: u32 = 10;
 
-/// Sets how much is logged while it runs.
+/// Changes the verbosity at run time.
 pub(crate) type Verbosity = reload::Handle<Targets, tracing_subscriber::Registry>;
 
-/// Begins to log. `verbosity` is that of `-v`.
+/// Starts logging. `verbosity` is that of `-v`.
 pub(crate) fn begin(format: &str, verbosity: u32) -> Verbosity {
     let (filter, handle) = reload::Layer::new(filter(verbosity));
     let log = tracing_subscriber::registry().with(filter);
-    // Whoever embeds us may log already.
+    // A program that contains this crate may have set up logging already.
     let _ = if format == "json" {
         let json = tracing_subscriber::fmt::layer().json().flatten_event(true);
         log.with(json.with_writer(io::stderr)).try_init()
@@ -36,8 +36,7 @@ pub(crate) fn begin(format: &str, verbosity: u32) -> Verbosity {
     handle
 }
 
-/// What a verbosity of klog stands for: 4 is what one who looks for a fault wants to see, and from 10 on each
-/// score of each node is told.
+/// The log filter for a verbosity of klog: 4 is for debugging, and from 10 on every score of every node is logged.
 pub(crate) fn filter(verbosity: u32) -> Targets {
     let level = match verbosity {
         0..=3 => LevelFilter::INFO,
@@ -129,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn scores_are_told_from_the_tenth_level_on() {
+    fn scores_are_logged_from_level_10_on() {
         let told = |verbosity, target| filter(verbosity).would_enable(target, &Level::TRACE);
         assert!(told(6, "plimsoll_kube") && told(10, "plimsoll_kube"));
         let scores = plimsoll_kube::run::SCORES;

@@ -1,4 +1,4 @@
-//! The program `plimsoll`: the application with the in-tree plugins alone.
+//! The program `plimsoll`: the application with only the in-tree plugins.
 
 use std::process::ExitCode;
 

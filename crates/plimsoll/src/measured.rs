@@ -1,13 +1,13 @@
-//! What was measured, as a record; and the medians of several.
+//! The record of a measurement, and the medians of several.
 
 use anyhow::{Result, ensure};
 use plimsoll_engine::Audit;
-use plimsoll_sim::perf::{Groups, Measurement, Phase, Sizes, Workload};
+use plimsoll_sim::perf::{MeasuredPhase, Measurement, Sizes, Workload, WorkloadGroups};
 use serde::{Deserialize, Serialize};
 
 use crate::args::Engine;
 
-/// What was measured of a workload. Times are in seconds.
+/// The results of measuring a workload. Times are in seconds.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Record {
@@ -26,22 +26,22 @@ pub(crate) struct Record {
     pub(crate) set_up_seconds: f64,
     #[serde(flatten)]
     pub(crate) total: Figures,
-    /// The least and the most that a run has taken.
+    /// The shortest and the longest time of a run.
     pub(crate) seconds_range: [f64; 2],
     pub(crate) cpu_seconds: Option<f64>,
     pub(crate) peak_memory_bytes: Option<u64>,
-    /// How many pods have no node at the end.
+    /// How many pods had no node at the end.
     pub(crate) unschedulable: usize,
-    /// Equal where the same pods were bound to the same nodes in the same order.
+    /// A hash that is equal if the same pods were bound to the same nodes in the same order.
     pub(crate) placements: String,
-    /// How many times as long decisions from scratch have taken, if that was measured.
+    /// How many times as long the run with decisions from scratch took, if that was measured.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) reference_ratio: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) audited: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) differing: Option<u64>,
-    /// The parts of the measurement, where it has several.
+    /// The parts of the measurement, if it has several.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) phases: Vec<PhaseRecord>,
 }
@@ -54,21 +54,21 @@ pub(crate) struct PhaseRecord {
     pub(crate) figures: Figures,
 }
 
-/// What is told of a whole measurement, and of each part.
+/// The figures of a whole measurement, and of each part.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Figures {
-    /// How many pods came.
+    /// How many pods were added.
     pub(crate) pods: usize,
     pub(crate) seconds: f64,
-    /// How many attempts there were at pods.
+    /// How many scheduling attempts there were.
     pub(crate) decisions: u64,
     pub(crate) decisions_per_second: f64,
-    /// The latency of decisions: half of them took no longer,
+    /// The median latency of a decision.
     pub(crate) p50_seconds: f64,
-    /// 99 of 100 took no longer,
+    /// The 99th percentile.
     pub(crate) p99_seconds: f64,
-    /// and none did.
+    /// The maximum.
     pub(crate) max_seconds: f64,
     pub(crate) scheduled: usize,
     /// How many attempts found no node.
@@ -97,8 +97,8 @@ impl Record {
             engine,
             nodes: sizes.nodes,
             init_pods: sizes.init_pods,
-            deployments: groups(Groups::Deployments),
-            classes: groups(Groups::Classes),
+            deployments: groups(WorkloadGroups::Deployments),
+            classes: groups(WorkloadGroups::Classes),
             seed,
             runs: 1,
             set_up_seconds: measurement.set_up.as_secs_f64(),
@@ -140,20 +140,20 @@ impl Record {
         })
     }
 
-    /// Takes note of what an audit of the same workload has found.
+    /// Adds the results of an audit of the same workload.
     pub(crate) fn audit(&mut self, audit: &Audit) {
         self.audited = Some(audit.audited);
         self.differing = Some(audit.differing);
     }
 
-    /// Takes note of how long decisions from scratch have taken; they must be the same.
+    /// Adds how long a run with decisions from scratch took. Its decisions must be the same.
     pub(crate) fn compare(&mut self, reference: &Record) -> Result<()> {
         self.check_equal(reference)?;
         self.reference_ratio = Some(reference.total.seconds / self.total.seconds);
         Ok(())
     }
 
-    /// The error if `other`, with the same seed, has decided something else.
+    /// Fails if `other`, with the same seed, made different decisions.
     fn check_equal(&self, other: &Record) -> Result<()> {
         ensure!(
             self.came_to() == other.came_to(),
@@ -169,7 +169,7 @@ impl Record {
         Ok(())
     }
 
-    /// What one seed must always bring about.
+    /// The results that depend only on the seed.
     fn came_to(&self) -> (u64, usize, usize, usize, usize, &str) {
         let Figures { decisions, scheduled, failed, evicted, .. } = self.total;
         (decisions, scheduled, failed, evicted, self.unschedulable, &self.placements)
@@ -177,13 +177,13 @@ impl Record {
 }
 
 impl PhaseRecord {
-    fn of(phase: &Phase) -> Self {
+    fn of(phase: &MeasuredPhase) -> Self {
         PhaseRecord { phase: phase.name.to_owned(), figures: Figures::of(phase) }
     }
 }
 
 impl Figures {
-    fn of(phase: &Phase) -> Self {
+    fn of(phase: &MeasuredPhase) -> Self {
         let (latency, seconds) = (&phase.latency, phase.wall.as_secs_f64());
         let decisions = latency.decisions();
         let per_second = f64::from(u32::try_from(decisions).unwrap_or(u32::MAX)) / seconds;
@@ -201,7 +201,7 @@ impl Figures {
         }
     }
 
-    /// The medians of what `figures` finds in each of `runs`, where the counts are all the same.
+    /// The medians of `figures` in each of `runs`. The counts are the same in all of them.
     fn medians(figures: &dyn Fn(&Record) -> &Figures, runs: &[Record]) -> Figures {
         let of = |one: fn(&Figures) -> f64| median(runs.iter().map(|run| one(figures(run))));
         Figures {
@@ -215,7 +215,7 @@ impl Figures {
     }
 }
 
-/// The one in the middle, or between the two in the middle.
+/// The middle value, or the mean of the two in the middle.
 fn median(figures: impl Iterator<Item = f64>) -> f64 {
     let mut figures: Vec<f64> = figures.collect();
     figures.sort_by(f64::total_cmp);
@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn several_runs_are_told_by_their_medians_and_their_extremes() {
+    fn several_runs_become_medians_and_extremes() {
         let runs = [run(1.0, 2), run(9.0, 2), run(2.0, 2)];
         let record = Record::medians(&runs).expect("they decide the same");
         assert_eq!(record.runs, 3);

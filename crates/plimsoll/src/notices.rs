@@ -1,4 +1,4 @@
-//! What is told beside the answer, on standard error.
+//! Messages on standard error, apart from the answer.
 
 use std::collections::BTreeSet;
 use std::fmt::Display;
@@ -8,9 +8,9 @@ use std::sync::{Mutex, PoisonError};
 use crate::faults::Faults;
 use crate::render::style::{BAD, DOUBTFUL, HEADING};
 
-/// Says that something given has no effect, or hardly the one that was meant. Says it once.
+/// Warns that something has no effect, or probably not the intended one. Each warning is printed once.
 pub(crate) fn warning(message: impl Display) {
-    // What was typed may be looked at again, for the release of the API server.
+    // The configuration may be read a second time, for the release of the API server.
     static SAID: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
     let message = message.to_string();
     let mut said = SAID.lock().unwrap_or_else(PoisonError::into_inner);
@@ -19,12 +19,12 @@ pub(crate) fn warning(message: impl Display) {
     }
 }
 
-/// Says what is to be known about the answer.
+/// Prints a note about the answer.
 pub(crate) fn note(message: impl Display) {
     tell(format_args!("{HEADING}note{HEADING:#}: {message}"));
 }
 
-/// Says why there is no answer.
+/// Prints why there is no answer.
 pub(crate) fn error(error: &anyhow::Error) {
     let fault = |line: &dyn Display| tell(format_args!("{BAD}error{BAD:#}: {line}"));
     let Some(faults) = error.downcast_ref::<Faults>() else {
@@ -38,6 +38,6 @@ pub(crate) fn error(error: &anyhow::Error) {
 }
 
 fn tell(line: impl Display) {
-    // If nobody can be told, nobody can be told that either.
+    // If standard error cannot be written, there is no place to report that.
     let _ = writeln!(anstream::stderr(), "{line}");
 }

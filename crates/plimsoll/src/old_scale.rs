@@ -1,4 +1,4 @@
-//! The scale of 10: the priorities of a configuration, and one pod as they judge and rank the nodes.
+//! The scale of 10: the priorities of a configuration, and how predicates and priorities rate the nodes for one pod.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,30 +13,30 @@ use plimsoll_priorities::{
     Entry, Mapped, OldRelease, Priorities, Ranking, Subject, defaults, of_plugins, of_policy,
 };
 
-/// What predicates and priorities say of the nodes.
+/// How predicates and priorities rate the nodes for one pod.
 #[derive(Debug)]
 pub(crate) struct OldScale {
-    /// The predicates that a node fails, by the name of the node; each in the order in which they were
-    /// evaluated. The first is what a release of then would have told.
+    /// The predicates that each node fails, by the name of the node, in the order of evaluation. An old release would
+    /// have reported only the first.
     pub(crate) failed: BTreeMap<Str, Vec<Failed>>,
-    /// The feasible nodes, by name, with what the priorities say of them.
+    /// The feasible nodes with their points, by name.
     pub(crate) nodes: Vec<Ranked>,
     /// The nodes with the highest total, by name.
     pub(crate) best: Vec<Str>,
     /// The score plugins that no priority is like.
     pub(crate) without: Vec<String>,
-    /// The node that scores of today choose, if they choose one.
+    /// The node that today's scores choose, if they choose one.
     pub(crate) today: Option<Str>,
 }
 
 /// A predicate that a node fails.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Failed {
-    /// Its place in the order of evaluation, from 0.
+    /// Its index in the order of evaluation.
     pub(crate) place: usize,
     /// The predicate.
     pub(crate) predicate: String,
-    /// Its reasons, in the words of today.
+    /// Its reasons, in today's words.
     pub(crate) reasons: Vec<String>,
 }
 
@@ -48,14 +48,14 @@ pub(crate) struct Ranked {
     pub(crate) total: i64,
 }
 
-/// What one priority says of one node.
+/// The points that one priority gives one node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Score {
     pub(crate) priority: String,
     pub(crate) weight: i64,
-    /// What the map step says.
+    /// The result of the map step.
     pub(crate) raw: i64,
-    /// What the reduce step makes of that.
+    /// The result of the reduce step.
     pub(crate) points: i64,
 }
 
@@ -68,8 +68,8 @@ pub(crate) struct OldRanking {
 }
 
 impl OldRanking {
-    /// The priorities of a profile, as `release` has them: those of the Policy, or those that its score
-    /// plugins were, or those by default where no configuration was given.
+    /// The priorities of a profile as in `release`: those of the Policy, or those that its score plugins replaced, or
+    /// the default ones if no configuration was given.
     pub(crate) fn of(
         configuration: &Configuration,
         is_given: bool,
@@ -101,7 +101,7 @@ impl OldRanking {
     }
 }
 
-/// The same profiles with nodes ranked by `rankings`, in the same order.
+/// The profiles, each with nodes ranked by the entry of `rankings` at the same index.
 pub(crate) fn ranked(profiles: Vec<Profile>, rankings: &[OldRanking]) -> Vec<Profile> {
     let pairs = profiles.into_iter().zip(rankings);
     pairs.map(|(profile, ranking)| profile.ranked_by(ranking.priorities.clone())).collect()
@@ -111,16 +111,16 @@ pub(crate) fn ranked(profiles: Vec<Profile>, rankings: &[OldRanking]) -> Vec<Pro
 pub(crate) struct Decider<'a> {
     /// Its plugins.
     pub(crate) profile: &'a ResolvedProfile,
-    /// What these were made from.
+    /// The registry and gates that these were made from.
     pub(crate) made_from: (&'a Registry, &'a FeatureGates),
-    /// What ranks its nodes.
+    /// The ranking of its nodes.
     pub(crate) ranking: &'a OldRanking,
-    /// The same profile with scores of today.
+    /// The same profile with today's scores.
     pub(crate) today: &'a Profile,
 }
 
 impl OldScale {
-    /// Judges and ranks the nodes for the pod that `decision` is about.
+    /// Rates the nodes for the pod of `decision`.
     pub(crate) fn of(
         scheduler: &Scheduler,
         decider: &Decider<'_>,
@@ -128,7 +128,7 @@ impl OldScale {
     ) -> Result<Self> {
         let Decider { profile, made_from, ranking, today } = *decider;
         let pod = scheduler.pending().find(|info| info.pod.key == decision.pod);
-        let pod = &pod.context("the pod does not wait for a node any more")?.pod;
+        let pod = &pod.context("the pod no longer waits for a node")?.pod;
         let failed = failed(scheduler, &profile.to_spec(), made_from, &pod.key)?;
         let today =
             scheduler.explain_under(today, &pod.key).and_then(|today| match today.outcome {
@@ -150,7 +150,7 @@ impl OldScale {
         Ok(OldScale { failed, nodes: nodes.collect(), best, without, today })
     }
 
-    /// Whether the node that scores of today choose is one of the best; `None` where they choose none.
+    /// Whether the node that today's scores choose is one of the best; `None` if they choose none.
     pub(crate) fn agrees(&self) -> Option<bool> {
         self.today.as_ref().map(|node| self.best.contains(node))
     }
@@ -165,7 +165,7 @@ fn subject<'a>(scheduler: &'a Scheduler, pod: &'a PodInfo, feasible: &'a [Row]) 
     Subject { pod, view: scheduler.view(), feasible }
 }
 
-/// What every priority says of the node at index `at`.
+/// The points of the node at index `at`, by priority.
 fn scores(ranking: &Ranking, at: usize) -> Vec<Score> {
     let scores = ranking.standings.iter().map(|standing| Score {
         priority: standing.name.clone(),
@@ -186,8 +186,8 @@ fn feasible(scheduler: &Scheduler, decision: &Decision) -> Vec<Row> {
     names.filter_map(|name| rows.get(name).copied()).collect()
 }
 
-/// The predicates that each node fails. Every filter is asked by itself: predicates were evaluated in an
-/// order that profiles need not keep, and GeneralPredicates told the reasons of all of its filters.
+/// The predicates that each node fails. Every filter runs by itself: predicates had a fixed order that profiles need
+/// not keep, and GeneralPredicates reported the reasons of all its filters.
 fn failed(
     scheduler: &Scheduler,
     spec: &ProfileSpec,
@@ -218,7 +218,7 @@ fn failed(
     Ok(failed)
 }
 
-/// A profile with one filter only, which looks at all nodes and scores none.
+/// A profile with only one filter, which looks at all nodes and scores none.
 fn alone(spec: &ProfileSpec, filter: &str) -> ProfileSpec {
     let points = spec.points.iter().filter_map(|(&point, plugins)| match point {
         Point::QueueSort | Point::Bind => Some((point, plugins.clone())),
@@ -232,7 +232,7 @@ fn alone(spec: &ProfileSpec, filter: &str) -> ProfileSpec {
     ProfileSpec { percentage_of_nodes_to_score: None, points, ..spec.clone() }
 }
 
-/// The nodes that were rejected, and why. A rejection of the pod for all nodes is one of each.
+/// The rejected nodes, and why. If the pod was rejected for all nodes, each node has that reason.
 fn rejected(decision: &Decision) -> Vec<(Str, Vec<String>)> {
     let for_all = match &decision.outcome {
         Outcome::Unschedulable { pre_filter: Some((_, why)), .. } => {

@@ -1,4 +1,4 @@
-//! What was typed, as the engine understands it: a configuration becomes profiles and options.
+//! Turns a configuration into profiles and options for the engine.
 
 use std::num::NonZeroU32;
 use std::path::Path;
@@ -19,41 +19,41 @@ use crate::input::Source;
 use crate::old_scale::{self, OldRanking};
 use crate::{args, notices};
 
-/// The environment variable by which kube-scheduler was told how many disks a node takes.
+/// The environment variable with the disk limit of a node, as in kube-scheduler.
 const MAX_VOLUMES: &str = "KUBE_MAX_PD_VOLS";
 
-/// What is told where no network is asked.
-const NOT_CALLED: &str = "extenders are called by `plimsoll run` only: here pods go without them";
+/// The warning of commands that do not use the network.
+const NOT_CALLED: &str = "only `plimsoll run` calls extenders: here they have no effect";
 
-/// Whether extenders have their say.
+/// Whether extenders are called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Extenders {
     Called,
     NotCalled,
 }
 
-/// What decides.
+/// The configuration that decides, ready for the engine.
 #[derive(Debug)]
 pub(crate) struct Setup {
-    /// The configuration with everything decided.
+    /// The resolved configuration.
     pub(crate) configuration: Configuration,
     /// Its profiles, for the engine.
     pub(crate) profiles: Vec<Profile>,
     /// The release and the feature gates of the profiles.
     pub(crate) gates: FeatureGates,
-    /// The ConfigMap of the cluster that holds its Policy, if one does.
+    /// The ConfigMap of the cluster that contains its Policy, if there is one.
     pub(crate) config_map: Option<ObjectKey>,
 }
 
 impl Setup {
-    /// What the configuration in `file` sets up. Warns of what in it has no effect.
+    /// Loads the configuration in `file`, and warns of what has no effect.
     ///
-    /// The error is everything that is wrong with the file.
+    /// The error lists everything that is wrong with the file.
     pub(crate) fn load(file: &Path, registry: &Registry, gates: &GivenGates) -> Result<Self> {
         Self::assemble(Given::read(file, &[], &catalogue(registry, gates))?, registry, gates)
     }
 
-    /// What the subject of a command about configurations sets up. Warns of what in it has no effect.
+    /// Loads the configuration of `config check` or `config migrate`, and warns of what has no effect.
     pub(crate) fn of(
         subject: &args::Subject,
         registry: &Registry,
@@ -62,17 +62,17 @@ impl Setup {
         Self::assemble(Given::of(subject, &catalogue(registry, gates))?, registry, gates)
     }
 
-    /// What the default profile sets up.
+    /// The default configuration.
     pub(crate) fn default_for(registry: &Registry, gates: &GivenGates) -> Result<Self> {
         let configuration = Configuration::default_for(&catalogue(registry, gates));
         let given = Given { configuration, place: None, config_map: None };
         Self::assemble(given, registry, gates)
     }
 
-    /// What the command line sets up, with a Policy from `sources` if that is where it is; kube-scheduler's
-    /// own where nothing is said. Warns of what has no effect.
+    /// Loads the configuration of the command line, with a Policy from `sources` if it is there; the default one if
+    /// none is given. Warns of what has no effect.
     ///
-    /// The error is everything that is wrong with a file.
+    /// The error lists everything that is wrong with a file.
     pub(crate) fn choose(
         args: &args::Cluster,
         sources: &[Source],
@@ -83,7 +83,7 @@ impl Setup {
         Self::assemble(given, registry, &gates)
     }
 
-    /// The same with these feature gates, and with extenders.
+    /// The same with these feature gates, for a command that calls extenders.
     pub(crate) fn choose_with(
         args: &args::Cluster,
         sources: &[Source],
@@ -126,15 +126,15 @@ impl Setup {
         Ok(Setup { configuration, profiles, gates, config_map })
     }
 
-    /// The priorities of `release` by which each profile can rank nodes, in place of scores. `is_given` says
-    /// whether there is a configuration.
+    /// The priorities of `release` that rank nodes instead of scores, for each profile. `is_given` says whether there
+    /// is a configuration.
     pub(crate) fn rankings(&self, release: OldRelease, is_given: bool) -> Result<Vec<OldRanking>> {
         let configuration = &self.configuration;
         let of = |profile| OldRanking::of(configuration, is_given, profile, release);
         configuration.profiles.iter().map(of).collect()
     }
 
-    /// The same, with a warning of each score plugin that has no say then.
+    /// The same, with a warning for each score plugin that then has no effect.
     pub(crate) fn rankings_in_place(
         &self,
         release: OldRelease,
@@ -145,15 +145,15 @@ impl Setup {
             for plugin in &ranking.without {
                 let profile = &profile.scheduler_name;
                 notices::warning(format_args!(
-                    "profile {profile}: no priority was like score plugin {plugin}: on the scale of 10 it \
-                     has no say"
+                    "profile {profile}: score plugin {plugin} has no priority on the scale of 10, and no \
+                     effect"
                 ));
             }
         }
         Ok(rankings)
     }
 
-    /// Lets each profile rank nodes by its priorities of `release`.
+    /// Makes each profile rank nodes by its priorities of `release`.
     pub(crate) fn rank_by_priorities(&mut self, release: OldRelease, is_given: bool) -> Result<()> {
         let rankings = self.rankings_in_place(release, is_given)?;
         self.profiles = old_scale::ranked(std::mem::take(&mut self.profiles), &rankings);
@@ -166,7 +166,7 @@ impl Setup {
         self.configuration == Configuration::default_for(&catalogue(registry, &gates))
     }
 
-    /// The options that the configuration sets; the others as kube-scheduler has them.
+    /// The options that the configuration sets; the others have the defaults of kube-scheduler.
     pub(crate) fn options(&self) -> Options {
         let seconds = |seconds: i64| Duration::from_secs(u64::try_from(seconds).unwrap_or(0));
         let backoff = Backoff {
@@ -177,32 +177,32 @@ impl Setup {
         Options { release: self.gates.release(), gates, backoff, ..Options::default() }
     }
 
-    /// Whether some profile is for the pods of this scheduler.
+    /// Whether some profile schedules the pods of this scheduler.
     pub(crate) fn is_for(&self, scheduler_name: &str) -> bool {
         self.configuration.profiles.iter().any(|one| one.scheduler_name == scheduler_name)
     }
 }
 
-/// How many disks a node takes that does not say so itself, if the environment says so. As in non_csi.go
-/// of release 1.20, getMaxVolLimitFromEnv: what is not a positive number does not count.
+/// The disk limit from the environment, for nodes without their own. As in non_csi.go of release 1.20,
+/// getMaxVolLimitFromEnv, it is ignored if it is not a positive number.
 fn max_volumes() -> Option<NonZeroU32> {
     let value = std::env::var_os(MAX_VOLUMES).filter(|value| !value.is_empty())?;
     let most = value.to_str().and_then(|value| value.parse().ok());
     if most.is_none() {
         notices::warning(format_args!(
-            "environment variable {MAX_VOLUMES} is \"{}\", not a positive number: the usual limits hold",
+            "environment variable {MAX_VOLUMES} is \"{}\", not a positive number: the default limits apply",
             value.display()
         ));
     }
     most
 }
 
-/// What configurations may name, with these gates.
+/// The plugins that configurations may name, with these gates.
 pub(crate) fn catalogue(registry: &Registry, gates: &GivenGates) -> Catalogue {
     Catalogue::of(registry, &default_profile()).with_gates(gates.plugins.clone())
 }
 
-/// The error with file, line and field, where it is about args in the file.
+/// The error with file, line and field, if it is about args in the file.
 fn located(
     error: ProfileError,
     configuration: &Configuration,
@@ -234,7 +234,7 @@ fn args_field(
     Some(configs.index(index).key("args").concat(&FieldPath::from(error.field.as_str())))
 }
 
-/// What the file says of things that this build does not have.
+/// Warnings about plugins of the file that this build does not have.
 fn without_effect(configuration: &Configuration, place: &Place) -> Vec<ConfigError> {
     let Place { document, at } = place;
     let mut warnings = Vec::new();
@@ -262,7 +262,7 @@ fn without_effect(configuration: &Configuration, place: &Place) -> Vec<ConfigErr
     warnings
 }
 
-/// The elements of the list at `field`, each with its own.
+/// The elements of the list at `field`, each with its own field.
 fn entries<'a>(
     document: &'a Document,
     field: &FieldPath,

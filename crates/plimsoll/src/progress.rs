@@ -1,11 +1,11 @@
-//! How far a long run has come, for who waits at a terminal.
+//! Shows the progress of a long run on a terminal.
 
 use std::io::{self, IsTerminal};
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
 
-/// How long a run may take before it shows that it is under way.
+/// The progress bar appears after half a second: shorter runs need none.
 const PATIENCE: Duration = Duration::from_millis(500);
 
 /// A progress bar on standard error that appears when a run takes long.
@@ -20,7 +20,7 @@ pub(crate) struct Progress {
 
 #[derive(Debug)]
 enum Bar {
-    /// Nobody looks.
+    /// Standard error is not a terminal.
     Never,
     /// Not needed so far.
     NotYet,
@@ -28,7 +28,7 @@ enum Bar {
 }
 
 impl Progress {
-    /// Progress through so many steps, shown if standard error is a terminal.
+    /// Progress through `steps` steps, shown if standard error is a terminal.
     pub(crate) fn shown(steps: usize) -> Self {
         let bar = if io::stderr().is_terminal() { Bar::NotYet } else { Bar::Never };
         Progress { steps: steps as u64, done: 0, since: Instant::now(), bar }

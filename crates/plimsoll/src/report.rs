@@ -1,37 +1,37 @@
-//! What a simulation came to.
+//! Gathers the results of a simulation.
 
 use std::collections::BTreeMap;
 
 use plimsoll_api::resources::{CPU, EPHEMERAL_STORAGE, MEMORY, PODS};
 use plimsoll_api::{PodKey, Resources, Str};
-use plimsoll_engine::{Decision, NodeVerdict, Outcome, Place, Scheduler};
+use plimsoll_engine::{Decision, NodeVerdict, Outcome, QueuePlace, Scheduler};
 use plimsoll_framework::View;
 use plimsoll_sim::ClaimBinding;
 
 use crate::wording::{count, some_of};
 
-/// How many pods are named in one line.
+/// At most 3 pods are named in one line.
 const NAMES: usize = 3;
 
-/// The results of a simulation, gathered.
+/// The results of a simulation.
 #[derive(Debug, Default)]
 pub(crate) struct Report {
     /// The last decision about each pod that was tried, in the order of their first attempts.
     pub(crate) placements: Vec<Placement>,
     /// Pods that were evicted for others, by name.
     pub(crate) preempted: BTreeMap<PodKey, Preemption>,
-    /// Pods that a gate kept out, by name.
+    /// Pods that a gate kept out of the queue, by name.
     pub(crate) gated: Vec<Gated>,
     /// Pods that were never tried.
     pub(crate) passed_over: PassedOver,
-    /// Where each pod stands in `placements`.
+    /// The index of each pod in `placements`.
     index: BTreeMap<PodKey, usize>,
 }
 
 /// Pending pods that no profile tries, in the order of the files.
 #[derive(Debug, Default)]
 pub(crate) struct PassedOver {
-    /// Pods of schedulers that no profile is for.
+    /// Pods of schedulers without a profile.
     pub(crate) foreign: Vec<PodKey>,
     /// Pods that are being deleted.
     pub(crate) terminating: Vec<PodKey>,
@@ -56,35 +56,35 @@ impl PassedOver {
 pub(crate) struct Placement {
     /// The decision, without its nodes.
     pub(crate) decision: Decision,
-    /// What the pod had to choose from, if that was asked for.
+    /// How many nodes the pod could choose from, with `--explain`.
     pub(crate) choice: Option<Choice>,
-    /// What must be done about its volumes before it is bound.
+    /// The claims that must be bound or provisioned before the pod is bound.
     pub(crate) claims: Vec<ClaimBinding>,
 }
 
-/// For whom a pod was evicted, and from where.
+/// The pod for which another was evicted, and the node.
 #[derive(Debug)]
 pub(crate) struct Preemption {
     pub(crate) by: PodKey,
     pub(crate) node: Str,
 }
 
-/// What a pod had to choose from.
+/// How many nodes a pod could choose from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Choice {
     /// How many nodes were judged.
     pub(crate) judged: usize,
     /// How many of them were feasible.
     pub(crate) feasible: usize,
-    /// The total of the chosen one; none if nothing was chosen or scored.
+    /// The total of the chosen node; none if nothing was chosen or scored.
     pub(crate) total: Option<i64>,
 }
 
-/// A pod that a gate kept out.
+/// A pod that a gate kept out of the queue.
 #[derive(Debug)]
 pub(crate) struct Gated {
     pub(crate) pod: PodKey,
-    /// What keeps it out, in the words of the plugin.
+    /// The reason, in the words of the plugin.
     pub(crate) why: String,
 }
 
@@ -94,7 +94,7 @@ impl Report {
         Report { passed_over, ..Report::default() }
     }
 
-    /// Takes in a decision, and what it means for volumes.
+    /// Adds a decision, and the claims to bind for it.
     pub(crate) fn add(&mut self, mut decision: Decision, claims: &[ClaimBinding]) {
         let choice = Choice::of(&decision);
         decision.nodes = Vec::new();
@@ -120,10 +120,10 @@ impl Report {
         self.index.contains_key(pod)
     }
 
-    /// Takes in what is left when nothing can change any more.
+    /// Adds the gated pods at the end of the simulation.
     pub(crate) fn finish(&mut self, scheduler: &Scheduler) {
         let gated = scheduler.pending().filter_map(|info| match &info.place {
-            Place::Gated { why, .. } => {
+            QueuePlace::Gated { why, .. } => {
                 Some(Gated { pod: info.pod.key.clone(), why: why.to_string() })
             }
             _ => None,
@@ -133,8 +133,8 @@ impl Report {
     }
 }
 
-/// Puts why a plugin rejected the pod for all nodes before a message that does not say so: kube-scheduler
-/// drops it where no node could be searched for victims.
+/// Prepends the reason why a plugin rejected the pod for all nodes if the message does not have it: kube-scheduler
+/// drops it if no node could be searched for victims.
 fn name_the_cause(outcome: &mut Outcome) {
     if let Outcome::Unschedulable { message, pre_filter: Some((_, why)), .. } = outcome {
         let cause = why.to_string();
@@ -145,7 +145,7 @@ fn name_the_cause(outcome: &mut Outcome) {
 }
 
 impl Choice {
-    /// None where the decision has no nodes.
+    /// None if the decision has no nodes.
     fn of(decision: &Decision) -> Option<Self> {
         let nodes = &decision.nodes;
         let is_feasible = |verdict: &NodeVerdict| {
@@ -167,7 +167,7 @@ impl Choice {
     }
 }
 
-/// How much of each resource of all nodes the pods on them ask for.
+/// How much of each resource the nodes have, and how much the pods on them request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Utilisation {
     allocatable: Resources,
@@ -175,7 +175,7 @@ pub(crate) struct Utilisation {
 }
 
 impl Utilisation {
-    /// The cluster as it stands.
+    /// The current utilisation of the cluster.
     pub(crate) fn of(view: View<'_>) -> Self {
         let mut utilisation = Utilisation::default();
         for row in view.nodes.rows() {
@@ -187,8 +187,7 @@ impl Utilisation {
         utilisation
     }
 
-    /// The resources that the nodes have or pods ask for: those that every node has, then the others
-    /// by name.
+    /// The resources that nodes have or pods request: first those that every node has, then the others by name.
     pub(crate) fn resources(&self) -> Vec<Str> {
         let has = |name: &&str| self.allocatable.get(name) != 0 || self.requested.get(name) != 0;
         let common = [CPU, MEMORY, EPHEMERAL_STORAGE, PODS].into_iter().filter(has).map(Str::from);
@@ -205,7 +204,7 @@ impl Utilisation {
         self.allocatable.get(resource)
     }
 
-    /// How much of it pods ask for.
+    /// How much of it pods request.
     pub(crate) fn requested(&self, resource: &str) -> i64 {
         self.requested.get(resource)
     }

@@ -1,4 +1,4 @@
-//! How numbers and names stand in a sentence.
+//! Numbers and names in sentences.
 
 use std::fmt::Display;
 
@@ -10,7 +10,7 @@ pub(crate) fn count(n: usize, noun: &str) -> String {
 
 /// The first `shown` of `names`, and how many more there are.
 pub(crate) fn some_of<T: Display>(names: &[T], shown: usize) -> String {
-    // To name the last one takes no more room than to count it.
+    // To name the last one takes no more space than "and 1 more".
     let shown = if names.len() == shown + 1 { names.len() } else { shown };
     let mut text: Vec<_> = names.iter().take(shown).map(ToString::to_string).collect();
     let more = names.len().saturating_sub(shown);

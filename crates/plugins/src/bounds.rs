@@ -6,8 +6,8 @@
 
 use plimsoll_framework::prelude::*;
 
-use crate::resource_allocation::Counted;
-use crate::shape::{MAX_UTILIZATION, Shape};
+use crate::resource_allocation::ScoredResource;
+use crate::utilization_shape::{MAX_UTILIZATION, UtilizationShape};
 
 /// In percent. Much more than the error of shares, and rarely enough to reach the next whole number.
 const SLACK: f32 = 1e-4;
@@ -17,17 +17,17 @@ const MOST: f32 = 100.0;
 
 /// A resource of a pod that is scored.
 #[derive(Clone, Debug)]
-pub(crate) struct Asked {
+pub(crate) struct RequestedResource {
     pub(crate) resource: Str,
     pub(crate) amount: f32,
     pub(crate) weight: f32,
 }
 
-impl Asked {
+impl RequestedResource {
     #[expect(clippy::cast_precision_loss, reason = "bounds are rounded, see the module")]
-    pub(crate) fn new(counted: &Counted, amount: i64) -> Self {
+    pub(crate) fn new(counted: &ScoredResource, amount: i64) -> Self {
         let (amount, weight) = (amount as f32, counted.weight as f32);
-        Asked { resource: counted.name(), amount, weight }
+        RequestedResource { resource: counted.name(), amount, weight }
     }
 }
 
@@ -44,10 +44,10 @@ pub(crate) enum Prefer {
 #[derive(Debug)]
 pub(crate) struct MeanShare {
     pub(crate) prefer: Prefer,
-    pub(crate) asked: SmallVec<[Asked; 4]>,
+    pub(crate) asked: SmallVec<[RequestedResource; 4]>,
 }
 
-impl Bound for MeanShare {
+impl ScoreBound for MeanShare {
     fn resources(&self) -> SmallVec<[Str; 4]> {
         self.asked.iter().map(|one| one.resource.clone()).collect()
     }
@@ -58,7 +58,8 @@ impl Bound for MeanShare {
         }
         let weights: f32 = self.asked.iter().map(|one| one.weight).sum();
         let share = 1.0 / weights;
-        let stocks = |one: &Asked| supply.stock(&one.resource).expect("it was asked for");
+        let stocks =
+            |one: &RequestedResource| supply.stock(&one.resource).expect("it was asked for");
         if let [one, other] = self.asked.as_slice() {
             let of = [one, other].map(|one| (stocks(one), one));
             let nodes = per_node(of[0].0, of[1].0, out);
@@ -107,7 +108,7 @@ fn per_node<'a>(
 
 impl MeanShare {
     #[inline]
-    fn part(&self, asked: &Asked, node: Of) -> f32 {
+    fn part(&self, asked: &RequestedResource, node: Of) -> f32 {
         let used = within(node.used + asked.amount * node.unit);
         let part = match self.prefer {
             Prefer::Empty => 1.0 - used,
@@ -123,10 +124,10 @@ impl MeanShare {
 pub(crate) struct HighestOfShape {
     /// By utilization in percent.
     scores: Vec<f32>,
-    asked: SmallVec<[Asked; 4]>,
+    asked: SmallVec<[RequestedResource; 4]>,
 }
 
-impl Bound for HighestOfShape {
+impl ScoreBound for HighestOfShape {
     fn resources(&self) -> SmallVec<[Str; 4]> {
         self.asked.iter().map(|one| one.resource.clone()).collect()
     }
@@ -152,7 +153,7 @@ impl Bound for HighestOfShape {
 }
 
 impl HighestOfShape {
-    pub(crate) fn new(shape: &Shape, asked: SmallVec<[Asked; 4]>) -> Self {
+    pub(crate) fn new(shape: &UtilizationShape, asked: SmallVec<[RequestedResource; 4]>) -> Self {
         #[expect(clippy::cast_precision_loss, reason = "scores are 0 to 100")]
         let scores = (0..=MAX_UTILIZATION).map(|percent| shape.score(percent) as f32).collect();
         HighestOfShape { scores, asked }
@@ -171,12 +172,12 @@ impl HighestOfShape {
 
 /// How much more balanced two resources become, as in NodeResourcesBalancedAllocation.
 pub(crate) struct Evener<F> {
-    pub(crate) asked: [Asked; 2],
+    pub(crate) asked: [RequestedResource; 2],
     /// Their balance without the pod, which depends only on the node and is exact.
     pub(crate) without: F,
 }
 
-impl<F: Fn(&Columns, Row) -> f32 + Send + Sync> Bound for Evener<F> {
+impl<F: Fn(&Columns, Row) -> f32 + Send + Sync> ScoreBound for Evener<F> {
     fn resources(&self) -> SmallVec<[Str; 4]> {
         self.asked.iter().map(|one| one.resource.clone()).collect()
     }
@@ -187,7 +188,8 @@ impl<F: Fn(&Columns, Row) -> f32 + Send + Sync> Bound for Evener<F> {
 
     fn add(&self, supply: &Supply, own: &[f32], weight: f32, out: &mut [f32]) {
         let [one, other] = &self.asked;
-        let stock = |asked: &Asked| supply.stock(&asked.resource).expect("it was asked for");
+        let stock =
+            |asked: &RequestedResource| supply.stock(&asked.resource).expect("it was asked for");
         let (a, b) = (stock(one), stock(other));
         let nodes = a.unit.iter().zip(&a.asked).zip(b.unit.iter().zip(&b.asked)).zip(own);
         for (out, (((&a_unit, &a_used), (&b_unit, &b_used)), &without)) in out.iter_mut().zip(nodes)

@@ -21,7 +21,7 @@ const NO_VICTIMS: &str = "No preemption victims found for incoming pod";
 const NO_CANDIDATE: &str = "preemption: no candidate node for preemption";
 const NOT_HELPFUL: &str = "Preemption is not helpful for scheduling";
 
-/// The index of the number of victims in [`harm`].
+/// The index of the number of victims in [`cost`].
 const N_VICTIMS: usize = 3;
 
 /// Finds the node on which evicting pods of lower priority makes room for the pod with the least harm,
@@ -145,31 +145,35 @@ impl PostFilter for DefaultPreemption {
         &self,
         pod: &PodInfo,
         rejected: &[NodeRejection],
-        what_if: &WhatIf<'_>,
+        dry_run: &DryRun<'_>,
     ) -> PostFilterAnswer {
-        match self.search(pod, rejected, what_if) {
+        match self.search(pod, rejected, dry_run) {
             Ok((_, answer)) | Err(answer) => answer,
         }
     }
 
-    fn clearable(
+    fn candidate_nodes(
         &self,
         pod: &PodInfo,
         rejected: &[NodeRejection],
-        what_if: &WhatIf<'_>,
-    ) -> Result<Vec<Clearable>, PostFilterAnswer> {
-        let (search, _) = self.search(pod, rejected, what_if)?;
-        Ok(search.into_clearable())
+        dry_run: &DryRun<'_>,
+    ) -> Result<Vec<CandidateNode>, PostFilterAnswer> {
+        let (search, _) = self.search(pod, rejected, dry_run)?;
+        Ok(search.into_candidate_nodes())
     }
 
-    fn choose_clearable(&self, _: &PodInfo, left: Result<&[Clearable], &str>) -> PostFilterAnswer {
-        let harm_of = |one: &Clearable| {
+    fn choose_candidate_node(
+        &self,
+        _: &PodInfo,
+        left: Result<&[CandidateNode], &str>,
+    ) -> PostFilterAnswer {
+        let cost_of = |one: &CandidateNode| {
             let mut victims = one.victims.clone();
             // Extenders return them in any order.
             victims.sort_by_cached_key(importance);
-            (harm(one.broken_budgets, &victims), one.node.clone())
+            (cost(one.broken_budgets, &victims), one.node.clone())
         };
-        match left.map(|left| left.iter().min_by_key(|one| harm_of(one))) {
+        match left.map(|left| left.iter().min_by_key(|one| cost_of(one))) {
             Ok(Some(best)) => PostFilterAnswer::Nominated(Nomination {
                 says: self.success.says(&best.node, best.victims.len()),
                 ..best.nomination()
@@ -184,7 +188,7 @@ impl PostFilterByNode for DefaultPreemption {
     type Cluster = (DisruptionBudgets, RefusedEvictions);
 
     /// The answer if the pod may not evict others. As in default_preemption.go, PodEligibleToPreemptOthers.
-    fn at_once(
+    fn without_dry_run(
         &self,
         pod: &PodInfo,
         nominated: Option<(Row, Code)>,
@@ -206,50 +210,54 @@ impl PostFilterByNode for DefaultPreemption {
         is_being_cleared.then(|| PostFilterAnswer::Unschedulable(TERMINATING.into()))
     }
 
-    fn in_vain(&self, pod: &PodInfo, on_node: &PodSet) -> Option<Rejection> {
+    fn early_rejection(&self, pod: &PodInfo, on_node: &PodSet) -> Option<Rejection> {
         nobody_lower(pod, on_node)
     }
 
-    fn clear(
+    fn select_victims(
         &self,
         pod: &PodInfo,
-        node: &mut NodeWhatIf<'_>,
+        node: &mut NodeDryRun<'_>,
         stores: &Stores,
-    ) -> Result<Clearing, Rejection> {
+    ) -> Result<PreemptionCandidate, Rejection> {
         let Victims { pods, broken_budgets } = victims(pod, node, stores)?;
-        let harm = harm(broken_budgets, &pods);
-        Ok(Clearing { harm, victims: staying(&pods).collect() })
+        let cost = cost(broken_budgets, &pods);
+        Ok(PreemptionCandidate { cost, victims: staying(&pods).collect() })
     }
 
     /// Tries nodes in turn until there are enough candidates, at least one of which breaks no budget,
     /// and takes the one with the least harm. As in preemption.go, DryRunPreemption.
-    fn choose(&self, pod: &PodInfo, nodes: &mut dyn Clearings) -> Option<PostFilterAnswer> {
+    fn choose(
+        &self,
+        pod: &PodInfo,
+        nodes: &mut dyn PreemptionCandidates,
+    ) -> Option<PostFilterAnswer> {
         let n_places = nodes.n_places();
         let enough = self.enough(n_places);
         let offset = offset(pod, n_places);
-        let mut best: Option<(usize, Harm)> = None;
+        let mut best: Option<(usize, PreemptionCost)> = None;
         let mut n_found = 0;
         'turn: for places in [offset..n_places, 0..offset] {
             let mut from = places.start;
-            while let Some((place, harm)) = nodes.next(from..places.end) {
+            while let Some((place, cost)) = nodes.next(from..places.end) {
                 from = place + 1;
                 n_found += 1;
-                let is_better = |(other, least): (usize, Harm)| match harm.cmp(&least) {
+                let is_better = |(other, least): (usize, PreemptionCost)| match cost.cmp(&least) {
                     Ordering::Equal => nodes.node(place) < nodes.node(other),
                     order => order == Ordering::Less,
                 };
                 if best.is_none_or(is_better) {
-                    best = Some((place, harm));
+                    best = Some((place, cost));
                 }
-                let is_harmless = best.is_some_and(|(_, harm)| harm.0[0] == 0);
-                if is_harmless && enough <= n_found {
+                let breaks_no_budget = best.is_some_and(|(_, cost)| cost.0[0] == 0);
+                if breaks_no_budget && enough <= n_found {
                     break 'turn;
                 }
             }
         }
-        if let Some((place, harm)) = best {
+        if let Some((place, cost)) = best {
             let (node, victims) = (nodes.node(place).clone(), nodes.victims(place));
-            let says = self.success.says(&node, harm.0[N_VICTIMS]);
+            let says = self.success.says(&node, cost.0[N_VICTIMS]);
             return Some(PostFilterAnswer::Nominated(Nomination { node, victims, says }));
         }
         let rejections = nodes.rejections();
@@ -282,7 +290,7 @@ fn nobody_lower(pod: &PodInfo, on_node: &PodSet) -> Option<Rejection> {
 /// Finds the victims on one node. As in default_preemption.go, SelectVictimsOnNode.
 fn victims(
     pod: &PodInfo,
-    node: &mut NodeWhatIf<'_>,
+    node: &mut NodeDryRun<'_>,
     stores: &Stores,
 ) -> Result<Victims, Rejection> {
     let may_go = |other: &&PodInfo| is_lower(other, pod) && !stores.refused.contains(&other.key);
@@ -348,17 +356,17 @@ impl DefaultPreemption {
         &self,
         pod: &PodInfo,
         rejected: &[NodeRejection],
-        what_if: &'a WhatIf<'a>,
+        dry_run: &'a DryRun<'a>,
     ) -> Result<(Search<'a>, PostFilterAnswer), PostFilterAnswer> {
-        let nodes = what_if.view().nodes;
+        let nodes = dry_run.view().nodes;
         let nominated = pod.nominated_node.as_ref().and_then(|nominated| {
             rejected.iter().find(|node| nodes.name_of(node.row) == nominated)
         });
         let nominated = nominated.map(|node| (node.row, node.rejection.code));
-        if let Some(answer) = self.at_once(pod, nominated, what_if.view()) {
+        if let Some(answer) = self.without_dry_run(pod, nominated, dry_run.view()) {
             return Err(answer);
         }
-        let mut search = Search::new(rejected, what_if);
+        let mut search = Search::new(rejected, dry_run);
         match self.choose(pod, &mut search) {
             Some(found @ PostFilterAnswer::Nominated(_)) => Ok((search, found)),
             Some(answer) => Err(answer),
@@ -390,7 +398,7 @@ fn offset(pod: &PodInfo, n_nodes: usize) -> usize {
 
 /// Less is better, and the name of the node breaks ties. As in preemption.go, pickOneNodeForPreemption.
 /// The first number is that of broken budgets; `victims` are in the order of their importance.
-fn harm(broken_budgets: i64, victims: &[PodInfo]) -> Harm {
+fn cost(broken_budgets: i64, victims: &[PodInfo]) -> PreemptionCost {
     let highest = victims.first().map_or(i32::MIN, |victim| victim.priority);
     // Priorities are shifted to be positive, so that more victims never count less than fewer.
     let lift = i64::from(i32::MAX) + 1;
@@ -399,7 +407,7 @@ fn harm(broken_budgets: i64, victims: &[PodInfo]) -> Harm {
     let earliest = most_important.map(started).min().unwrap_or(i64::MAX);
     let n_victims = i64::try_from(victims.len()).expect("a node has few pods");
     // Later is better: `!` reverses the order and cannot overflow.
-    Harm([broken_budgets, i64::from(highest), sum, n_victims, !earliest])
+    PreemptionCost([broken_budgets, i64::from(highest), sum, n_victims, !earliest])
 }
 
 /// The more important pod comes first: the one with higher priority, or the one that has been running

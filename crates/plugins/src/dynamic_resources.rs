@@ -123,9 +123,9 @@ impl PostFilter for DynamicResources {
         &self,
         pod: &PodInfo,
         _: &[NodeRejection],
-        what_if: &WhatIf<'_>,
+        dry_run: &DryRun<'_>,
     ) -> PostFilterAnswer {
-        self.without_nodes(pod, what_if.has_looked(Self::NAME))
+        self.without_nodes(pod, dry_run.has_looked(Self::NAME))
             .expect("it answers without a look at nodes")
     }
 }
@@ -179,8 +179,8 @@ mod tests {
         let (view, nominated) = (View { nodes: &nodes, stores: &stores }, NominatedPods::default());
         let answer = |looked: &[&'static str]| {
             let looked = looked.iter().copied().collect();
-            let what_if = WhatIf::new(&pod, &[], &looked, &nominated, view);
-            DynamicResources.post_filter(&pod, &[], &what_if)
+            let dry_run = DryRun::new(&pod, &[], &looked, &nominated, view);
+            DynamicResources.post_filter(&pod, &[], &dry_run)
         };
         let nothing = PostFilterAnswer::Unschedulable("no new claims to deallocate".into());
         assert_eq!(answer(&["DynamicResources"]), nothing);

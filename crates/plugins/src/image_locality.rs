@@ -21,37 +21,37 @@ const MAX_THRESHOLD: i64 = 1000 * MIB;
 /// In kube-scheduler the fraction dates from the last change of the node; here it is current.
 #[derive(Clone, Copy, Debug)]
 pub struct ImageLocality {
-    counted: Counted,
+    counted: CountedImages,
 }
 
 /// Which images multiply [`MAX_THRESHOLD`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Counted {
+enum CountedImages {
     /// Those of containers and init containers, although images of volumes count for nodes: up to 1.36.
     OfContainers,
     /// All.
     All,
 }
 
-impl Counted {
+impl CountedImages {
     fn of(release: Release) -> Self {
         match release {
-            Release::V1_36 => Counted::OfContainers,
-            Release::V1_37 => Counted::All,
+            Release::V1_36 => CountedImages::OfContainers,
+            Release::V1_37 => CountedImages::All,
         }
     }
 
     fn images(self, wanted: &PodImages) -> usize {
         match self {
-            Counted::OfContainers => wanted.containers,
-            Counted::All => wanted.names.len(),
+            CountedImages::OfContainers => wanted.containers,
+            CountedImages::All => wanted.names.len(),
         }
     }
 }
 
 /// How much each image of a pod counts on a node that has it.
 #[derive(Clone, Debug)]
-pub struct Worth {
+pub struct ImageScores {
     /// Size times fraction of nodes, for each image that any node has, with repetitions.
     images: Vec<(Str, i64)>,
     /// The sum that gives the highest score.
@@ -62,7 +62,7 @@ impl Plugin for ImageLocality {
     const NAME: &'static str = "ImageLocality";
     type Args = NoArgs;
     fn new(_: NoArgs, gates: &FeatureGates) -> Self {
-        ImageLocality { counted: Counted::of(gates.release()) }
+        ImageLocality { counted: CountedImages::of(gates.release()) }
     }
 }
 
@@ -70,18 +70,18 @@ impl PreScore for ImageLocality {
     type Pod = PodImages;
     type Node = NodeImages;
     type Cluster = (Images, Nodes<()>);
-    type State = Worth;
+    type State = ImageScores;
 
     fn pre_score(
         &self,
         wanted: &PodImages,
         _: Feasible<'_, NodeImages>,
         cluster: Ref<'_, Self::Cluster>,
-    ) -> Option<Worth> {
+    ) -> Option<ImageScores> {
         self.state(wanted, cluster)
     }
 
-    fn score(&self, worth: &Worth, _: Row, images: &[NodeImage]) -> i64 {
+    fn score(&self, worth: &ImageScores, _: Row, images: &[NodeImage]) -> i64 {
         let holds = |name: &Str| images.iter().any(|image| image.names.contains(name));
         let held = worth.images.iter().filter(|(name, _)| holds(name));
         // Sizes that no disk has count as the largest number, where they wrap around in Go.
@@ -94,14 +94,14 @@ impl ScoreByNode for ImageLocality {
         &self,
         wanted: &PodImages,
         (held, nodes): Ref<'_, (Images, Nodes<()>)>,
-    ) -> Option<Worth> {
+    ) -> Option<ImageScores> {
         let worth = |name: &Str| {
             let (size, holders) = held.get(name)?;
             Some((name.clone(), scaled(size, holders, nodes.len())))
         };
         let n_images = self.counted.images(wanted);
         let n_images = i64::try_from(n_images).expect("a pod has few images");
-        Some(Worth {
+        Some(ImageScores {
             images: wanted.names.iter().filter_map(worth).collect(),
             most: MAX_THRESHOLD * n_images,
         })

@@ -3,8 +3,8 @@
 use plimsoll_framework::prelude::*;
 use serde::{Deserialize, Serialize};
 
-use crate::bounds::{Asked, Evener};
-use crate::resource_allocation::{self, Amounts, Counted, ResourceSpec, Usage};
+use crate::bounds::{Evener, RequestedResource};
+use crate::resource_allocation::{self, ResourceAmounts, ResourceSpec, ScoredResource, Usage};
 
 /// Prefers nodes whose resource usage becomes more balanced with the pod.
 ///
@@ -18,7 +18,7 @@ use crate::resource_allocation::{self, Amounts, Counted, ResourceSpec, Usage};
 /// A pod that requests none of the resources does not change the balance, and gets no scores.
 #[derive(Debug)]
 pub struct NodeResourcesBalancedAllocation {
-    resources: Vec<Counted>,
+    resources: Vec<ScoredResource>,
 }
 
 /// The args of [`NodeResourcesBalancedAllocation`].
@@ -48,7 +48,7 @@ impl Plugin for NodeResourcesBalancedAllocation {
     type Args = NodeResourcesBalancedAllocationArgs;
 
     fn new(args: Self::Args, _: &FeatureGates) -> Self {
-        NodeResourcesBalancedAllocation { resources: Counted::all(args.resources) }
+        NodeResourcesBalancedAllocation { resources: ScoredResource::all(args.resources) }
     }
 
     fn complete(args: &mut Self::Args, _: &FeatureGates) {
@@ -74,7 +74,7 @@ impl Score for NodeResourcesBalancedAllocation {
     type Node = (Allocatable, Requested);
 
     fn applies(&self, requests: &Resources) -> bool {
-        let asked = Amounts::exact(requests);
+        let asked = ResourceAmounts::exact(requests);
         self.resources.iter().any(|resource| asked.of(resource) != 0)
     }
 
@@ -92,9 +92,9 @@ impl Score for NodeResourcesBalancedAllocation {
 
 impl ScoreByAmounts for NodeResourcesBalancedAllocation {
     #[expect(clippy::cast_precision_loss, reason = "it is a whole number from 50 to 100")]
-    fn bound(&self, requests: &Resources) -> Option<Box<dyn Bound>> {
-        let asked: SmallVec<[Asked; 2]> =
-            Counted::asked(&self.resources, Amounts::exact(requests)).collect();
+    fn bound(&self, requests: &Resources) -> Option<Box<dyn ScoreBound>> {
+        let asked: SmallVec<[RequestedResource; 2]> =
+            ScoredResource::asked(&self.resources, ResourceAmounts::exact(requests)).collect();
         let asked = asked.into_inner().ok()?;
         let (resources, requests) = (self.resources.clone(), requests.clone());
         let without = move |nodes: &Columns, row| {
@@ -112,11 +112,11 @@ impl ScoreByAmounts for NodeResourcesBalancedAllocation {
 type Shares = SmallVec<[f64; 4]>;
 
 fn usages<'a>(
-    resources: &'a [Counted],
+    resources: &'a [ScoredResource],
     requests: &'a Resources,
     (Allocatable(allocatable), Requested(requested)): (&'a Allocatable, &'a Requested),
 ) -> impl Iterator<Item = Usage> {
-    let (node, pod) = (Amounts::exact(requested), Amounts::exact(requests));
+    let (node, pod) = (ResourceAmounts::exact(requested), ResourceAmounts::exact(requests));
     resources.iter().filter_map(move |resource| Usage::of(resource, allocatable, node, pod))
 }
 

@@ -46,13 +46,13 @@ impl Plugin for NodeVolumeLimits {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Slot {
     /// This comes first, since it distinguishes slots faster than the driver.
-    volume: Identity,
+    volume: VolumeIdentity,
     driver: Str,
 }
 
 /// The identity of a volume within its driver.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Identity {
+enum VolumeIdentity {
     /// The driver's handle.
     Handle(Str),
     /// The claim for which it will be provisioned or found.
@@ -63,7 +63,7 @@ type Slots = BTreeSet<Slot>;
 
 /// The pod's volumes, and the data to find those of other pods.
 #[derive(Debug)]
-pub struct Wanted {
+pub struct PodVolumeSlots {
     /// For nodes with a CSINode, where CSI drivers serve former in-tree plugins.
     with_drivers: Result<Slots, Rejection>,
     /// For nodes without a CSINode.
@@ -77,7 +77,7 @@ impl PreFilter for NodeVolumeLimits {
     type Pod = (PodKey, PodUid, PodVolumes);
     type Node = (Name, Pods);
     type Cluster = Volumes;
-    type State = Arc<Wanted>;
+    type State = Arc<PodVolumeSlots>;
 
     fn applies(&self, (_, _, volumes): (&PodKey, &Str, &[PodVolume])) -> bool {
         volumes.iter().any(may_take_slot)
@@ -87,32 +87,32 @@ impl PreFilter for NodeVolumeLimits {
         &self,
         (key, uid, volumes): (&PodKey, &Str, &[PodVolume]),
         store: VolumeStore<'_>,
-    ) -> Result<Option<Arc<Wanted>>, Rejection> {
+    ) -> Result<Option<Arc<PodVolumeSlots>>, Rejection> {
         let pod = Mounts { key, uid, volumes };
-        Ok(Some(Arc::new(Wanted {
-            with_drivers: pod.slots_wanted(store, Plugins::Migrated),
-            without_drivers: pod.slots_wanted(store, Plugins::Original),
+        Ok(Some(Arc::new(PodVolumeSlots {
+            with_drivers: pod.slots_wanted(store, VolumeServers::Migrated),
+            without_drivers: pod.slots_wanted(store, VolumeServers::Original),
             attached: attached(store),
             store: store.keep(),
         })))
     }
 
-    fn filter(&self, wanted: &Arc<Wanted>, (name, pods): (&Str, &PodSet)) -> Verdict {
+    fn filter(&self, wanted: &Arc<PodVolumeSlots>, (name, pods): (&Str, &PodSet)) -> Verdict {
         self.judge(wanted, name, pods).map_or_else(Verdict::Fail, |()| Verdict::Pass)
     }
 
-    fn update(&self, _: &mut Arc<Wanted>, _: PodChange<'_>, _: (&Str, &PodSet)) -> Update {
+    fn update(&self, _: &mut Arc<PodVolumeSlots>, _: PodChange<'_>, _: (&Str, &PodSet)) -> Update {
         Update::Exact
     }
 }
 
 impl NodeVolumeLimits {
     /// As in csi.go, Filter.
-    fn judge(&self, wanted: &Wanted, name: &Str, pods: &PodSet) -> Result<(), Rejection> {
+    fn judge(&self, wanted: &PodVolumeSlots, name: &Str, pods: &PodSet) -> Result<(), Rejection> {
         let csi_node = wanted.store.store().csi_nodes.get(name.as_str());
         let (slots, plugins) = match csi_node {
-            Some(_) => (&wanted.with_drivers, Plugins::Migrated),
-            None => (&wanted.without_drivers, Plugins::Original),
+            Some(_) => (&wanted.with_drivers, VolumeServers::Migrated),
+            None => (&wanted.without_drivers, VolumeServers::Original),
         };
         let slots = slots.as_ref().map_err(Clone::clone)?;
         if self.drivers_must_run {
@@ -190,8 +190,10 @@ fn attached(store: VolumeStore<'_>) -> BTreeMap<Str, Slots> {
         let Attached::Volume(name) = &attachment.attached else { continue };
         let Some(volume) = store.volumes.observed(name.as_str()) else { continue };
         let VolumeSource::Csi { handle, .. } = &volume.source else { continue };
-        let slot =
-            Slot { driver: attachment.attacher.clone(), volume: Identity::Handle(handle.clone()) };
+        let slot = Slot {
+            driver: attachment.attacher.clone(),
+            volume: VolumeIdentity::Handle(handle.clone()),
+        };
         by_node.entry(attachment.node.clone()).or_default().insert(slot);
     }
     by_node
@@ -199,7 +201,7 @@ fn attached(store: VolumeStore<'_>) -> BTreeMap<Str, Slots> {
 
 /// What serves the volumes of former in-tree plugins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Plugins {
+enum VolumeServers {
     /// The in-tree plugins themselves.
     Original,
     /// CSI drivers. As in nodevolumelimits' utils.go, isCSIMigrationOn, every node with a CSINode.
@@ -220,15 +222,19 @@ impl<'a> Mounts<'a> {
     }
 
     /// The slots that a pending pod needs. A claim that does not exist rejects it.
-    fn slots_wanted(self, store: VolumeStore<'_>, plugins: Plugins) -> Result<Slots, Rejection> {
+    fn slots_wanted(
+        self,
+        store: VolumeStore<'_>,
+        plugins: VolumeServers,
+    ) -> Result<Slots, Rejection> {
         let mut slots = Slots::new();
         for volume in self.volumes {
             match self.slot(volume, store, plugins)? {
-                Found::Slot(slot) => {
+                ClaimSlot::Slot(slot) => {
                     slots.insert(slot);
                 }
-                Found::None => {}
-                Found::NoClaim(why) => {
+                ClaimSlot::None => {}
+                ClaimSlot::NoClaim(why) => {
                     let namespace = &self.key.namespace;
                     let name = volume.claim().expect("only a claim can be missing");
                     let why = format!("looking up PVC {namespace}/{name}: {why}");
@@ -243,11 +249,11 @@ impl<'a> Mounts<'a> {
     fn add_slots_taken(
         self,
         store: VolumeStore<'_>,
-        plugins: Plugins,
+        plugins: VolumeServers,
         slots: &mut Vec<Slot>,
     ) -> Result<(), Rejection> {
         for volume in self.volumes {
-            if let Found::Slot(slot) = self.slot(volume, store, plugins)? {
+            if let ClaimSlot::Slot(slot) = self.slot(volume, store, plugins)? {
                 slots.push(slot);
             }
         }
@@ -259,8 +265,8 @@ impl<'a> Mounts<'a> {
         self,
         volume: &PodVolume,
         store: VolumeStore<'_>,
-        plugins: Plugins,
-    ) -> Result<Found, Rejection> {
+        plugins: VolumeServers,
+    ) -> Result<ClaimSlot, Rejection> {
         let name = match &volume.kind {
             PodVolumeKind::Claim(name) | PodVolumeKind::Ephemeral(name) => name,
             PodVolumeKind::Inline { source, .. } => {
@@ -268,7 +274,7 @@ impl<'a> Mounts<'a> {
                     let name = &volume.name;
                     Rejection::error(format!("converting volume({name}) from inline to csi: {why}"))
                 })?;
-                return Ok(slot.map_or(Found::None, Found::Slot));
+                return Ok(slot.map_or(ClaimSlot::None, ClaimSlot::Slot));
             }
         };
         if name.is_empty() {
@@ -276,17 +282,17 @@ impl<'a> Mounts<'a> {
         }
         let claim = match pod_claims::find(store, &self.key.namespace, name) {
             Ok(claim) => claim,
-            Err(why) => return Ok(Found::NoClaim(why)),
+            Err(why) => return Ok(ClaimSlot::NoClaim(why)),
         };
         if let PodVolumeKind::Ephemeral(_) = volume.kind {
             pod_claims::check_made_for(claim, self.key, self.uid).map_err(Rejection::error)?;
         }
-        Ok(slot_of_claim(claim, store, plugins).map_or(Found::None, Found::Slot))
+        Ok(slot_of_claim(claim, store, plugins).map_or(ClaimSlot::None, ClaimSlot::Slot))
     }
 }
 
 /// The slot of one volume of a pod.
-enum Found {
+enum ClaimSlot {
     Slot(Slot),
     None,
     /// Its claim does not exist, for this reason.
@@ -298,17 +304,17 @@ enum Found {
 fn slot_of_claim(
     claim: &PersistentVolumeClaim,
     store: VolumeStore<'_>,
-    plugins: Plugins,
+    plugins: VolumeServers,
 ) -> Option<Slot> {
     let volume = claim.volume.as_ref().and_then(|name| store.volumes.observed(name.as_str()));
     let Some(volume) = volume else { return slot_of_class(claim, store, plugins) };
     let slot = match &volume.source {
         VolumeSource::Csi { driver, handle } => {
-            Slot { driver: driver.clone(), volume: Identity::Handle(handle.clone()) }
+            Slot { driver: driver.clone(), volume: VolumeIdentity::Handle(handle.clone()) }
         }
         source => slot_of_in_tree(source, &volume.labels, plugins).ok()??,
     };
-    let nameless = slot.driver.is_empty() || slot.volume == Identity::Handle(Str::default());
+    let nameless = slot.driver.is_empty() || slot.volume == VolumeIdentity::Handle(Str::default());
     (!nameless).then_some(slot)
 }
 
@@ -316,14 +322,14 @@ fn slot_of_claim(
 fn slot_of_class(
     claim: &PersistentVolumeClaim,
     store: VolumeStore<'_>,
-    plugins: Plugins,
+    plugins: VolumeServers,
 ) -> Option<Slot> {
     let class = store.classes.get(claim.class.as_str())?;
     let driver = match InTree::named(&class.provisioner) {
         Some(plugin) => migrated(plugin, plugins)?.driver().into(),
         None => class.provisioner.clone(),
     };
-    let slot = Slot { driver, volume: Identity::Claim(claim.key.clone()) };
+    let slot = Slot { driver, volume: VolumeIdentity::Claim(claim.key.clone()) };
     (!slot.driver.is_empty()).then_some(slot)
 }
 
@@ -332,18 +338,18 @@ fn slot_of_class(
 fn slot_of_in_tree(
     source: &VolumeSource,
     labels: &Labels,
-    plugins: Plugins,
+    plugins: VolumeServers,
 ) -> Result<Option<Slot>, String> {
     let plugin = InTree::of(source).and_then(|plugin| migrated(plugin, plugins));
     let (Some(plugin), Some(handle)) = (plugin, csi_migration::handle(source, labels)) else {
         return Ok(None);
     };
-    Ok(Some(Slot { driver: plugin.driver().into(), volume: Identity::Handle(handle?) }))
+    Ok(Some(Slot { driver: plugin.driver().into(), volume: VolumeIdentity::Handle(handle?) }))
 }
 
 /// The plugin, if a CSI driver serves its volumes.
-fn migrated(plugin: InTree, plugins: Plugins) -> Option<InTree> {
-    (plugins == Plugins::Migrated && plugin.is_migrated()).then_some(plugin)
+fn migrated(plugin: InTree, plugins: VolumeServers) -> Option<InTree> {
+    (plugins == VolumeServers::Migrated && plugin.is_migrated()).then_some(plugin)
 }
 
 /// Whether a volume of a pod may have to be attached. As in csi.go, PreFilter.

@@ -5,8 +5,8 @@ use plimsoll_framework::MAX_NODE_SCORE;
 use plimsoll_framework::prelude::{NonZero, Resources, Str};
 use serde::{Deserialize, Serialize};
 
-use crate::bounds::Asked;
-use crate::shape::MAX_UTILIZATION;
+use crate::bounds::RequestedResource;
+use crate::utilization_shape::MAX_UTILIZATION;
 
 /// A resource that counts in scoring, as in args.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -33,90 +33,90 @@ pub(crate) fn complete(resources: &mut Vec<ResourceSpec>) {
 
 /// A resource that counts in scoring.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Counted {
-    kind: Kind,
+pub(crate) struct ScoredResource {
+    kind: ResourceType,
     /// Its weight.
     pub(crate) weight: i64,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Kind {
+enum ResourceType {
     Cpu,
     Memory,
     EphemeralStorage,
     Scalar(Str),
 }
 
-impl Counted {
+impl ScoredResource {
     /// The resource called `name`.
     pub(crate) fn new(name: Str, weight: i64) -> Self {
         let kind = match name.as_str() {
-            CPU => Kind::Cpu,
-            MEMORY => Kind::Memory,
-            EPHEMERAL_STORAGE => Kind::EphemeralStorage,
-            _ => Kind::Scalar(name),
+            CPU => ResourceType::Cpu,
+            MEMORY => ResourceType::Memory,
+            EPHEMERAL_STORAGE => ResourceType::EphemeralStorage,
+            _ => ResourceType::Scalar(name),
         };
-        Counted { kind, weight }
+        ScoredResource { kind, weight }
     }
 
     /// The resources that args name.
     pub(crate) fn all(mut specs: Vec<ResourceSpec>) -> Vec<Self> {
         complete(&mut specs);
-        specs.into_iter().map(|spec| Counted::new(spec.name.into(), spec.weight)).collect()
+        specs.into_iter().map(|spec| ScoredResource::new(spec.name.into(), spec.weight)).collect()
     }
 
     /// Its name.
     pub(crate) fn name(&self) -> Str {
         match &self.kind {
-            Kind::Cpu => Str::const_new(CPU),
-            Kind::Memory => Str::const_new(MEMORY),
-            Kind::EphemeralStorage => Str::const_new(EPHEMERAL_STORAGE),
-            Kind::Scalar(name) => name.clone(),
+            ResourceType::Cpu => Str::const_new(CPU),
+            ResourceType::Memory => Str::const_new(MEMORY),
+            ResourceType::EphemeralStorage => Str::const_new(EPHEMERAL_STORAGE),
+            ResourceType::Scalar(name) => name.clone(),
         }
     }
 
     /// Whether it counts only for pods that request it.
     fn is_scalar(&self) -> bool {
-        matches!(self.kind, Kind::Scalar(_))
+        matches!(self.kind, ResourceType::Scalar(_))
     }
 
     /// The requests of `pod` for those `resources` that count for it.
     pub(crate) fn asked<'a>(
-        resources: &'a [Counted],
-        pod: Amounts<'a>,
-    ) -> impl Iterator<Item = Asked> {
+        resources: &'a [ScoredResource],
+        pod: ResourceAmounts<'a>,
+    ) -> impl Iterator<Item = RequestedResource> {
         let asked = resources.iter().map(move |one| (one, pod.of(one)));
-        let counts = |&(one, amount): &(&Counted, i64)| amount != 0 || !one.is_scalar();
-        asked.filter(counts).map(|(one, amount)| Asked::new(one, amount))
+        let counts = |&(one, amount): &(&ScoredResource, i64)| amount != 0 || !one.is_scalar();
+        asked.filter(counts).map(|(one, amount)| RequestedResource::new(one, amount))
     }
 }
 
 /// Amounts of resources; CPU and memory are counted in one of two ways.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Amounts<'a> {
+pub(crate) struct ResourceAmounts<'a> {
     milli_cpu: i64,
     memory: i64,
     others: &'a Resources,
 }
 
-impl<'a> Amounts<'a> {
+impl<'a> ResourceAmounts<'a> {
     /// The exact requests.
     pub(crate) fn exact(asked: &'a Resources) -> Self {
-        Amounts { milli_cpu: asked.milli_cpu, memory: asked.memory, others: asked }
+        ResourceAmounts { milli_cpu: asked.milli_cpu, memory: asked.memory, others: asked }
     }
 
     /// CPU and memory count with a default for containers without a request.
     pub(crate) fn non_zero(counted: NonZero, asked: &'a Resources) -> Self {
-        Amounts { milli_cpu: counted.milli_cpu, memory: counted.memory, others: asked }
+        ResourceAmounts { milli_cpu: counted.milli_cpu, memory: counted.memory, others: asked }
     }
 
     /// The amount of `resource`.
-    pub(crate) fn of(&self, resource: &Counted) -> i64 {
+    pub(crate) fn of(&self, resource: &ScoredResource) -> i64 {
         match &resource.kind {
-            Kind::Cpu => self.milli_cpu,
-            Kind::Memory => self.memory,
-            Kind::EphemeralStorage => self.others.ephemeral_storage,
-            Kind::Scalar(name) => self.others.scalar.get(name).copied().unwrap_or(0),
+            ResourceType::Cpu => self.milli_cpu,
+            ResourceType::Memory => self.memory,
+            ResourceType::EphemeralStorage => self.others.ephemeral_storage,
+            ResourceType::Scalar(name) => self.others.scalar.get(name).copied().unwrap_or(0),
         }
     }
 }
@@ -139,10 +139,10 @@ impl Usage {
     /// As in resource_allocation.go, `calculateNodeAllocatableRequest`.
     #[inline]
     pub(crate) fn of(
-        resource: &Counted,
+        resource: &ScoredResource,
         allocatable: &Resources,
-        node: Amounts<'_>,
-        pod: Amounts<'_>,
+        node: ResourceAmounts<'_>,
+        pod: ResourceAmounts<'_>,
     ) -> Option<Usage> {
         let unasked_scalar = pod.of(resource) == 0 && resource.is_scalar();
         if unasked_scalar { None } else { Usage::of_any(resource, allocatable, node, pod) }
@@ -151,12 +151,12 @@ impl Usage {
     /// The same, whether or not the pod requests `resource`. `None` if the node does not have it.
     #[inline]
     pub(crate) fn of_any(
-        resource: &Counted,
+        resource: &ScoredResource,
         allocatable: &Resources,
-        node: Amounts<'_>,
-        pod: Amounts<'_>,
+        node: ResourceAmounts<'_>,
+        pod: ResourceAmounts<'_>,
     ) -> Option<Usage> {
-        let allocatable = Amounts::exact(allocatable).of(resource);
+        let allocatable = ResourceAmounts::exact(allocatable).of(resource);
         let without = node.of(resource);
         let with = without.saturating_add(pod.of(resource));
         (allocatable != 0).then_some(Usage { allocatable, without, with })
@@ -193,8 +193,8 @@ fn share(part: i64, whole: i64, scale: i64) -> i64 {
 mod tests {
     use super::*;
 
-    fn counted(name: &'static str) -> Counted {
-        Counted::new(Str::const_new(name), 1)
+    fn counted(name: &'static str) -> ScoredResource {
+        ScoredResource::new(Str::const_new(name), 1)
     }
 
     fn usage(
@@ -203,7 +203,12 @@ mod tests {
         taken: &Resources,
         pod: &Resources,
     ) -> Option<(i64, i64, i64)> {
-        let usage = Usage::of(&counted(name), node, Amounts::exact(taken), Amounts::exact(pod));
+        let usage = Usage::of(
+            &counted(name),
+            node,
+            ResourceAmounts::exact(taken),
+            ResourceAmounts::exact(pod),
+        );
         usage.map(|usage| (usage.without, usage.with, usage.allocatable))
     }
 
@@ -234,7 +239,7 @@ mod tests {
     fn defaults_count_for_cpu_and_memory_only() {
         let counted_as = NonZero { milli_cpu: 100, memory: 200 };
         let asked = disk_and_gpus(7, 1);
-        let amounts = Amounts::non_zero(counted_as, &asked);
+        let amounts = ResourceAmounts::non_zero(counted_as, &asked);
         let of = |name| amounts.of(&counted(name));
         let names = ["cpu", "memory", "ephemeral-storage", "nvidia.com/gpu", "example.com/other"];
         assert_eq!(names.map(of), [100, 200, 7, 1, 0]);

@@ -38,7 +38,7 @@ impl Plugin for VolumeZone {
 
 /// The locations of a volume according to one label.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Places {
+pub struct ZoneValues {
     label: &'static str,
     /// Sorted.
     values: Vec<Str>,
@@ -48,7 +48,7 @@ impl PreFilter for VolumeZone {
     type Pod = (PodNamespace, PodVolumes);
     type Node = Labels;
     type Cluster = Volumes;
-    type State = Vec<Places>;
+    type State = Vec<ZoneValues>;
 
     fn applies(&self, (_, volumes): (&Str, &[PodVolume])) -> bool {
         pod_claims::named(volumes).next().is_some()
@@ -58,7 +58,7 @@ impl PreFilter for VolumeZone {
         &self,
         (namespace, volumes): (&Str, &[PodVolume]),
         store: VolumeStore<'_>,
-    ) -> Result<Option<Vec<Places>>, Rejection> {
+    ) -> Result<Option<Vec<ZoneValues>>, Rejection> {
         let mut places = Vec::new();
         for name in pod_claims::named(volumes) {
             let volume = bound_volume(store, namespace, name).map_err(Rejection::unresolvable)?;
@@ -67,7 +67,7 @@ impl PreFilter for VolumeZone {
         Ok((!places.is_empty()).then_some(places))
     }
 
-    fn filter(&self, places: &Vec<Places>, node: &Labels) -> Verdict {
+    fn filter(&self, places: &Vec<ZoneValues>, node: &Labels) -> Verdict {
         let is_somewhere = PLACE_LABELS.iter().any(|&label| node.contains_key(label));
         if is_somewhere && !places.iter().all(|one| one.reaches(node)) {
             return Verdict::unresolvable(CONFLICT);
@@ -75,12 +75,12 @@ impl PreFilter for VolumeZone {
         Verdict::Pass
     }
 
-    fn update(&self, _: &mut Vec<Places>, _: PodChange<'_>, _: &Labels) -> Update {
+    fn update(&self, _: &mut Vec<ZoneValues>, _: PodChange<'_>, _: &Labels) -> Update {
         Update::Exact
     }
 }
 
-impl Places {
+impl ZoneValues {
     /// Whether a node with these labels is in one of the locations.
     fn reaches(&self, node: &Labels) -> bool {
         let here = node.get(self.label).or_else(|| node.get(newer(self.label)));
@@ -126,10 +126,10 @@ fn bound_volume<'a>(
 }
 
 /// The locations of the volume, by each of its labels that can be read.
-fn places_of(volume: &PersistentVolume) -> Vec<Places> {
+fn places_of(volume: &PersistentVolume) -> Vec<ZoneValues> {
     let read = |label| {
         let values = listed(volume.labels.get(label)?)?;
-        Some(Places { label, values })
+        Some(ZoneValues { label, values })
     };
     PLACE_LABELS.into_iter().filter_map(read).collect()
 }
@@ -210,7 +210,10 @@ mod tests {
         StorageClass { name: name.into(), binding_mode, ..StorageClass::default() }
     }
 
-    fn prepare(pod: &PodInfo, store: VolumeStore<'_>) -> Result<Option<Vec<Places>>, Rejection> {
+    fn prepare(
+        pod: &PodInfo,
+        store: VolumeStore<'_>,
+    ) -> Result<Option<Vec<ZoneValues>>, Rejection> {
         let parts = pod.part::<(PodNamespace, PodVolumes)>();
         if !VolumeZone.applies(parts) {
             return Ok(None);
@@ -269,7 +272,7 @@ mod tests {
     #[test]
     fn a_label_that_lists_nothing_is_passed_over() {
         let places = |value| places_of(&volume("pv", &[(ZONE, value), (REGION, "r")]));
-        let region = vec![Places { label: REGION, values: vec!["r".into()] }];
+        let region = vec![ZoneValues { label: REGION, values: vec!["r".into()] }];
         assert_eq!(places(""), region);
         assert_eq!(places("a__"), region);
         assert_eq!(places("a").len(), 2);

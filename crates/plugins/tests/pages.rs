@@ -49,14 +49,14 @@ fn blocks(page: &str) -> Vec<Block<'_>> {
 }
 
 /// A scenario of a page, with the plugins that are in the profile, too.
-struct Told<'a> {
+struct PageScenario<'a> {
     others: Vec<&'a str>,
     scenario: &'a str,
     output: &'a str,
 }
 
 /// The scenarios among `blocks`.
-fn scenarios<'a>(page: &str, blocks: &'a [Block<'a>]) -> Vec<Told<'a>> {
+fn scenarios<'a>(page: &str, blocks: &'a [Block<'a>]) -> Vec<PageScenario<'a>> {
     let mut all = Vec::new();
     for (at, block) in blocks.iter().enumerate() {
         let mut words = block.info.split_whitespace();
@@ -66,13 +66,13 @@ fn scenarios<'a>(page: &str, blocks: &'a [Block<'a>]) -> Vec<Told<'a>> {
         let others = words.skip_while(|word| *word == "among").collect();
         let output = blocks.get(at + 1).filter(|next| next.info == "output");
         let output = output.unwrap_or_else(|| panic!("{page}: a scenario without an output"));
-        all.push(Told { others, scenario: &block.text, output: &output.text });
+        all.push(PageScenario { others, scenario: &block.text, output: &output.text });
     }
     all
 }
 
 /// What the plugin of `entry` says of a scenario, with the args that this gives or else `args`.
-fn output(entry: &Entry, told: &Told<'_>, args: Option<&Value>) -> String {
+fn output(entry: &Entry, told: &PageScenario<'_>, args: Option<&Value>) -> String {
     let others: Vec<Entry> = told.others.iter().map(|name| other(name)).collect();
     let mut scenario = match Scenario::parse(told.scenario) {
         Ok(scenario) => scenario,

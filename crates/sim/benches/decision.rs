@@ -9,7 +9,7 @@ use criterion::{Criterion, criterion_group, criterion_main};
 use plimsoll_api::wire::{self, Object};
 use plimsoll_api::{Pod, PodKey};
 use plimsoll_config::{Catalogue, Configuration};
-use plimsoll_engine::{Event, Options, Profile, Scheduler, Seen};
+use plimsoll_engine::{Event, Observation, Options, Profile, Scheduler};
 use plimsoll_framework::{FeatureGates, Time};
 use plimsoll_plugins::{default_profile, in_tree};
 use serde_json::{Value, json};
@@ -78,7 +78,7 @@ fn scheduler(kind: &Value) -> Scheduler {
             "status": {"allocatable": allocatable},
         });
         let Object::Node(node) = object(&node) else { unreachable!("it is a node") };
-        scheduler.observe(Time::ZERO, Event::Node(Box::new(Seen::Is(*node))));
+        scheduler.observe(Time::ZERO, Event::Node(Box::new(Observation::Is(*node))));
         let placed = pod(&format!("placed-{number}"), kind);
         let placed = Pod { node_name: Some(name.into()), ..placed };
         scheduler.observe(Time::ZERO, Event::pod(placed));

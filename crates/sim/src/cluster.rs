@@ -3,13 +3,13 @@
 use std::collections::BTreeSet;
 
 use plimsoll_api::{AnyObject, KindRef, Labels, Namespace, Node, ObjectKey, Pod, Str, Timestamp};
-use plimsoll_engine::{Event, Seen};
+use plimsoll_engine::{Event, Observation};
 use plimsoll_framework::Time;
 use serde_json::Value;
 
 /// The objects of a cluster, each kind in the order in which they were given.
 #[derive(Clone, Debug, Default)]
-pub struct Cluster {
+pub struct InitialCluster {
     /// Nodes.
     pub nodes: Vec<Node>,
     /// Pods, on nodes and pending.
@@ -24,7 +24,7 @@ pub struct Cluster {
 /// The label with its own name that every namespace has.
 pub(crate) const NAMESPACE_NAME: &str = "kubernetes.io/metadata.name";
 
-impl Cluster {
+impl InitialCluster {
     /// The events for the start of the scheduler: all objects, then the pending pods sorted by creation
     /// time, and by their given order if that is equal.
     pub fn into_events(self) -> Vec<Event> {
@@ -38,7 +38,8 @@ impl Cluster {
         });
         events.extend(implied.map(Event::object));
         events.extend(self.objects.into_iter().map(Event::object));
-        events.extend(self.nodes.into_iter().map(|one| Event::Node(Box::new(Seen::Is(one)))));
+        events
+            .extend(self.nodes.into_iter().map(|one| Event::Node(Box::new(Observation::Is(one)))));
         let (placed, mut pending): (Vec<Pod>, Vec<Pod>) =
             self.pods.into_iter().partition(|pod| pod.node_name.is_some());
         pending.sort_by_key(|pod| pod.created);

@@ -9,7 +9,7 @@ use rand_pcg::Pcg64;
 
 /// A request to the rest of the cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Verb {
+pub enum RequestVerb {
     /// To bind a pod.
     Bind,
     /// To write an object for a plugin.
@@ -42,13 +42,13 @@ pub enum Manner {
 
 /// How the rest of the cluster carries out requests.
 #[derive(Debug, Default)]
-pub struct Faults {
-    fixed: BTreeMap<Verb, Manner>,
-    chance: Option<Chance>,
+pub struct RequestFaults {
+    fixed: BTreeMap<RequestVerb, Manner>,
+    chance: Option<RandomFaults>,
 }
 
 #[derive(Debug)]
-struct Chance {
+struct RandomFaults {
     rng: Pcg64,
     percent: u32,
     until: Time,
@@ -58,20 +58,20 @@ struct Chance {
 /// effect after the scheduler has given it up could not be distinguished from one by another scheduler.
 const LATEST_SECONDS: u64 = 20;
 
-impl Faults {
+impl RequestFaults {
     /// Until `until`, `percent` of all requests fail at random, determined by `seed`.
     pub fn by_chance(seed: u64, percent: u32, until: Time) -> Self {
         let rng = Pcg64::seed_from_u64(seed);
-        Faults { fixed: BTreeMap::new(), chance: Some(Chance { rng, percent, until }) }
+        RequestFaults { fixed: BTreeMap::new(), chance: Some(RandomFaults { rng, percent, until }) }
     }
 
     /// From now on requests of `verb` are carried out in this manner.
-    pub fn set(&mut self, verb: Verb, manner: Manner) {
+    pub fn set(&mut self, verb: RequestVerb, manner: Manner) {
         self.fixed.insert(verb, manner);
     }
 
     /// How a request at `now` is carried out.
-    pub(crate) fn manner(&mut self, now: Time, verb: Verb) -> Manner {
+    pub(crate) fn manner(&mut self, now: Time, verb: RequestVerb) -> Manner {
         if let Some(manner) = self.fixed.get(&verb) {
             return *manner;
         }
@@ -82,16 +82,16 @@ impl Faults {
     }
 }
 
-impl Chance {
-    fn manner(&mut self, verb: Verb) -> Manner {
+impl RandomFaults {
+    fn manner(&mut self, verb: RequestVerb) -> Manner {
         if self.percent <= self.rng.random_range(0..100) {
             return Manner::Works;
         }
         let span = Duration::from_secs(self.rng.random_range(1..=LATEST_SECONDS));
         let manners = match verb {
             // Nobody waits for an answer.
-            Verb::Terminate => &[Manner::Late(span)][..],
-            Verb::Bind => &[
+            RequestVerb::Terminate => &[Manner::Late(span)][..],
+            RequestVerb::Bind => &[
                 Manner::Late(span),
                 Manner::Unseen(span),
                 Manner::Refused,
@@ -99,10 +99,12 @@ impl Chance {
                 Manner::Lost,
             ],
             // A lost request would be repeated forever, since the volume would never be provisioned.
-            Verb::Provision => &[Manner::Late(span), Manner::Refused],
+            RequestVerb::Provision => &[Manner::Late(span), Manner::Refused],
             // Evictions without an answer are not simulated.
-            Verb::Evict => &[Manner::Late(span), Manner::Refused],
-            Verb::Write => &[Manner::Late(span), Manner::Refused, Manner::Unanswered, Manner::Lost],
+            RequestVerb::Evict => &[Manner::Late(span), Manner::Refused],
+            RequestVerb::Write => {
+                &[Manner::Late(span), Manner::Refused, Manner::Unanswered, Manner::Lost]
+            }
         };
         manners[self.rng.random_range(0..manners.len())]
     }

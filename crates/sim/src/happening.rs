@@ -7,7 +7,7 @@ use plimsoll_engine::Event;
 use plimsoll_framework::Time;
 
 use crate::lifecycle;
-use crate::world::gone;
+use crate::simulated_cluster::gone;
 
 /// A change that the scheduler does not cause. Its effect depends on the state of the cluster at that
 /// time: a pod that was bound meanwhile keeps its node when its labels change.

@@ -10,13 +10,13 @@ use serde_json::{Value, json};
 
 /// The objects of kinds that plugins bring, as JSON: what a patch changes may be more than what a plugin reads.
 #[derive(Debug, Default)]
-pub(crate) struct Objects {
+pub(crate) struct PluginObjects {
     manifests: BTreeMap<(KindRef, ObjectKey), Value>,
     /// How often something was written.
     version: u64,
 }
 
-impl Objects {
+impl PluginObjects {
     /// An object is there from the beginning.
     pub(crate) fn set(&mut self, kind: KindRef, key: ObjectKey, manifest: Value) {
         self.manifests.insert((kind, key), manifest);
@@ -131,7 +131,7 @@ fn merge(target: &mut Value, patch: &Value) {
 mod tests {
     use plimsoll_api::wire::{Manifest, WireError};
     use plimsoll_api::{Kind, ObjectMeta};
-    use plimsoll_engine::Seen;
+    use plimsoll_engine::Observation;
     use serde::Deserialize;
 
     use super::*;
@@ -165,14 +165,16 @@ mod tests {
     }
 
     /// What comes of a write, in words.
-    fn done(objects: &mut Objects, verb: WriteVerb) -> String {
+    fn done(objects: &mut PluginObjects, verb: WriteVerb) -> String {
         match objects.write(&write(verb)) {
-            Ok(Some(Event::Object(Seen::Is(object)))) => {
+            Ok(Some(Event::Object(Observation::Is(object)))) => {
                 let gadget: &Gadget = object.get().expect("it is a gadget");
                 let meta = &gadget.metadata;
                 format!("{} {} {}", gadget.spec.size, meta.uid, meta.resource_version)
             }
-            Ok(Some(Event::Object(Seen::Gone((kind, key))))) => format!("{kind} {key} is gone"),
+            Ok(Some(Event::Object(Observation::Gone((kind, key))))) => {
+                format!("{kind} {key} is gone")
+            }
             Ok(other) => format!("{other:?}"),
             Err(error) => format!("{:?}: {error}", error.cause),
         }
@@ -180,7 +182,7 @@ mod tests {
 
     #[test]
     fn writes_do_what_an_api_server_does() {
-        let mut objects = Objects::default();
+        let mut objects = PluginObjects::default();
         let patch = |merge| WriteVerb::Patch { subresource: None, merge };
         let delete = |uid: &str| WriteVerb::Delete { uid: uid.into() };
         let spec = |size: Value| json!({ "spec": { "size": size } });

@@ -7,16 +7,16 @@ use plimsoll_engine::{Decision, Effect, Event, Next, Scheduler, Write};
 use plimsoll_framework::Time;
 
 use crate::auditor::{Auditor, Extent, Violation};
-use crate::cluster::Cluster;
+use crate::cluster::InitialCluster;
 use crate::liveness;
+use crate::simulated_cluster::SimulatedCluster;
 use crate::volumes::ClaimBinding;
-use crate::world::World;
 
 /// A running simulation.
 #[derive(Debug)]
 pub struct Simulation {
     scheduler: Scheduler,
-    world: World,
+    world: SimulatedCluster,
     now: Time,
     auditor: Option<Auditor>,
     /// The writes of the scheduler, if they are kept.
@@ -27,26 +27,31 @@ pub struct Simulation {
 
 impl Simulation {
     /// A simulation whose scheduler has observed `cluster` but not started to work.
-    pub fn new(scheduler: Scheduler, cluster: Cluster) -> Self {
-        Self::within(World::default(), scheduler, cluster)
+    pub fn new(scheduler: Scheduler, cluster: InitialCluster) -> Self {
+        Self::within(SimulatedCluster::default(), scheduler, cluster)
     }
 
     /// The same with a given world.
-    pub fn within(world: World, scheduler: Scheduler, cluster: Cluster) -> Self {
+    pub fn within(world: SimulatedCluster, scheduler: Scheduler, cluster: InitialCluster) -> Self {
         Self::begin(world, scheduler, cluster, None)
     }
 
     /// The same with an auditor, which checks what `extent` says from the beginning. The scheduler must
     /// keep [decisions](plimsoll_engine::Options::detail).
-    pub fn audited(world: World, scheduler: Scheduler, cluster: Cluster, extent: Extent) -> Self {
+    pub fn audited(
+        world: SimulatedCluster,
+        scheduler: Scheduler,
+        cluster: InitialCluster,
+        extent: Extent,
+    ) -> Self {
         let auditor = Auditor::new(&scheduler, extent);
         Self::begin(world, scheduler, cluster, Some(auditor))
     }
 
     fn begin(
-        world: World,
+        world: SimulatedCluster,
         scheduler: Scheduler,
-        cluster: Cluster,
+        cluster: InitialCluster,
         auditor: Option<Auditor>,
     ) -> Self {
         let now = cluster.begins();
@@ -57,7 +62,7 @@ impl Simulation {
         simulation
     }
 
-    fn tell_all(&mut self, mut cluster: Cluster) {
+    fn tell_all(&mut self, mut cluster: InitialCluster) {
         for (kind, key, manifest) in std::mem::take(&mut cluster.manifests) {
             self.world.objects.set(kind, key, manifest);
         }
@@ -194,12 +199,12 @@ impl Simulation {
     }
 
     /// The rest of the cluster in its present state.
-    pub fn world(&self) -> &World {
+    pub fn world(&self) -> &SimulatedCluster {
         &self.world
     }
 
     /// The rest of the cluster, to change its behaviour or to plan events.
-    pub fn world_mut(&mut self) -> &mut World {
+    pub fn world_mut(&mut self) -> &mut SimulatedCluster {
         &mut self.world
     }
 
@@ -232,7 +237,7 @@ impl Simulation {
 /// Runs a simulation to its end and passes every decision to `each`, in order.
 pub fn simulate(
     scheduler: Scheduler,
-    cluster: Cluster,
+    cluster: InitialCluster,
     mut each: impl FnMut(&Decision),
 ) -> Scheduler {
     let mut simulation = Simulation::new(scheduler, cluster);

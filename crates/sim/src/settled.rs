@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 
 use plimsoll_api::{Labels, PersistentVolumeClaim, Str};
-use plimsoll_engine::Seen;
+use plimsoll_engine::Observation;
 
-use crate::cluster::Cluster;
-use crate::volumes::Volumes;
+use crate::cluster::InitialCluster;
+use crate::volumes::SimulatedVolumes;
 
-impl Cluster {
+impl InitialCluster {
     /// The cluster after the API server and the volume controllers have done their work, which
     /// hand-written files do not contain: claims get a uid, volumes become available, and claims that
     /// do not wait for a pod get their volumes.
@@ -25,9 +25,9 @@ impl Cluster {
         let labels = |node: &Str| -> Option<&Labels> {
             self.nodes.iter().find(|one| one.name == *node).map(|one| &one.labels)
         };
-        let mut volumes = Volumes::default();
+        let mut volumes = SimulatedVolumes::default();
         for object in &self.objects {
-            volumes.happens(&Seen::Is(object.clone()));
+            volumes.happens(&Observation::Is(object.clone()));
         }
         let mut settled = BTreeMap::new();
         // Each iteration advances a volume or a claim by one step, and no step is repeated.
@@ -41,9 +41,9 @@ impl Cluster {
                 break;
             }
             for object in changes {
-                let seen = Seen::Is(object);
+                let seen = Observation::Is(object);
                 volumes.happens(&seen);
-                if let Seen::Is(object) = seen {
+                if let Observation::Is(object) = seen {
                     settled.insert((object.kind(), object.key()), object);
                 }
             }
@@ -91,7 +91,7 @@ mod tests {
             class: "late".into(),
             ..PersistentVolume::default()
         };
-        let cluster = Cluster {
+        let cluster = InitialCluster {
             objects: vec![
                 class("now", "kubernetes.io/no-provisioner", BindingMode::Immediate),
                 class("late", "kubernetes.io/no-provisioner", BindingMode::WaitForFirstConsumer),
@@ -102,7 +102,7 @@ mod tests {
                 AnyObject::new(disk),
                 AnyObject::new(local),
             ],
-            ..Cluster::default()
+            ..InitialCluster::default()
         };
         let n_objects = cluster.objects.len();
         let settled = cluster.settled();

@@ -6,10 +6,10 @@ use plimsoll_engine::{Detail, Effect, Options, Outcome, Profile, ProfileError, S
 use plimsoll_framework::{Release, Time};
 
 use crate::auditor::{Extent, Violation};
-use crate::faults::Faults;
+use crate::faults::RequestFaults;
 use crate::run::Simulation;
-use crate::workload::Workload;
-use crate::world::World;
+use crate::simulated_cluster::SimulatedCluster;
+use crate::workload::RandomWorkload;
 
 /// The results of a simulation.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -80,9 +80,9 @@ pub fn try_seed(
 
 /// The simulation of a seed, with an auditor, before the first decision.
 pub fn begin(seed: u64, scheduler: Scheduler, extent: Extent) -> Simulation {
-    let workload = Workload::of(seed);
-    let faults = Faults::by_chance(seed, workload.fault_percent, workload.calm);
-    let mut world = World::new(workload.lifecycle, faults);
+    let workload = RandomWorkload::of(seed);
+    let faults = RequestFaults::by_chance(seed, workload.fault_percent, workload.calm);
+    let mut world = SimulatedCluster::new(workload.lifecycle, faults);
     for (at, what) in workload.happenings {
         world.plan(at, what);
     }

@@ -8,7 +8,7 @@ use plimsoll_api::{
     AnyObject, BindingMode, ClaimPhase, ClaimRef, KindRef, Labels, NodeSelectorTerm, ObjectKey,
     PersistentVolume, PersistentVolumeClaim, Requirement, StorageClass, Str, VolumePhase,
 };
-use plimsoll_engine::{Seen, WriteCause, WriteError};
+use plimsoll_engine::{Observation, WriteCause, WriteError};
 use plimsoll_framework::{ObjectWrite, WriteVerb};
 use serde_json::Value;
 
@@ -18,7 +18,7 @@ const ZONE: &str = "topology.kubernetes.io/zone";
 
 /// How long the volume controllers take.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Storage {
+pub struct VolumeDelays {
     /// Until a claim is bound to the volume that is reserved for it.
     pub binding_after: Duration,
     /// Until a volume is provisioned.
@@ -54,27 +54,27 @@ impl ClaimBinding {
 
 /// The volumes of a cluster, and the claims on them.
 #[derive(Debug, Default)]
-pub(crate) struct Volumes {
+pub(crate) struct SimulatedVolumes {
     all: BTreeMap<Str, PersistentVolume>,
     claims: BTreeMap<ObjectKey, PersistentVolumeClaim>,
     classes: BTreeMap<Str, StorageClass>,
     /// Claims for which a volume is being provisioned.
-    asked: BTreeSet<Order>,
+    asked: BTreeSet<ProvisioningOrder>,
 }
 
 /// A volume to provision.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Order {
+pub(crate) struct ProvisioningOrder {
     pub(crate) claim: ObjectKey,
     uid: Str,
     pub(crate) node: Option<Str>,
 }
 
-impl Volumes {
+impl SimulatedVolumes {
     /// An object is so, or gone. Whether the controllers of volumes look at it.
-    pub(crate) fn happens(&mut self, seen: &Seen<AnyObject, (KindRef, ObjectKey)>) -> bool {
+    pub(crate) fn happens(&mut self, seen: &Observation<AnyObject, (KindRef, ObjectKey)>) -> bool {
         match seen {
-            Seen::Is(object) => {
+            Observation::Is(object) => {
                 if let Some(volume) = object.get::<PersistentVolume>() {
                     self.all.insert(volume.name.clone(), volume.clone());
                 } else if let Some(claim) = object.get::<PersistentVolumeClaim>() {
@@ -85,7 +85,7 @@ impl Volumes {
                     return false;
                 }
             }
-            Seen::Gone((kind, key)) => {
+            Observation::Gone((kind, key)) => {
                 if kind.is::<PersistentVolume>() {
                     self.all.remove(&key.name);
                 } else if kind.is::<PersistentVolumeClaim>() {
@@ -225,19 +225,19 @@ impl Volumes {
     }
 
     /// New volumes to provision.
-    pub(crate) fn orders(&mut self) -> Vec<Order> {
+    pub(crate) fn orders(&mut self) -> Vec<ProvisioningOrder> {
         let provisions = |claim: &&PersistentVolumeClaim| {
             let class = self.classes.get(&claim.class);
             class.is_some_and(|class| class.provisioner != NO_PROVISIONER)
         };
-        let wanted: BTreeSet<Order> = self
+        let wanted: BTreeSet<ProvisioningOrder> = self
             .claims
             .values()
             .filter(|claim| claim.volume.is_none() && !claim.is_terminating())
             .filter(provisions)
             .filter(|claim| claim.selected_node.is_some() || !self.waits_for_consumer(claim))
             .filter(|claim| !self.all.values().any(|volume| volume.is_reserved_for(claim)))
-            .map(|claim| Order {
+            .map(|claim| ProvisioningOrder {
                 claim: claim.key.clone(),
                 uid: claim.uid.clone(),
                 node: claim.selected_node.clone(),
@@ -250,7 +250,11 @@ impl Volumes {
 
     /// A volume is provisioned, in the zone of the node if it has one; `None` if it is not wanted any
     /// more.
-    pub(crate) fn provision(&self, order: &Order, node: Option<&Labels>) -> Option<AnyObject> {
+    pub(crate) fn provision(
+        &self,
+        order: &ProvisioningOrder,
+        node: Option<&Labels>,
+    ) -> Option<AnyObject> {
         let claim = self.wanted(order)?;
         let zone = node.and_then(|labels| labels.get(ZONE));
         let in_zone = |zone: &Str| NodeSelectorTerm {
@@ -275,14 +279,14 @@ impl Volumes {
 
     /// A volume cannot be provisioned: the scheduler is asked for another node, as the external
     /// provisioner does; `None` if it is not wanted any more.
-    pub(crate) fn refuse(&mut self, order: &Order) -> Option<AnyObject> {
+    pub(crate) fn refuse(&mut self, order: &ProvisioningOrder) -> Option<AnyObject> {
         let mut claim = self.wanted(order)?.clone();
         claim.selected_node.take()?;
         claim.resource_version = next(&claim.resource_version);
         Some(AnyObject::new(claim))
     }
 
-    fn wanted(&self, order: &Order) -> Option<&PersistentVolumeClaim> {
+    fn wanted(&self, order: &ProvisioningOrder) -> Option<&PersistentVolumeClaim> {
         let claim = self.claims.get(&order.claim)?;
         let same = claim.uid == order.uid && claim.selected_node == order.node;
         (same && claim.volume.is_none()).then_some(claim)

@@ -1,16 +1,18 @@
-//! The laws of those who judge all nodes at once by amounts: see [`laws`](crate::laws).
+//! The laws for plugins that judge all nodes at once by amounts: see [`laws`](crate::laws).
 
 use std::fmt::Write;
 
 use plimsoll_framework::points::{FilterPoint, ScorePoint};
-use plimsoll_framework::{Bound, ByRow, CycleState, NEVER, Needs, PodInfo, Points, Row, Supply};
+use plimsoll_framework::{
+    ByRow, CycleState, NEVER, Needs, PodInfo, Points, Row, ScoreBound, Supply,
+};
 
 use crate::check::Verdicts;
 use crate::cluster::Cluster;
 use crate::laws::Kept;
 use crate::scenario::Scenario;
 
-/// What is told of all nodes at once agrees with what is told of each.
+/// Checks that what a plugin says about all nodes at once agrees with its rule for each node.
 pub(crate) fn amounts_agree(plugin: &Points, scenario: &Scenario) -> Kept {
     let cluster = Cluster::of(scenario);
     for pod in &scenario.pending {
@@ -57,18 +59,22 @@ fn needs_are_the_filter(
             writeln!(apart, "{node} {word} for {key}").expect("a string takes any text");
         }
     }
-    if apart.is_empty() { Ok(()) } else { Err(format!("needs are the filter, but\n{apart}")) }
+    if apart.is_empty() {
+        Ok(())
+    } else {
+        Err(format!("needs agree with the filter, but\n{apart}"))
+    }
 }
 
 #[expect(clippy::cast_precision_loss, reason = "scores are 0 to 100")]
 fn bounds_are_above_scores(
     score: &ScorePoint,
-    bound: &dyn Bound,
+    bound: &dyn ScoreBound,
     pod: &PodInfo,
     cluster: &Cluster,
 ) -> Kept {
     let ByRow::Scores(by_row, _) = score.by_row(pod, &cluster.view()) else {
-        return Err("a bound is for scores node by node, but this plugin has none\n".to_owned());
+        return Err("a plugin with a bound scores by node, but this one does not\n".to_owned());
     };
     let rows: Vec<Row> = cluster.nodes.rows().collect();
     let mut supply = Supply::new(rows.len());
@@ -87,6 +93,6 @@ fn bounds_are_above_scores(
                 .expect("a string takes any text");
         }
     }
-    let law = "a bound is a whole number that no score is above";
+    let law = "a bound is a whole number, and no score is above it";
     if apart.is_empty() { Ok(()) } else { Err(format!("{law}, but\n{apart}")) }
 }

@@ -1,4 +1,4 @@
-//! The law of those who score each node without the others: see [`laws`](crate::laws).
+//! The law for plugins that score each node without the others: see [`laws`](crate::laws).
 
 use std::fmt::Write;
 
@@ -9,7 +9,7 @@ use crate::cluster::Cluster;
 use crate::laws::Kept;
 use crate::scenario::Scenario;
 
-/// What is said node by node is what the rule says, whichever nodes are feasible.
+/// Checks that scores by node are those of the rule, whichever nodes are feasible.
 pub(crate) fn nodes_agree(plugin: &Points, scenario: &Scenario) -> Kept {
     let Some(score) = plugin.score.as_ref().filter(|score| score.is_by_row()) else {
         return Ok(());
@@ -26,7 +26,7 @@ pub(crate) fn nodes_agree(plugin: &Points, scenario: &Scenario) -> Kept {
 }
 
 fn the_score_agrees(score: &ScorePoint, pod: &PodInfo, cluster: &Cluster, rows: &[Row]) -> Kept {
-    let law = "a score node by node does not depend on the feasible nodes";
+    let law = "a score by node does not depend on which nodes are feasible";
     let by_row = match score.by_row(pod, &cluster.view()) {
         ByRow::Unsupported => return Err(format!("{law}, but none is given for {}", pod.key)),
         ByRow::Skips => None,

@@ -1,4 +1,4 @@
-//! What a plugin says of the pods of a scenario, as text.
+//! The verdicts and scores of a plugin for the pods of a scenario, as text.
 
 use std::fmt::Write;
 
@@ -6,41 +6,40 @@ use expect_test::Expect;
 use plimsoll_api::{PodKey, Str};
 use plimsoll_framework::points::FilterPoint;
 use plimsoll_framework::{
-    Candidates, CycleState, Entry, Gate, NodeRejection, NominatedPods, PodInfo, Points,
-    PostFilterAnswer, Prepared, Rejection, Row, Verdict, WhatIf,
+    Candidates, CycleState, DryRun, Entry, Gate, NodeRejection, NominatedPods, PodInfo, Points,
+    PostFilterAnswer, Prepared, Rejection, Row, Verdict,
 };
 
 use crate::cluster::Cluster;
 use crate::scenario::{DEFAULT_NAMESPACE, Scenario};
 
-/// Compares what the plugin of `entry` says of the pending pods of `scenario` with `expected`. Both
-/// formats stand in the [docs of the crate](crate).
+/// Compares the [`report`] on the pending pods of `scenario` with `expected`. Both formats are described in the
+/// [docs of the crate](crate).
 ///
 /// # Panics
-/// If it says something else, and if the scenario cannot be read.
-#[expect(clippy::needless_pass_by_value, reason = "`check(entry(), ...)` reads as it is meant")]
+/// If the report differs, or if the scenario cannot be parsed.
+#[expect(clippy::needless_pass_by_value, reason = "`check(entry(), ...)` is easy to read")]
 pub fn check(entry: Entry, scenario: &str, expected: &Expect) {
     expected.assert_eq(&report(&entry, &[], &read(scenario)));
 }
 
-/// As [`check()`], with `others` in the profile, too. They come first, with their default args, and are
-/// not reported. What they reject has no score, and is what a PostFilter plugin works on; what they
-/// share can be read.
+/// As [`check()`], with `others` in the profile, too. They come first, with their default args, and are not reported.
+/// Nodes that they reject have no score, and a PostFilter plugin is given them. What they share can be read.
 ///
 /// # Panics
-/// If the plugin says something else, and if the scenario cannot be read.
+/// If the report differs, or if the scenario cannot be parsed.
 #[expect(clippy::needless_pass_by_value, reason = "`check_among(.., entry(), ...)` as `check`")]
 pub fn check_among(others: &[Entry], entry: Entry, scenario: &str, expected: &Expect) {
     expected.assert_eq(&report(&entry, others, &read(scenario)));
 }
 
-/// What the plugin of `entry` says of the pending pods of `scenario`, with `others` before it in its
+/// The verdicts and scores of the plugin of `entry` for the pending pods of `scenario`, with `others` before it in its
 /// profile.
 pub fn report(entry: &Entry, others: &[Entry], scenario: &Scenario) -> String {
     report_on(entry, others, scenario, &Cluster::of(scenario))
 }
 
-/// The same for a cluster whose rows may stand in another order.
+/// The same for a cluster whose rows may be in another order.
 pub(crate) fn report_on(
     entry: &Entry,
     others: &[Entry],
@@ -48,28 +47,28 @@ pub(crate) fn report_on(
     cluster: &Cluster,
 ) -> String {
     let plugin = match entry.make(scenario.args.as_ref(), &scenario.gates) {
-        Ok(points) => Plugin { name: entry.name(), points },
+        Ok(points) => CheckedPlugin { name: entry.name(), points },
         Err(error) => return format!("{error}\n"),
     };
-    let others = others.iter().map(|other| Plugin {
+    let others = others.iter().map(|other| CheckedPlugin {
         name: other.name(),
         points: other.make(None, &scenario.gates).expect("plugins have default args"),
     });
-    let others: Vec<Plugin> = others.collect();
+    let others: Vec<CheckedPlugin> = others.collect();
     let rows = scenario.nodes.iter().map(|node| cluster.row(&node.name));
     let rows: Vec<Row> = rows.map(|row| row.expect("the cluster is the scenario's")).collect();
     let mut out = String::new();
     for pod in &scenario.pending {
-        let lines = Lines { out: &mut out, pod: shown(&pod.key), cluster };
-        Attempt::new(pod, cluster, &rows).run(&others, &plugin, lines);
+        let lines = PodLines { out: &mut out, pod: shown(&pod.key), cluster };
+        ProfileRun::new(pod, cluster, &rows).run(&others, &plugin, lines);
     }
     out
 }
 
-/// Reads a scenario.
+/// Parses a scenario.
 ///
 /// # Panics
-/// If it cannot be read.
+/// If it cannot be parsed.
 pub(crate) fn read(scenario: &str) -> Scenario {
     match Scenario::parse(scenario) {
         Ok(scenario) => scenario,
@@ -77,13 +76,13 @@ pub(crate) fn read(scenario: &str) -> Scenario {
     }
 }
 
-struct Plugin {
+struct CheckedPlugin {
     name: &'static str,
     points: Points,
 }
 
 /// One pod on its way through a profile.
-struct Attempt<'a> {
+struct ProfileRun<'a> {
     pod: &'a PodInfo,
     cluster: &'a Cluster,
     rows: &'a [Row],
@@ -93,9 +92,9 @@ struct Attempt<'a> {
     rejected: Vec<NodeRejection>,
 }
 
-impl<'a> Attempt<'a> {
+impl<'a> ProfileRun<'a> {
     fn new(pod: &'a PodInfo, cluster: &'a Cluster, rows: &'a [Row]) -> Self {
-        Attempt {
+        ProfileRun {
             pod,
             cluster,
             rows,
@@ -106,7 +105,7 @@ impl<'a> Attempt<'a> {
         }
     }
 
-    fn run(mut self, others: &[Plugin], plugin: &Plugin, mut lines: Lines<'_>) {
+    fn run(mut self, others: &[CheckedPlugin], plugin: &CheckedPlugin, mut lines: PodLines<'_>) {
         let view = self.cluster.view();
         if let Some(point) = &plugin.points.pre_enqueue {
             lines.gate(&point.pre_enqueue(self.pod, &view));
@@ -130,12 +129,12 @@ impl<'a> Attempt<'a> {
         {
             let nominated = NominatedPods::default();
             let looked = others.iter().chain([plugin]).map(|plugin| plugin.name).collect();
-            let what_if = WhatIf::new(self.pod, &self.prepared, &looked, &nominated, view);
-            lines.post_filter(&point.post_filter(self.pod, &self.rejected, &what_if));
+            let dry_run = DryRun::new(self.pod, &self.prepared, &looked, &nominated, view);
+            lines.post_filter(&point.post_filter(self.pod, &self.rejected, &dry_run));
         }
     }
 
-    /// Asks a filter about all nodes, and takes out of the feasible ones what it rejects.
+    /// Judges all nodes by a filter, and removes those that it rejects from the feasible ones.
     fn filter(&mut self, plugin: &'static str, filter: &FilterPoint) -> Verdicts {
         let prepared = filter.prepare(self.pod, &mut self.shared, &self.cluster.view());
         let verdicts = Verdicts::of(&prepared, self.pod, self.cluster, self.rows);
@@ -153,19 +152,19 @@ impl<'a> Attempt<'a> {
     }
 }
 
-/// What a filter says of one pod.
+/// The verdicts of a filter on one pod.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Verdicts {
     /// It rejects the pod for all nodes.
     pub(crate) everywhere: Option<Rejection>,
-    /// The only nodes worth asking.
+    /// The only nodes worth judging.
     pub(crate) candidates: Candidates,
-    /// The verdicts on these, in the order in which they were asked for.
+    /// The verdicts on these, in the order of the rows that were given.
     pub(crate) nodes: Vec<(Row, Verdict)>,
 }
 
 impl Verdicts {
-    /// What a filter that has been prepared says of `rows`.
+    /// The verdicts of a prepared filter on `rows`.
     pub(crate) fn of(prepared: &Prepared, pod: &PodInfo, cluster: &Cluster, rows: &[Row]) -> Self {
         let everywhere = prepared.rejection().cloned();
         let candidates = prepared.candidates();
@@ -180,7 +179,7 @@ impl Verdicts {
         Verdicts { everywhere, candidates, nodes }
     }
 
-    /// The verdict on one node; `None` if it was not asked for.
+    /// The verdict on one node; `None` if it was not judged.
     pub(crate) fn on(&self, row: Row) -> Option<Verdict> {
         if let Some(rejection) = &self.everywhere {
             return Some(Verdict::Fail(rejection.clone()));
@@ -190,13 +189,13 @@ impl Verdicts {
 }
 
 /// Lines about one pod.
-struct Lines<'a> {
+struct PodLines<'a> {
     out: &'a mut String,
     pod: String,
     cluster: &'a Cluster,
 }
 
-impl Lines<'_> {
+impl PodLines<'_> {
     fn gate(&mut self, gate: &Gate) {
         match gate {
             Gate::Open => self.line("gate open"),

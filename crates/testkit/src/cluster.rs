@@ -5,7 +5,7 @@ use plimsoll_framework::{Columns, PodInfo, Row, Stores, View};
 
 use crate::scenario::Scenario;
 
-/// Nodes with the pods on them, and the objects around them.
+/// Nodes with the pods on them, and all other objects.
 #[derive(Clone, Debug, Default)]
 pub struct Cluster {
     /// The nodes and the pods on them.
@@ -15,12 +15,12 @@ pub struct Cluster {
 }
 
 impl Cluster {
-    /// The cluster of `scenario`, with its pods on their nodes; the rows in the order of its nodes.
+    /// The cluster of `scenario`, with its pods on their nodes. The rows are in the order of its nodes.
     pub fn of(scenario: &Scenario) -> Self {
         Cluster::with(scenario, scenario.nodes.iter(), scenario.placed.iter())
     }
 
-    /// The same cluster, with nodes and pods coming in the order that is given.
+    /// The same cluster, with nodes and pods added in the given order.
     pub(crate) fn with<'a>(
         scenario: &Scenario,
         nodes: impl Iterator<Item = &'a Node>,
@@ -43,7 +43,7 @@ impl Cluster {
         cluster
     }
 
-    /// What a plugin is shown.
+    /// The cluster as plugins see it.
     pub fn view(&self) -> View<'_> {
         View { nodes: &self.nodes, stores: &self.stores }
     }

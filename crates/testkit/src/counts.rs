@@ -1,4 +1,4 @@
-//! The laws of those who judge by counts that the engine keeps: see [`laws`](crate::laws).
+//! The laws for plugins that judge by counts: see [`laws`](crate::laws).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
@@ -6,8 +6,8 @@ use std::fmt::Write;
 use plimsoll_api::Str;
 use plimsoll_framework::points::{FilterPoint, ScorePoint};
 use plimsoll_framework::{
-    ByDomain, CycleState, DomainCounts, DomainScore, Neighbour, PodInfo, Points, Row, Scored,
-    Standing, TermTotals, TopologyKey,
+    ByDomain, CycleState, DomainCounter, DomainScore, Neighbour, PodInfo, Points, Row, Scored,
+    TermCount, TermTotals, TopologyKey,
 };
 
 use crate::check::Verdicts;
@@ -15,7 +15,7 @@ use crate::cluster::Cluster;
 use crate::laws::Kept;
 use crate::scenario::Scenario;
 
-/// What is told by counts agrees with what is told of each node.
+/// Checks that verdicts and scores by counts are those of the rule.
 pub(crate) fn counts_agree(plugin: &Points, scenario: &Scenario) -> Kept {
     let cluster = Cluster::of(scenario);
     for pod in &scenario.pending {
@@ -34,8 +34,8 @@ pub(crate) fn counts_agree(plugin: &Points, scenario: &Scenario) -> Kept {
     Ok(())
 }
 
-/// Whether a filter that judges by counts may say something else of `pod` once it is told of `other`. Also
-/// where the filter does not judge by counts.
+/// Whether the verdicts of a filter on `pod` may change when `other` comes or leaves. Always `true` for a filter that
+/// does not judge by counts.
 pub(crate) fn may_be_moved(
     filter: &FilterPoint,
     pod: &PodInfo,
@@ -51,7 +51,7 @@ pub(crate) fn may_be_moved(
     }
 }
 
-/// The pods on nodes that have terms of their own.
+/// The pods on nodes that have affinity terms of their own.
 fn neighbours(cluster: &Cluster) -> Vec<Neighbour<'_>> {
     let rows = cluster.nodes.rows();
     let pods = rows.flat_map(|row| cluster.nodes.pods_on(row).with_affinity());
@@ -76,14 +76,18 @@ fn the_filter_agrees(filter: &FilterPoint, pod: &PodInfo, cluster: &Cluster) -> 
         ByDomain::Unsupported => return Ok(()),
         ByDomain::Skips => rows.iter().for_each(|&row| compare(row, true)),
         ByDomain::Counts(judge) => {
-            let tally = Tally::of(judge.as_ref(), cluster)?;
-            let totals = tally.totals(judge.compares_domains());
+            let counted = CountsFromScratch::of(judge.as_ref(), cluster)?;
+            let totals = counted.totals(judge.compares_domains());
             for &row in &rows {
-                compare(row, judge.verdict(&tally.standings(row), &totals).passes());
+                compare(row, judge.verdict(&counted.term_counts(row), &totals).passes());
             }
         }
     }
-    if apart.is_empty() { Ok(()) } else { Err(format!("counts are the filter, but\n{apart}")) }
+    if apart.is_empty() {
+        Ok(())
+    } else {
+        Err(format!("counts agree with the filter, but\n{apart}"))
+    }
 }
 
 fn the_score_agrees(plugin: &Points, score: &ScorePoint, pod: &PodInfo, cluster: &Cluster) -> Kept {
@@ -99,7 +103,7 @@ fn the_score_agrees(plugin: &Points, score: &ScorePoint, pod: &PodInfo, cluster:
         ByDomain::Skips => Vec::new(),
         ByDomain::Counts(ranker) => ranked(ranker.as_ref(), cluster, &feasible)?,
     };
-    // Who gives no scores gives 0 to every node.
+    // A plugin that gives no scores gives 0 to every node.
     let scores = score.score(pod, &mut shared, &cluster.view(), &feasible).unwrap_or_default();
     let of = |scores: &[Scored], row: Row| {
         scores.iter().find(|one| one.row == row).map_or(0, |one| one.score)
@@ -113,7 +117,11 @@ fn the_score_agrees(plugin: &Points, score: &ScorePoint, pod: &PodInfo, cluster:
                 .expect("a string takes any text");
         }
     }
-    if apart.is_empty() { Ok(()) } else { Err(format!("counts are the score, but\n{apart}")) }
+    if apart.is_empty() {
+        Ok(())
+    } else {
+        Err(format!("counts agree with the score, but\n{apart}"))
+    }
 }
 
 /// The normalised scores of `feasible` by counts.
@@ -122,66 +130,69 @@ fn ranked(
     cluster: &Cluster,
     feasible: &[Row],
 ) -> Result<Vec<Scored>, String> {
-    let tally = Tally::of(ranker, cluster)?;
-    let is_ranked = |row: &&Row| ranker.is_ranked(&tally.standings(**row));
+    let counted = CountsFromScratch::of(ranker, cluster)?;
+    let is_ranked = |row: &&Row| ranker.is_ranked(&counted.term_counts(**row));
     let domains = |term| {
-        let all: BTreeSet<Option<&Str>> =
-            feasible.iter().filter(is_ranked).map(|&row| tally.told_apart_by(term, row)).collect();
+        let all: BTreeSet<Option<&Str>> = feasible
+            .iter()
+            .filter(is_ranked)
+            .map(|&row| counted.told_apart_by(term, row))
+            .collect();
         all.len()
     };
     let domains: Vec<usize> = match ranker.reads_domains() {
-        true => (0..tally.terms.len()).map(domains).collect(),
+        true => (0..counted.terms.len()).map(domains).collect(),
         false => Vec::new(),
     };
-    let raw = |&row: &Row| Scored { row, score: ranker.raw(&tally.standings(row), &domains) };
+    let raw = |&row: &Row| Scored { row, score: ranker.raw(&counted.term_counts(row), &domains) };
     let mut scores: Vec<Scored> = feasible.iter().map(raw).collect();
     ranker.normalize(&mut scores);
     Ok(scores)
 }
 
-/// The counts of all terms, by a look at every pod.
-struct Tally<'a> {
+/// The counts of all terms, computed from every pod.
+struct CountsFromScratch<'a> {
     cluster: &'a Cluster,
-    terms: Vec<Term<'a>>,
+    terms: Vec<TermFromScratch<'a>>,
 }
 
-struct Term<'a> {
+struct TermFromScratch<'a> {
     key: TopologyKey,
-    /// Of the domains with a node on which pods count.
+    /// The domains with a node on which pods count.
     in_play: BTreeSet<&'a Str>,
     counts: BTreeMap<&'a Str, i64>,
 }
 
-impl<'a> Tally<'a> {
-    fn of(counts: &dyn DomainCounts, cluster: &'a Cluster) -> Result<Self, String> {
-        let terms = counts.terms().iter().map(|term| Term {
+impl<'a> CountsFromScratch<'a> {
+    fn of(counts: &dyn DomainCounter, cluster: &'a Cluster) -> Result<Self, String> {
+        let terms = counts.terms().iter().map(|term| TermFromScratch {
             key: term.key.clone(),
             in_play: BTreeSet::new(),
             counts: BTreeMap::new(),
         });
-        let mut tally = Tally { cluster, terms: terms.collect() };
+        let mut counted = CountsFromScratch { cluster, terms: terms.collect() };
         for row in cluster.nodes.rows() {
             for (number, term) in counts.terms().iter().enumerate() {
-                if let Some(domain) = tally.domain(number, row)
+                if let Some(domain) = counted.domain(number, row)
                     && term.nodes.has(&cluster.nodes, row)
                 {
-                    tally.terms[number].in_play.insert(domain);
+                    counted.terms[number].in_play.insert(domain);
                 }
             }
             for other in cluster.nodes.pods_on(row).iter() {
-                tally.count(counts, other, row)?;
+                counted.count(counts, other, row)?;
             }
         }
-        Ok(tally)
+        Ok(counted)
     }
 
-    fn count(&mut self, counts: &dyn DomainCounts, other: &PodInfo, row: Row) -> Kept {
+    fn count(&mut self, counts: &dyn DomainCounter, other: &PodInfo, row: Row) -> Kept {
         let Some(counting) = counts.count(Neighbour::from(&**other)) else {
-            return Err(format!("what {} counts for was told, but it is not known\n", other.key));
+            return Err(format!("the terms do not cover {}, but it is a neighbour\n", other.key));
         };
         let is_plain = other.affinity.is_empty();
         if is_plain && !counts.counts_plain_pods() && !counting.is_empty() {
-            return Err(format!("pods without terms do not count, but {} does\n", other.key));
+            return Err(format!("plain pods do not count, but {} does\n", other.key));
         }
         for (number, by) in counting {
             let number = number as usize;
@@ -202,7 +213,7 @@ impl<'a> Tally<'a> {
         }
     }
 
-    /// What tells nodes apart for the number of domains: nodes without the label are one of them.
+    /// What identifies a domain when domains are counted. The nodes without the label form one domain.
     fn told_apart_by(&self, term: usize, row: Row) -> Option<&'a Str> {
         match &self.terms[term].key {
             TopologyKey::Label(_) => self.domain(term, row),
@@ -210,19 +221,20 @@ impl<'a> Tally<'a> {
         }
     }
 
-    fn standings(&self, row: Row) -> Vec<Standing> {
-        let standing = |(number, term): (usize, &Term<'_>)| match self.domain(number, row) {
-            None => Standing::default(),
-            Some(domain) => {
-                let count = term.counts.get(domain).copied().unwrap_or(0);
-                Standing { present: true, count }
-            }
-        };
-        self.terms.iter().enumerate().map(standing).collect()
+    fn term_counts(&self, row: Row) -> Vec<TermCount> {
+        let term_count =
+            |(number, term): (usize, &TermFromScratch<'_>)| match self.domain(number, row) {
+                None => TermCount::default(),
+                Some(domain) => {
+                    let count = term.counts.get(domain).copied().unwrap_or(0);
+                    TermCount { present: true, count }
+                }
+            };
+        self.terms.iter().enumerate().map(term_count).collect()
     }
 
     fn totals(&self, compares_domains: bool) -> Vec<TermTotals> {
-        let totals = |term: &Term<'_>| {
+        let totals = |term: &TermFromScratch<'_>| {
             let count = |domain: &&Str| term.counts.get(*domain).copied().unwrap_or(0);
             let (domains, least) = match compares_domains {
                 true => (term.in_play.len(), term.in_play.iter().map(count).min().unwrap_or(0)),

@@ -1,29 +1,32 @@
-//! A handle without a scheduler.
+//! A handle for tests, without a scheduler.
 
+use plimsoll_framework::metrics::Measurement;
 use plimsoll_framework::{
-    Assume, Assumption, CycleState, Handle, ObjectWrite, Time, WaitingDecision, WaitingPod,
-    WaitingPods, Writes,
+    Assume, Assumption, CycleState, Handle, Metrics, ObjectWrite, Time, WaitingDecision,
+    WaitingPod, WaitingPods, Writes,
 };
 
-/// What a plugin gets a [`Handle`] to, and what it does with it: for tests of the points from Reserve on.
+/// The data behind a [`Handle`], for tests of the points from Reserve on: what a plugin is given, and what it did.
 #[derive(Debug, Default)]
 pub struct HandleParts {
-    /// Now.
+    /// The current time.
     pub now: Time,
-    /// What plugins tell each other.
+    /// What plugins share.
     pub shared: CycleState,
     /// The pods that wait at Permit.
     pub waiting: Vec<WaitingPod>,
-    /// What was decided about them.
+    /// The decisions about them.
     pub decisions: Vec<WaitingDecision>,
-    /// What is taken to be so.
+    /// The assumptions that were made.
     pub assumed: Vec<Assumption>,
-    /// What is to be written.
+    /// The writes that were requested.
     pub written: Vec<ObjectWrite>,
+    /// What was measured.
+    pub measured: Vec<Measurement>,
 }
 
 impl HandleParts {
-    /// The handle of plugin `plugin`.
+    /// The handle for plugin `plugin`.
     pub fn handle(&mut self, plugin: &'static str) -> Handle<'_> {
         Handle {
             now: self.now,
@@ -31,6 +34,7 @@ impl HandleParts {
             assume: Assume::new(&mut self.assumed),
             waiting: WaitingPods::new(plugin, &self.waiting, &mut self.decisions),
             writes: Writes::new(&mut self.written),
+            metrics: Metrics::new(&mut self.measured),
         }
     }
 }

@@ -1,38 +1,34 @@
 //! The laws that every plugin keeps, whatever it decides.
 //!
-//! 1. The order of rows is irrelevant: what the plugin says of a node does not depend on when the node,
-//!    or a pod, came.
-//! 2. A pod that comes and goes changes nothing: `update` with a pod added and then removed, or the
-//!    other way round, restores all verdicts.
-//! 3. `update` is as good as looking again: after a pod came or went, what was updated says what is
-//!    said by a filter that was prepared afterwards.
-//! 4. A copy is a copy: updating it does not change what it was copied from.
+//! 1. The order of rows is irrelevant: the verdict on a node does not depend on when nodes and pods were added.
+//! 2. A change that is undone changes nothing: `update` with a pod that comes and then leaves, or leaves and then
+//!    comes, restores all verdicts.
+//! 3. `update` gives the same verdicts as preparing again: after a pod came or left, the updated state gives the same
+//!    verdicts as a state that is prepared afterwards.
+//! 4. Updating a copy of a state does not change the original.
 //! 5. Normalised scores are 0 to 100.
-//! 6. What is said of all nodes at once is what is said of each: [needs] let exactly those nodes pass that
-//!    the filter lets pass, and no score is above its [bound].
-//! 7. What is said by counts is what is said of each: a filter that judges [by counts] lets the same nodes
-//!    pass, a score that does gives the same scores. And a pod that [does not move] such a filter changes no
-//!    verdict by coming or leaving, be it only in thought, as nominated pods and victims do.
-//! 8. What is said [node by node] is what is said with the others: a score that does so gives a node the same score,
-//!    whichever nodes are feasible.
+//! 6. Amounts agree with the rule: [needs] pass the same nodes as the filter, and no score is above its [bound].
+//! 7. Counts agree with the rule: a filter that judges [by counts] passes the same nodes, and a score by counts gives
+//!    the same scores. A pod that [does not move] such a filter changes no verdict when it comes or leaves, also in a
+//!    dry run, for nominated pods and victims.
+//! 8. Scores [by node] agree with the rule: a node has the same score, whichever nodes are feasible.
 //! 9. Nothing panics.
 //!
-//! Laws 6 to 8 compare with the rule what makes it [fast](plimsoll_framework::accelerate). They hold for every plugin
-//! that registers any of it.
+//! Laws 6 to 8 compare the [acceleration](plimsoll_framework::accelerate) of a plugin with its rule. They are checked
+//! for every plugin that registers any.
 //!
 //! [needs]: plimsoll_framework::FilterByAmounts
 //! [bound]: plimsoll_framework::ScoreByAmounts
-//! [node by node]: plimsoll_framework::ScoreByNode
+//! [by node]: plimsoll_framework::ScoreByNode
 //! [by counts]: plimsoll_framework::domains
 //! [does not move]: plimsoll_framework::DomainFilter::is_moved_by
 //!
-//! [`Update::Rebuild`] promises nothing, so laws 2 and 3 do not look at what is said after it. Nor do they
-//! look at a filter that skips the pod: as in kube-scheduler, it is not told of changes. They are about what
-//! a plugin makes of changes. What changes leave on a node is another matter: of two pods with the same host
-//! port the first that leaves frees it.
+//! [`Update::Rebuild`] promises nothing, so laws 2 and 3 ignore the verdicts after it. They also ignore a filter that
+//! skips the pod: as in kube-scheduler, it is not told of changes. They check how a plugin follows changes, not what
+//! changes leave on a node: if two pods have the same host port, the first that leaves frees it.
 //!
-//! A rule that all ways of judging share can break none of these laws, however wrong it is. Such rules are for
-//! scenarios, for recorded decisions, and for whoever reckons again.
+//! A rule that is wrong in the same way from scratch and when accelerated breaks no law. Scenarios, recorded decisions
+//! and independent computations find such mistakes.
 
 use std::fmt::Write;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -52,11 +48,11 @@ use crate::counts::{counts_agree, may_be_moved};
 use crate::scenario::Scenario;
 use crate::shrink::smallest;
 
-/// Holds the plugin of `entry` to the laws in each of `scenarios`; see the [module](self).
+/// Checks that the plugin of `entry` keeps the laws in each of `scenarios`; see the [module](self).
 ///
 /// # Panics
-/// If the plugin breaks one: the message holds a scenario from which nothing can be left out. Also
-/// if a scenario cannot be read, or the plugin cannot be made from its args.
+/// If the plugin breaks a law; the message has a smallest scenario in which it does. Also if a scenario cannot be
+/// parsed, or the plugin cannot be made from its args.
 pub fn laws(entry: &Entry, scenarios: impl IntoIterator<Item = impl AsRef<str>>) {
     for text in scenarios {
         let text = text.as_ref();
@@ -70,7 +66,7 @@ pub fn laws(entry: &Entry, scenarios: impl IntoIterator<Item = impl AsRef<str>>)
     }
 }
 
-/// How the plugin breaks a law in a scenario; `None` also for a scenario that cannot be read.
+/// How the plugin breaks a law in a scenario. Also `None` for a scenario that cannot be parsed.
 fn breach(entry: &Entry, text: &str) -> Option<String> {
     let scenario = Scenario::parse(text).ok()?;
     let judged = catch_unwind(AssertUnwindSafe(|| judge(entry, &scenario)));
@@ -88,7 +84,7 @@ pub(crate) type Kept = Result<(), String>;
 
 fn judge(entry: &Entry, scenario: &Scenario) -> Kept {
     let plugin = entry.make(scenario.args.as_ref(), &scenario.gates);
-    let plugin = plugin.expect("args stay what they were when the plugin was first made");
+    let plugin = plugin.expect("the plugin was made from these args before");
     order_is_irrelevant(entry, scenario)?;
     if let Some(filter) = &plugin.filter {
         let followed = Followed { filter, scenario };
@@ -109,19 +105,19 @@ fn order_is_irrelevant(entry: &Entry, scenario: &Scenario) -> Kept {
     let expected = report_on(entry, &[], scenario, &cluster);
     let backwards =
         Cluster::with(scenario, scenario.nodes.iter().rev(), scenario.placed.iter().rev());
-    for (order, other) in [("backwards", backwards), ("moved to other rows", moved(scenario))] {
+    for (order, other) in [("reversed", backwards), ("moved to other rows", moved(scenario))] {
         let found = report_on(entry, &[], scenario, &other);
         if found != expected {
             return Err(format!(
-                "the order of rows is irrelevant, but with nodes and pods {order} it says\n{found}\
-                 and before\n{expected}"
+                "the order of rows is irrelevant, but with nodes and pods {order} \
+                 the verdicts are\n{found}instead of\n{expected}"
             ));
         }
     }
     Ok(())
 }
 
-/// The cluster with every node in another row, and rows between them that hold none.
+/// The cluster with every node in another row, and empty rows between them.
 fn moved(scenario: &Scenario) -> Cluster {
     let mut cluster = Cluster::of(scenario);
     let mut empty = Vec::new();
@@ -148,13 +144,13 @@ struct Followed<'a> {
 
 /// A pod that comes to a row, or leaves it.
 #[derive(Clone, Copy)]
-struct Change<'a> {
+struct PodMove<'a> {
     comes: bool,
     pod: &'a PodInfo,
     row: Row,
 }
 
-impl<'a> Change<'a> {
+impl<'a> PodMove<'a> {
     fn happen(self, nodes: &mut Columns) {
         if self.comes {
             nodes.place(self.row, self.pod);
@@ -169,7 +165,7 @@ impl<'a> Change<'a> {
     }
 
     fn undone(self) -> Self {
-        Change { comes: !self.comes, ..self }
+        PodMove { comes: !self.comes, ..self }
     }
 
     fn describe(self, cluster: &Cluster, judged: &PodInfo) -> String {
@@ -180,28 +176,28 @@ impl<'a> Change<'a> {
 }
 
 impl Followed<'_> {
-    /// Every placed pod leaves, and every other pending pod comes to every node.
+    /// Lets every placed pod leave, and every other pending pod come to every node.
     fn changes(&self, judged: &PodInfo) -> Kept {
         let mut cluster = Cluster::of(self.scenario);
         let rows: Vec<Row> = cluster.nodes.rows().collect();
         for pod in &self.scenario.placed {
             let node = pod.node_name.as_ref().expect("a placed pod names its node");
             let row = cluster.row(node).expect("the cluster is the scenario's");
-            self.change(judged, &mut cluster, Change { comes: false, pod, row })?;
+            self.change(judged, &mut cluster, PodMove { comes: false, pod, row })?;
         }
         let others = self.scenario.pending.iter().filter(|pod| pod.key != judged.key);
         for pod in others {
             for &row in &rows {
                 let node_name = Some(cluster.nodes.name_of(row).clone());
                 let pod = PodInfo::new(Pod { node_name, ..Pod::clone(pod) });
-                self.change(judged, &mut cluster, Change { comes: true, pod: &pod, row })?;
+                self.change(judged, &mut cluster, PodMove { comes: true, pod: &pod, row })?;
             }
         }
         Ok(())
     }
 
     /// One change, followed and undone.
-    fn change(&self, judged: &PodInfo, cluster: &mut Cluster, change: Change<'_>) -> Kept {
+    fn change(&self, judged: &PodInfo, cluster: &mut Cluster, change: PodMove<'_>) -> Kept {
         let rows: Vec<Row> = cluster.nodes.rows().collect();
         let before = self.prepare(judged, cluster);
         if before.skips() {
@@ -220,14 +216,15 @@ impl Followed<'_> {
         let kept = if kept.is_err() || update == Update::Rebuild {
             kept
         } else {
-            same("`update` is as good as looking again", cluster, &rows, &updated, &fresh)
+            let law = "`update` gives the same verdicts as preparing again";
+            same(law, cluster, &rows, &updated, &fresh)
         };
         let described = change.describe(cluster, judged);
 
         let undone = change.undone();
         cluster.nodes = nodes;
         let kept = kept.and_then(|()| {
-            let law = "a copy is a copy";
+            let law = "updating a copy does not change the original";
             same(law, cluster, &rows, &Verdicts::of(&before, judged, cluster, &rows), &stood)?;
             let again = after.update(undone.told(), &cluster.nodes, change.row);
             if update == Update::Rebuild || again == Update::Rebuild {
@@ -244,7 +241,7 @@ impl Followed<'_> {
     }
 }
 
-/// Whether both say the same of `rows`.
+/// Checks that both have the same verdicts on `rows`.
 fn same(law: &str, cluster: &Cluster, rows: &[Row], found: &Verdicts, expected: &Verdicts) -> Kept {
     let mut apart = String::new();
     if found.candidates != expected.candidates {

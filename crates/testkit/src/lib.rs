@@ -1,13 +1,13 @@
 //! Tests for plugins: text in, text out.
 //!
-//! [`check()`] judges the pods of a scenario, a small cluster written as text, and compares what the
-//! plugin says with what is expected. [`laws()`] holds a plugin to the laws of the framework in any
-//! scenario, [`random_scenarios`] makes up as many as are wanted.
+//! [`check()`] judges the pods of a scenario, a small cluster written as text, and compares the verdicts of the
+//! plugin with the expected ones. [`laws()`] checks that a plugin keeps the laws of the framework in any scenario.
+//! [`random_scenarios`] makes random ones.
 //!
 //! # Scenarios
 //!
-//! One statement a line; indentation and blank lines do not matter, and `#` begins a comment. The JSON
-//! object that may end a statement may go on over the following lines.
+//! There is one statement on each line. Indentation and blank lines do not matter, and `#` begins a comment. A
+//! statement may end with a JSON object, which may continue on the following lines.
 //!
 //! ```text
 //! args {"racks": ["r1"]}
@@ -24,12 +24,12 @@
 //! | statement | meaning |
 //! |---|---|
 //! | `args JSON` | the args of the plugin; without it, its defaults |
-//! | `release VERSION` | the release as which the plugin decides; it stands above all pods; without it, the newest |
+//! | `release VERSION` | the release whose decisions the plugin makes, written above all pods; without it, the newest |
 //! | `gate NAME=true` | a feature gate |
 //! | `node NAME [LABEL=VALUE ...] [JSON]` | a node |
-//! | `pod [NAMESPACE/]NAME [LABEL=VALUE ...] on NODE [JSON]` | a pod on a node, which stands above it |
+//! | `pod [NAMESPACE/]NAME [LABEL=VALUE ...] on NODE [JSON]` | a pod on a node, which is written above it |
 //! | `pod [NAMESPACE/]NAME [LABEL=VALUE ...] [JSON]` | a pending pod, which is judged |
-//! | `namespace NAME [LABEL=VALUE ...]` | a namespace with labels; one that only pods name exists, too |
+//! | `namespace NAME [LABEL=VALUE ...]` | a namespace with labels; the namespaces of pods need no statement |
 //! | `service`, `rc`, `rs`, `sts` `[NAMESPACE/]NAME [KEY=VALUE ...] [JSON]` | a Service, ReplicationController, ReplicaSet or StatefulSet that selects by these labels |
 //! | `pv NAME [LABEL=VALUE ...] [JSON]` | a PersistentVolume, which is Available |
 //! | `pvc [NAMESPACE/]NAME [JSON]` | a PersistentVolumeClaim |
@@ -37,10 +37,10 @@
 //! | `csicapacity [NAMESPACE/]NAME [LABEL=VALUE ...] [JSON]` | a CSIStorageCapacity, for the nodes with these labels |
 //! | `pdb [NAMESPACE/]NAME [LABEL=VALUE ...] [JSON]` | a PodDisruptionBudget for the pods with these labels |
 //!
-//! The JSON is merged (RFC 7386) into the manifest: what stands in it is what users write, and it comes
-//! in the way that users' manifests do. These keys stand for others:
+//! The JSON is merged (RFC 7386) into the manifest of the object, which is then read like the manifests of users.
+//! These keys are short for others:
 //!
-//! | of | key | stands for |
+//! | object | key | meaning |
 //! |---|---|---|
 //! | a node | `taints`, `unschedulable` | the field of `spec` |
 //! | | `allocatable`, `images` | the field of `status` |
@@ -57,10 +57,10 @@
 //! | a pv, ... or pdb | `annotations` | `metadata.annotations` |
 //! | | `owner`, such as `"default/p"` | the pod that controls it, by namespace and name, which is its uid |
 //! | | `metadata`, `spec`, `status` | themselves |
-//! | | any other field of `spec`, or of the object where it has none | itself |
+//! | | any other field of `spec`, or of the object if it has no `spec` | itself |
 //!
-//! What a scenario does not say is out of the way: a node can hold 64 CPUs, 256 GiB of memory, 1 TiB of
-//! ephemeral storage and 1000 pods, and a pod has one container that asks for nothing.
+//! The defaults do not get in the way: a node has 64 CPUs, 256 GiB of memory, 1 TiB of ephemeral storage and room for
+//! 1000 pods, and a pod has one container without requests.
 //!
 //! # Expectations
 //!
@@ -69,18 +69,18 @@
 //! | line | meaning |
 //! |---|---|
 //! | `p gate open`, `p gate closed: REASONS` | PreEnqueue |
-//! | `p only a, b` | no other nodes are worth asking, and none is asked |
+//! | `p only a, b` | only these nodes are worth judging, and no others are judged |
 //! | `p * CODE: REASONS` | the filter rejects the pod for all nodes |
 //! | `p a Success`, `p a CODE: REASONS` | the filter's verdict on node `a` |
 //! | `p a score 42` | the normalised score, not weighted, of a node that passed |
 //! | `p skips score` | the plugin gives this pod no scores |
-//! | `p nominates a`, `p nominates a without x, y` | PostFilter found a node, and the pods that must go |
-//! | `p is unschedulable: REASON`, `p stops: REASON`, `p errs: REASON` | PostFilter found nothing, lets no other plugin try, could not judge |
+//! | `p nominates a`, `p nominates a without x, y` | PostFilter found a node, and these pods must go |
+//! | `p is unschedulable: REASON`, `p stops: REASON`, `p errs: REASON` | PostFilter found nothing, stopped, failed |
 //!
-//! A pod outside the namespace `default` is written `NAMESPACE/NAME`. PostFilter is asked only where no
-//! node passed. Where the plugin cannot be made from its args, the one line is the error.
+//! A pod outside the namespace `default` is written `NAMESPACE/NAME`. PostFilter runs only if no node passed. If the
+//! plugin cannot be made from its args, the only line is the error.
 //!
-//! Set `UPDATE_EXPECT=1` to let a test write what it got into its source.
+//! Set `UPDATE_EXPECT=1` to let a test write its actual output into its source.
 
 mod amounts;
 mod by_node;

@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 /// A JSON object.
 pub(crate) type Fields = Map<String, Value>;
 
-/// Fields of a pod's `spec` that stand for themselves.
+/// Fields of a pod's `spec` that a statement may name directly.
 const POD_SPEC: [&str; 20] = [
     "affinity",
     "containers",
@@ -29,7 +29,7 @@ const POD_SPEC: [&str; 20] = [
     "volumes",
 ];
 
-/// Kinds of objects that select pods: the word of a statement, `apiVersion` and `kind`.
+/// Kinds of objects that select pods: the keyword of the statement, `apiVersion` and `kind`.
 const SELECTING: [(&str, &str, &str); 4] = [
     ("service", "v1", "Service"),
     ("rc", "v1", "ReplicationController"),
@@ -37,8 +37,8 @@ const SELECTING: [(&str, &str, &str); 4] = [
     ("sts", "apps/v1", "StatefulSet"),
 ];
 
-/// Kinds of objects around volumes, and budgets: the word of a statement, `apiVersion`, `kind`, and
-/// whether there is one in every namespace, and whether its own fields stand in `spec`.
+/// Kinds of objects for storage, and budgets: the keyword of the statement, `apiVersion`, `kind`, whether the kind is
+/// namespaced, and whether its fields are in `spec`.
 const AROUND: [(&str, &str, &str, bool, bool); 8] = [
     ("pv", "v1", "PersistentVolume", false, true),
     ("pvc", "v1", "PersistentVolumeClaim", true, true),
@@ -52,14 +52,14 @@ const AROUND: [(&str, &str, &str, bool, bool); 8] = [
 
 /// What all objects have.
 #[derive(Debug)]
-pub(crate) struct Head<'a> {
+pub(crate) struct ObjectHead<'a> {
     pub(crate) namespace: &'a str,
     pub(crate) name: &'a str,
     pub(crate) labels: Fields,
 }
 
-/// A node: `fields` merged into one that is out of the way.
-pub(crate) fn node(head: &Head<'_>, fields: Fields) -> Result<Value, String> {
+/// A node: `fields` merged into the defaults.
+pub(crate) fn node(head: &ObjectHead<'_>, fields: Fields) -> Result<Value, String> {
     let mut manifest = json!({
         "apiVersion": "v1",
         "kind": "Node",
@@ -84,8 +84,12 @@ pub(crate) fn node(head: &Head<'_>, fields: Fields) -> Result<Value, String> {
     Ok(manifest)
 }
 
-/// A pod: `fields` merged into one with a container that asks for nothing; on node `on`, if given.
-pub(crate) fn pod(head: &Head<'_>, on: Option<&str>, fields: Fields) -> Result<Value, String> {
+/// A pod on node `on`, if given: `fields` merged into a pod with one container without requests.
+pub(crate) fn pod(
+    head: &ObjectHead<'_>,
+    on: Option<&str>,
+    fields: Fields,
+) -> Result<Value, String> {
     let key = format!("{}/{}", head.namespace, head.name);
     let mut manifest = json!({
         "apiVersion": "v1",
@@ -100,7 +104,7 @@ pub(crate) fn pod(head: &Head<'_>, on: Option<&str>, fields: Fields) -> Result<V
     for (key, value) in fields {
         let patch = match key.as_str() {
             "requests" | "limits" | "image" | "ports" if own_containers => {
-                return Err(format!("say {key:?} in \"containers\", which are given"));
+                return Err(format!("put {key:?} into \"containers\", which are given"));
             }
             "requests" | "limits" => {
                 merge(&mut container, json!({ "resources": { key: value } }));
@@ -128,7 +132,7 @@ pub(crate) fn pod(head: &Head<'_>, on: Option<&str>, fields: Fields) -> Result<V
 }
 
 /// A namespace.
-pub(crate) fn namespace(head: &Head<'_>) -> Value {
+pub(crate) fn namespace(head: &ObjectHead<'_>) -> Value {
     json!({
         "apiVersion": "v1",
         "kind": "Namespace",
@@ -136,9 +140,9 @@ pub(crate) fn namespace(head: &Head<'_>) -> Value {
     })
 }
 
-/// An object that selects pods by its labels; `fields` are merged into its `spec`. `None` if `word`
-/// stands for no kind of such objects.
-pub(crate) fn selecting(word: &str, head: &Head<'_>, fields: &Fields) -> Option<Value> {
+/// An object that selects pods by these labels, with `fields` merged into its `spec`. `None` if `word` is not the
+/// keyword of such a kind.
+pub(crate) fn selecting(word: &str, head: &ObjectHead<'_>, fields: &Fields) -> Option<Value> {
     let (_, api_version, kind) = SELECTING.iter().find(|(name, ..)| *name == word)?;
     let mut manifest = json!({
         "apiVersion": api_version,
@@ -156,8 +160,8 @@ pub(crate) fn selecting(word: &str, head: &Head<'_>, fields: &Fields) -> Option<
     Some(manifest)
 }
 
-/// An object around volumes, or a budget. `None` if `word` stands for no kind of such objects.
-pub(crate) fn around(word: &str, head: &Head<'_>, fields: &Fields) -> Option<Value> {
+/// An object for storage, or a budget. `None` if `word` is not the keyword of such a kind.
+pub(crate) fn around(word: &str, head: &ObjectHead<'_>, fields: &Fields) -> Option<Value> {
     let (_, api_version, kind, namespaced, has_spec) =
         AROUND.iter().find(|(name, ..)| *name == word)?;
     let key = format!("{}/{}", head.namespace, head.name);
@@ -193,7 +197,7 @@ pub(crate) fn around(word: &str, head: &Head<'_>, fields: &Fields) -> Option<Val
     Some(manifest)
 }
 
-/// The controller `rs/web`, say.
+/// The owner reference of a controller such as `rs/web`.
 fn owner(value: &Value) -> Result<Value, String> {
     let parts = value.as_str().and_then(|text| text.split_once('/'));
     let known = parts.and_then(|(word, name)| {
@@ -226,8 +230,8 @@ fn merge(target: &mut Value, patch: Value) {
 mod tests {
     use super::*;
 
-    fn head(name: &str) -> Head<'_> {
-        Head { namespace: "default", name, labels: Fields::new() }
+    fn head(name: &str) -> ObjectHead<'_> {
+        ObjectHead { namespace: "default", name, labels: Fields::new() }
     }
 
     fn fields(value: &Value) -> Fields {
@@ -235,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_node_says_of_its_room_replaces_only_that() {
+    fn allocatable_resources_of_a_node_replace_only_those_named() {
         let said = json!({ "allocatable": { "cpu": "2", "memory": null, "example.com/gpu": "1" } });
         let manifest = node(&head("a"), fields(&said)).expect("the fields are known");
         let room = json!({
@@ -245,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_pod_asks_for_goes_into_its_only_container() {
+    fn requests_and_ports_of_a_pod_go_into_its_only_container() {
         let said = json!({ "requests": { "cpu": "1" }, "ports": [{ "hostPort": 80 }] });
         let manifest = pod(&head("p"), Some("a"), fields(&said)).expect("the fields are known");
         let containers = json!([{
@@ -258,12 +262,12 @@ mod tests {
     }
 
     #[test]
-    fn a_field_that_nobody_reads_is_told() {
+    fn an_unknown_field_is_reported() {
         for (said, told) in [
             (json!({ "toleration": [] }), r#"a pod has no "toleration" that a scheduler reads"#),
             (
                 json!({ "containers": [], "image": "nginx" }),
-                r#"say "image" in "containers", which are given"#,
+                r#"put "image" into "containers", which are given"#,
             ),
             (json!({ "owner": "web" }), r#"an owner is written as "rs/NAME", not as "web""#),
         ] {

@@ -19,19 +19,19 @@ const TAINTS: [(&str, &str, &str); 4] = [
     ("old", "", "NoExecute"),
     ("gpu", "no", "PreferNoSchedule"),
 ];
-/// Amounts around the largest that are counted, and none.
+/// Zero, and amounts around the largest that can be counted.
 const EXTREMES: [&str; 7] =
     ["0", "9223372036854775", "9223372036854775807", "9223372036854775808", "8Ei", "1e30", "4Ei"];
 const TOPOLOGY_KEYS: [&str; 3] = ["zone", "kubernetes.io/hostname", "rack"];
 const FEATURES: [&str; 2] = ["GuaranteedQoSPodCPUResize", "UserNamespacesHostNetworkSupport"];
 
-/// Random scenarios, one for each seed; the same seed gives the same scenario. The first line says the
+/// Random scenarios, one for each seed. The same seed gives the same scenario. The first line names the
 /// seed.
 ///
 /// They have up to 7 nodes and 15 pods, with labels and domains, taints and tolerations, affinity and
-/// anti-affinity to nodes and pods, spread constraints, selectors that are absent and empty, host ports,
-/// images, resources up to the largest quantities there are, namespaces, owners, Services and ReplicaSets,
-/// gates, volumes of all kinds, and pods that terminate.
+/// anti-affinity to nodes and pods, spread constraints, absent and empty selectors, host ports,
+/// images, resources up to the largest quantities, namespaces, owners, Services and ReplicaSets,
+/// gates, volumes of all kinds, and terminating pods.
 pub fn random_scenarios(seeds: Range<u64>) -> impl Iterator<Item = String> {
     seeds.map(|seed| {
         let mut lines = vec![format!("# seed {seed}")];
@@ -40,7 +40,7 @@ pub fn random_scenarios(seeds: Range<u64>) -> impl Iterator<Item = String> {
     })
 }
 
-/// SplitMix64 (Steele, Lea and Flood, 2014), which is small and good enough to mix scenarios.
+/// SplitMix64 (Steele, Lea and Flood, 2014), which is small and random enough for scenarios.
 struct Random(u64);
 
 impl Random {
@@ -63,7 +63,7 @@ impl Random {
 
     fn pick<T: Copy>(&mut self, from: &[T]) -> T {
         let at = self.below(u64::try_from(from.len()).expect("lists are short"));
-        from[usize::try_from(at).expect("it is less than a length")]
+        from[usize::try_from(at).expect("it is less than the length")]
     }
 
     fn scenario(&mut self, lines: &mut Vec<String>) {
@@ -259,7 +259,7 @@ impl Random {
             2 => json!({ "key": "rack", "operator": "Exists" }),
             3 => json!({ "key": "rack", "operator": "DoesNotExist" }),
             4 => json!({ "key": "size", "operator": "Gt", "values": [self.below(4).to_string()] }),
-            // The API server takes it; the scheduler's parser does not.
+            // The API server accepts it, but the scheduler's parser does not.
             5 => json!({ "key": "size", "operator": "Lt", "values": ["many"] }),
             _ => {
                 let name = format!("n{}", self.below(7));
@@ -300,7 +300,7 @@ impl Random {
         }
     }
 
-    /// At most one for each topology key, as the API server demands of constraints that are alike.
+    /// At most one for each topology key: the API server rejects constraints with the same key and `whenUnsatisfiable`.
     fn constraints(&mut self) -> Value {
         let mut keys = TOPOLOGY_KEYS.to_vec();
         keys.retain(|_| self.one_in(3));
@@ -344,7 +344,7 @@ mod tests {
     }
 
     #[test]
-    fn every_random_scenario_can_be_read() {
+    fn every_random_scenario_can_be_parsed() {
         for text in random_scenarios(0..200) {
             if let Err(error) = Scenario::parse(&text) {
                 panic!("{error}");

@@ -1,4 +1,4 @@
-//! Scenarios: small clusters as text. The format stands in the [docs of the crate](crate).
+//! Scenarios: small clusters as text. The format is described in the [docs of the crate](crate).
 
 use std::fmt;
 
@@ -7,15 +7,15 @@ use plimsoll_api::{AnyObject, Namespace, Node, Str};
 use plimsoll_framework::{FeatureGates, PodInfo, ReleaseError};
 use serde_json::{Deserializer, Value};
 
-use crate::manifest::{self, Fields, Head};
+use crate::manifest::{self, Fields, ObjectHead};
 
-/// The namespace of what does not say.
+/// The namespace of objects that name none.
 pub(crate) const DEFAULT_NAMESPACE: &str = "default";
 
 /// A small cluster, and the pods that are to be judged in it.
 #[derive(Clone, Debug, Default)]
 pub struct Scenario {
-    /// The args of the plugin; `None` where the scenario does not say.
+    /// The args of the plugin; `None` if the scenario has none.
     pub args: Option<Value>,
     /// The release, with the feature gates.
     pub gates: FeatureGates,
@@ -25,11 +25,11 @@ pub struct Scenario {
     pub placed: Vec<PodInfo>,
     /// The pods to be judged, in the order in which they are written.
     pub pending: Vec<PodInfo>,
-    /// Everything else: among it the namespaces of all these pods, and those with a line of their own.
+    /// Everything else. It includes the namespaces of all these pods.
     pub objects: Vec<AnyObject>,
 }
 
-/// A statement of a scenario that cannot be read.
+/// A statement of a scenario that cannot be parsed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ScenarioError {
     /// The line on which it begins, counted from 1.
@@ -49,7 +49,7 @@ impl fmt::Display for ScenarioError {
 impl std::error::Error for ScenarioError {}
 
 impl Scenario {
-    /// Reads a scenario.
+    /// Parses a scenario.
     pub fn parse(text: &str) -> Result<Self, ScenarioError> {
         let mut scenario = Scenario::default();
         let mut lines = text.lines().zip(1..);
@@ -62,7 +62,7 @@ impl Scenario {
                     Err(Unread::Wrong(message)) => break Err(message),
                     Err(Unread::Unfinished) => match lines.next() {
                         Some((line, _)) => statement = format!("{statement} {}", line.trim()),
-                        None => break Err("the JSON does not end".to_owned()),
+                        None => break Err("the JSON is incomplete".to_owned()),
                     },
                 }
             };
@@ -79,7 +79,7 @@ impl Scenario {
                     let on = match value.as_str() {
                         Some("true") => true,
                         Some("false") => false,
-                        _ => return Err(format!("gate {name:?} is true or false")),
+                        _ => return Err(format!("gate {name:?} must be true or false")),
                     };
                     self.gates = std::mem::take(&mut self.gates).with(&name, on);
                 }
@@ -98,7 +98,7 @@ impl Scenario {
         let Statement { keyword, name, on, labels, json } = statement;
         let name = name.ok_or_else(|| format!("name the {keyword}"))?;
         let (namespace, name) = name.split_once('/').unwrap_or((DEFAULT_NAMESPACE, name));
-        let head = Head { namespace, name, labels };
+        let head = ObjectHead { namespace, name, labels };
         let fields = json.unwrap_or_default();
         let manifest = match keyword {
             "node" => manifest::node(&head, fields)?,
@@ -106,7 +106,7 @@ impl Scenario {
             "namespace" => manifest::namespace(&head),
             _ => manifest::selecting(keyword, &head, &fields)
                 .or_else(|| manifest::around(keyword, &head, &fields))
-                .ok_or_else(|| format!("no statement begins with {keyword:?}"))?,
+                .ok_or_else(|| format!("unknown statement {keyword:?}"))?,
         };
         match wire::object(&manifest).map_err(|error| error.to_string())? {
             Object::Node(node) => self.add_node(*node),
@@ -115,7 +115,7 @@ impl Scenario {
                 self.add_pod(PodInfo::new(*pod), on)
             }
             Object::Other(object) => {
-                // A pod above may have implied the namespace.
+                // It replaces a namespace that was only implied by a pod above.
                 let implied = |known: &AnyObject| {
                     known.kind().is::<Namespace>()
                         && (known.kind(), known.key()) == (object.kind(), object.key())
@@ -124,13 +124,13 @@ impl Scenario {
                 self.objects.push(object);
                 Ok(())
             }
-            Object::Unknown { kind, .. } => Err(format!("a {kind} has no place in a scenario")),
+            Object::Unknown { kind, .. } => Err(format!("a scenario cannot contain a {kind}")),
         }
     }
 
     fn add_node(&mut self, node: Node) -> Result<(), String> {
         if self.nodes.iter().any(|known| known.name == node.name) {
-            return Err(format!("there is a node {} already", node.name));
+            return Err(format!("node {} already exists", node.name));
         }
         self.nodes.push(node);
         Ok(())
@@ -138,7 +138,7 @@ impl Scenario {
 
     fn add_pod(&mut self, pod: PodInfo, on: Option<&str>) -> Result<(), String> {
         if self.placed.iter().chain(&self.pending).any(|known| known.key == pod.key) {
-            return Err(format!("there is a pod {} already", pod.key));
+            return Err(format!("pod {} already exists", pod.key));
         }
         self.imply_namespace(&pod.key.namespace)?;
         let Some(node) = on else {
@@ -146,19 +146,19 @@ impl Scenario {
             return Ok(());
         };
         if !self.nodes.iter().any(|known| known.name == node) {
-            return Err(format!("there is no node {node} above"));
+            return Err(format!("node {node} must be defined above"));
         }
         self.placed.push(pod);
         Ok(())
     }
 
-    /// A namespace without a line of its own has the labels that the API server gives it.
+    /// Adds a namespace without a statement of its own. It has the labels that the API server gives it.
     fn imply_namespace(&mut self, name: &Str) -> Result<(), String> {
         let mut namespaces = self.objects.iter().filter_map(AnyObject::get::<Namespace>);
         if namespaces.any(|known| known.name == *name) {
             return Ok(());
         }
-        let head = Head { namespace: "", name, labels: Fields::new() };
+        let head = ObjectHead { namespace: "", name, labels: Fields::new() };
         match wire::object(&manifest::namespace(&head)).map_err(|error| error.to_string())? {
             Object::Other(namespace) => self.objects.push(namespace),
             other => unreachable!("the manifest of a namespace was read as {other:?}"),
@@ -167,7 +167,7 @@ impl Scenario {
     }
 }
 
-/// A statement, taken apart.
+/// The parts of a statement.
 #[derive(Debug)]
 struct Statement<'a> {
     keyword: &'a str,
@@ -177,10 +177,10 @@ struct Statement<'a> {
     json: Option<Fields>,
 }
 
-/// Why a statement was not read.
+/// Why a statement was not parsed.
 #[derive(Debug)]
 enum Unread {
-    /// Its JSON goes on in the next line.
+    /// Its JSON continues on the next line.
     Unfinished,
     /// It is wrong.
     Wrong(String),
@@ -202,16 +202,16 @@ impl<'a> Statement<'a> {
                 None if word == "on" && keyword == "pod" => {
                     let node = words.next();
                     statement.on =
-                        Some(node.ok_or_else(|| Unread::Wrong("on which node?".to_owned()))?);
+                        Some(node.ok_or_else(|| Unread::Wrong("name the node".to_owned()))?);
                 }
-                None => return Err(Unread::Wrong(format!("{word:?} is no KEY=VALUE"))),
+                None => return Err(Unread::Wrong(format!("{word:?} is not KEY=VALUE"))),
             }
         }
         Ok(Some(statement))
     }
 }
 
-/// The words of a statement, and the JSON behind them.
+/// The words of a statement, and the JSON after them.
 fn split(text: &str) -> Result<(&str, Option<Fields>), Unread> {
     let starts_word = |at: usize| text[..at].ends_with(char::is_whitespace) || at == 0;
     let end = text.char_indices().find(|&(at, c)| matches!(c, '{' | '#') && starts_word(at));
@@ -228,7 +228,7 @@ fn split(text: &str) -> Result<(&str, Option<Fields>), Unread> {
     if rest.is_empty() || rest.starts_with('#') {
         Ok((&text[..at], Some(fields)))
     } else {
-        Err(Unread::Wrong(format!("behind the JSON there is {rest:?}")))
+        Err(Unread::Wrong(format!("unexpected text after the JSON: {rest:?}")))
     }
 }
 
@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn objects_come_in_as_they_are_written() {
+    fn objects_are_read_as_they_are_written() {
         let scenario = Scenario::parse(
             r#"
             # a comment
@@ -299,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_scenario_leaves_out_is_as_in_a_cluster() {
+    fn omitted_objects_and_fields_have_defaults() {
         let text = "node a\npod other/p";
         let scenario = Scenario::parse(text).expect("the scenario is right");
         let name = only::<Namespace>(&scenario).labels.get("kubernetes.io/metadata.name");
@@ -309,38 +309,38 @@ mod tests {
     }
 
     #[test]
-    fn a_statement_that_cannot_be_read_is_told_with_its_line() {
+    fn a_statement_that_cannot_be_parsed_is_reported_with_its_line() {
         for (text, told) in [
-            (
-                "\nnodes a",
-                "line 2 of the scenario: no statement begins with \"nodes\"\n    nodes a",
-            ),
+            ("\nnodes a", "line 2 of the scenario: unknown statement \"nodes\"\n    nodes a"),
             ("node", "line 1 of the scenario: name the node\n    node"),
-            ("node a x", "line 1 of the scenario: \"x\" is no KEY=VALUE\n    node a x"),
-            ("pod p on a", "line 1 of the scenario: there is no node a above\n    pod p on a"),
-            ("node a\nnode a", "line 2 of the scenario: there is a node a already\n    node a"),
-            ("pod p\npod p", "line 2 of the scenario: there is a pod default/p already\n    pod p"),
+            ("node a x", "line 1 of the scenario: \"x\" is not KEY=VALUE\n    node a x"),
+            ("pod p on a", "line 1 of the scenario: node a must be defined above\n    pod p on a"),
+            ("node a\nnode a", "line 2 of the scenario: node a already exists\n    node a"),
+            ("pod p\npod p", "line 2 of the scenario: pod default/p already exists\n    pod p"),
             (
                 "pod p {\"priority\":\n1",
-                "line 1 of the scenario: the JSON does not end\n    pod p {\"priority\": 1",
+                "line 1 of the scenario: the JSON is incomplete\n    pod p {\"priority\": 1",
             ),
             (
                 "pod p {} x",
-                "line 1 of the scenario: behind the JSON there is \"x\"\n    pod p {} x",
+                "line 1 of the scenario: unexpected text after the JSON: \"x\"\n    pod p {} x",
             ),
             ("release", "line 1 of the scenario: name the release\n    release"),
             (
                 "release 1.1",
                 "line 1 of the scenario: emulation version 1.1 is not between [1.36, 1.37]\n    release 1.1",
             ),
-            ("gate A=on", "line 1 of the scenario: gate \"A\" is true or false\n    gate A=on"),
+            (
+                "gate A=on",
+                "line 1 of the scenario: gate \"A\" must be true or false\n    gate A=on",
+            ),
         ] {
             assert_eq!(error(text), told);
         }
     }
 
     #[test]
-    fn a_manifest_that_the_api_server_would_refuse_is_refused() {
+    fn a_manifest_that_the_api_server_would_reject_is_rejected() {
         let told = error(r#"node a {"taints": [{"key": "k", "effect": "Never"}]}"#);
         assert!(told.contains("spec.taints[0]"), "{told}");
     }

@@ -1,17 +1,17 @@
-//! From a scenario in which something goes wrong to the smallest one in which it does.
+//! Reduces a scenario that fails to a smallest one that still fails.
 
 use serde_json::Value;
 
 use crate::manifest::Fields;
 
-/// Leaves out of `text` what can be left out while `wrong` still has something to say, which it said
-/// of the whole text in `said`. Comments, args and gates stay.
+/// Removes everything from `text` without which `wrong` still reports a failure. `said` is its report on the whole
+/// text. Comments, args and gates stay. Returns the smallest text with the report on it.
 pub(crate) fn smallest(
     text: &str,
     mut said: String,
     wrong: impl Fn(&str) -> Option<String>,
 ) -> (String, String) {
-    let mut smallest: Vec<Line> = text.lines().map(Line::read).collect();
+    let mut smallest: Vec<ScenarioLine> = text.lines().map(ScenarioLine::read).collect();
     loop {
         let next = smaller(&smallest).find_map(|lines| Some((wrong(&render(&lines))?, lines)));
         let Some((says, lines)) = next else { break };
@@ -20,8 +20,8 @@ pub(crate) fn smallest(
     (render(&smallest), said)
 }
 
-/// All scenarios that have one thing less: first those without a line, from the last one up.
-fn smaller(lines: &[Line]) -> impl Iterator<Item = Vec<Line>> {
+/// All scenarios with one thing removed. Those without a whole line come first, from the last line up.
+fn smaller(lines: &[ScenarioLine]) -> impl Iterator<Item = Vec<ScenarioLine>> {
     let free = (0..lines.len()).rev().filter(|&at| lines[at].is_free());
     let without_line = free.clone().map(|at| {
         let mut lines = lines.to_vec();
@@ -38,34 +38,34 @@ fn smaller(lines: &[Line]) -> impl Iterator<Item = Vec<Line>> {
     without_line.chain(without_part)
 }
 
-fn render(lines: &[Line]) -> String {
-    lines.iter().map(Line::render).collect::<Vec<_>>().join("\n")
+fn render(lines: &[ScenarioLine]) -> String {
+    lines.iter().map(ScenarioLine::render).collect::<Vec<_>>().join("\n")
 }
 
-/// A line, as far as parts of it can be left out.
+/// A line, split into the parts that can be removed.
 #[derive(Clone, Debug)]
-struct Line {
+struct ScenarioLine {
     words: Vec<String>,
     fields: Fields,
 }
 
-impl Line {
-    /// JSON that goes on in the next line is words like others.
+impl ScenarioLine {
+    /// JSON that continues on the next line is read as plain words.
     fn read(line: &str) -> Self {
         let json = line.split_once(" {").map(|(head, _)| head.len() + 1);
         let parsed = json.and_then(|at| Some((at, serde_json::from_str(&line[at..]).ok()?)));
         let (head, fields) = parsed.unwrap_or((line.len(), Fields::new()));
-        Line { words: line[..head].split_whitespace().map(str::to_owned).collect(), fields }
+        ScenarioLine { words: line[..head].split_whitespace().map(str::to_owned).collect(), fields }
     }
 
-    /// Whether it may be left out.
+    /// Whether it may be removed.
     fn is_free(&self) -> bool {
         let first = self.words.first().map_or("", String::as_str);
         !first.starts_with('#') && !matches!(first, "args" | "gate")
     }
 
-    /// The line without one of its labels, or something in its JSON.
-    fn smaller(&self) -> impl Iterator<Item = Line> {
+    /// The line without one of its labels, or without some part of its JSON.
+    fn smaller(&self) -> impl Iterator<Item = ScenarioLine> {
         let labels = (0..self.words.len()).filter(|&at| self.words[at].contains('='));
         let without_label = labels.map(|at| {
             let mut line = self.clone();
@@ -74,7 +74,7 @@ impl Line {
         });
         let without_field = smaller_fields(&self.fields)
             .into_iter()
-            .map(|fields| Line { words: self.words.clone(), fields });
+            .map(|fields| ScenarioLine { words: self.words.clone(), fields });
         without_label.chain(without_field)
     }
 
@@ -87,7 +87,7 @@ impl Line {
     }
 }
 
-/// An object without one of its fields, or with something less in one of them.
+/// The object without one of its fields, or with something removed from one of them.
 fn smaller_fields(fields: &Fields) -> Vec<Fields> {
     let mut all = Vec::new();
     for (key, value) in fields {
@@ -103,7 +103,7 @@ fn smaller_fields(fields: &Fields) -> Vec<Fields> {
     all
 }
 
-/// The values that have one thing less somewhere inside.
+/// The value with one thing removed somewhere inside.
 fn smaller_values(value: &Value) -> Vec<Value> {
     match value {
         Value::Object(fields) => smaller_fields(fields).into_iter().map(Value::Object).collect(),
@@ -130,7 +130,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_goes_wrong_is_left() {
+    fn only_what_is_needed_to_fail_is_left() {
         let text = r#"# seed 1
             args {"a": 1}
             node a zone=z1 rack=r1 {"unschedulable": true, "taints": [{"key": "a", "value": "b"}, {}]}

@@ -1,4 +1,4 @@
-//! The laws compare what makes a plugin fast with its rule, without the author of the plugin asking.
+//! The laws compare the acceleration of every plugin with its rule.
 
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -7,7 +7,7 @@ use plimsoll_framework::prelude::*;
 use plimsoll_testkit::{laws, random_scenarios};
 use serde::Deserialize;
 
-/// Which of the means says something else than the rule.
+/// Which acceleration differs from the rule.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 enum Wrong {
     #[default]
@@ -60,7 +60,7 @@ impl Score for Cpus {
 
 struct Flat(f32);
 
-impl Bound for Flat {
+impl ScoreBound for Flat {
     fn resources(&self) -> SmallVec<[Str; 4]> {
         SmallVec::new()
     }
@@ -72,7 +72,7 @@ impl Bound for Flat {
 }
 
 impl ScoreByAmounts for Cpus {
-    fn bound(&self, (): ()) -> Option<Box<dyn Bound>> {
+    fn bound(&self, (): ()) -> Option<Box<dyn ScoreBound>> {
         Some(Box::new(Flat(if self.0 == Wrong::Score { 49.0 } else { 50.0 })))
     }
 }
@@ -150,17 +150,17 @@ impl PreScore for Zones {
     }
 }
 
-/// Every pod counts once in its zone, or twice where that is wrong.
-struct Counted([DomainTerm; 1], i64);
+/// Every pod counts once in its zone, or twice if it is to be wrong.
+struct CountsPods([DomainTerm; 1], i64);
 
-impl Counted {
+impl CountsPods {
     fn of(wrong: bool) -> Self {
         let key = TopologyKey::Label("zone".into());
-        Counted([DomainTerm { key, nodes: CountedNodes::default() }], if wrong { 2 } else { 1 })
+        CountsPods([DomainTerm { key, nodes: CountedNodes::default() }], if wrong { 2 } else { 1 })
     }
 }
 
-impl DomainCounts for Counted {
+impl DomainCounter for CountsPods {
     fn terms(&self) -> &[DomainTerm] {
         &self.0
     }
@@ -172,24 +172,24 @@ impl DomainCounts for Counted {
     }
 }
 
-impl DomainFilter for Counted {
+impl DomainFilter for CountsPods {
     fn compares_domains(&self) -> bool {
         false
     }
-    fn verdict(&self, standings: &[Standing], _: &[TermTotals]) -> Verdict {
-        verdict(standings[0].count)
+    fn verdict(&self, term_counts: &[TermCount], _: &[TermTotals]) -> Verdict {
+        verdict(term_counts[0].count)
     }
 }
 
-impl DomainScore for Counted {
-    fn is_ranked(&self, _: &[Standing]) -> bool {
+impl DomainScore for CountsPods {
+    fn is_ranked(&self, _: &[TermCount]) -> bool {
         true
     }
     fn reads_domains(&self) -> bool {
         false
     }
-    fn raw(&self, standings: &[Standing], _: &[usize]) -> i64 {
-        score(standings[0].count)
+    fn raw(&self, term_counts: &[TermCount], _: &[usize]) -> i64 {
+        score(term_counts[0].count)
     }
     fn normalize(&self, _: &mut [Scored]) {}
 }
@@ -197,18 +197,18 @@ impl DomainScore for Counted {
 impl FilterByCounts for Zones {
     type Objects = ();
     fn by_domain(&self, (): (), (): (), _: Neighbours<'_>) -> ByDomain<dyn DomainFilter> {
-        ByDomain::Counts(Box::new(Counted::of(self.0 == Wrong::Filter)))
+        ByDomain::Counts(Box::new(CountsPods::of(self.0 == Wrong::Filter)))
     }
 }
 
 impl ScoreByCounts for Zones {
     type Objects = ();
     fn by_domain(&self, (): (), (): (), _: Neighbours<'_>) -> ByDomain<dyn DomainScore> {
-        ByDomain::Counts(Box::new(Counted::of(self.0 == Wrong::Score)))
+        ByDomain::Counts(Box::new(CountsPods::of(self.0 == Wrong::Score)))
     }
 }
 
-/// Prefers the feasible nodes to others, which is what it must not do if it scores node by node.
+/// Scores that depend on which nodes are feasible, which is not allowed for scores by node.
 struct Choosy(Wrong);
 
 impl Plugin for Choosy {
@@ -266,41 +266,41 @@ fn choosy() -> Entry {
 }
 
 #[test]
-fn what_agrees_with_the_rule_passes() {
+fn acceleration_that_agrees_with_the_rule_passes() {
     for entry in [cpus(), zones(), choosy()] {
         assert_eq!(broken(&entry, "None"), "none", "{}", entry.name());
     }
 }
 
 #[test]
-fn needs_that_are_not_the_filter_are_caught() {
-    assert_eq!(broken(&cpus(), "Filter"), "needs are the filter");
+fn needs_that_differ_from_the_filter_are_caught() {
+    assert_eq!(broken(&cpus(), "Filter"), "needs agree with the filter");
 }
 
 #[test]
 fn a_bound_below_a_score_is_caught() {
-    let law = "a bound is a whole number that no score is above";
+    let law = "a bound is a whole number, and no score is above it";
     assert_eq!(broken(&cpus(), "Score"), law);
 }
 
 #[test]
-fn counts_that_are_not_the_filter_are_caught() {
-    assert_eq!(broken(&zones(), "Filter"), "counts are the filter");
+fn counts_that_differ_from_the_filter_are_caught() {
+    assert_eq!(broken(&zones(), "Filter"), "counts agree with the filter");
 }
 
 #[test]
-fn counts_that_are_not_the_score_are_caught() {
-    assert_eq!(broken(&zones(), "Score"), "counts are the score");
+fn counts_that_differ_from_the_score_are_caught() {
+    assert_eq!(broken(&zones(), "Score"), "counts agree with the score");
 }
 
 #[test]
 fn a_score_that_depends_on_the_feasible_nodes_is_caught() {
-    let law = "a score node by node does not depend on the feasible nodes";
+    let law = "a score by node does not depend on which nodes are feasible";
     assert_eq!(broken(&choosy(), "Score"), law);
 }
 
 #[test]
-fn a_plain_plugin_has_nothing_that_can_be_wrong() {
+fn a_plain_plugin_does_not_use_its_acceleration() {
     for (entry, wrong) in [(cpus(), "Filter"), (cpus(), "Score"), (zones(), "Filter")] {
         assert_eq!(broken(&entry.plain(), wrong), "none");
     }

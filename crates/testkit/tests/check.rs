@@ -1,11 +1,11 @@
-//! What `check` prints, for each extension point.
+//! The output of `check` for each extension point.
 
 use std::collections::BTreeSet;
 
 use plimsoll_framework::prelude::*;
 use plimsoll_testkit::{check, check_among, expect};
 
-/// Says at each extension point what the labels of the pod ask it to say.
+/// Gives at each extension point the answer that the labels of the pod ask for.
 struct Parrot;
 
 impl Plugin for Parrot {
@@ -60,7 +60,7 @@ impl Score for Parrot {
     }
 }
 
-/// Nominates the node of the first rejection, for the first pod on it.
+/// Nominates the node of the first rejection, with all pods on it as victims.
 struct Bully;
 
 impl Plugin for Bully {
@@ -76,12 +76,12 @@ impl PostFilter for Bully {
         &self,
         _: &PodInfo,
         rejected: &[NodeRejection],
-        what_if: &WhatIf<'_>,
+        dry_run: &DryRun<'_>,
     ) -> PostFilterAnswer {
         let Some(first) = rejected.first() else {
             return PostFilterAnswer::Unschedulable("no node was rejected".into());
         };
-        let nodes = what_if.view().nodes;
+        let nodes = dry_run.view().nodes;
         let victims = nodes.pods_on(first.row).iter().map(|pod| pod.key.clone()).collect();
         PostFilterAnswer::Nominated(Nomination {
             node: nodes.name_of(first.row).clone(),
@@ -96,7 +96,7 @@ fn parrot() -> Entry {
 }
 
 #[test]
-fn every_answer_has_its_line() {
+fn every_answer_is_printed_on_a_line() {
     check(
         parrot(),
         r"
@@ -154,7 +154,7 @@ fn a_plugin_without_a_filter_scores_all_nodes() {
 }
 
 #[test]
-fn what_others_reject_is_what_a_post_filter_works_on() {
+fn a_post_filter_is_given_the_rejections_of_other_plugins() {
     let bully = || Entry::of::<Bully>().post_filter().done();
     check_among(
         &[Entry::of::<Parrot>().filter().done()],
@@ -178,7 +178,7 @@ fn what_others_reject_is_what_a_post_filter_works_on() {
 }
 
 #[test]
-fn args_that_are_wrong_are_the_only_line() {
+fn invalid_args_are_the_only_line() {
     check(
         parrot(),
         "args {\"volume\": 11}\nnode a\npod p",

@@ -9,30 +9,30 @@ use plimsoll_framework::prelude::*;
 use plimsoll_testkit::{expect, laws, random_scenarios};
 use serde::Deserialize;
 
-/// Lets a zone have no more than two pods, and does so as badly as it is told to.
-struct Crowd(Fault);
+/// Lets a zone have no more than two pods, with the fault that its args ask for.
+struct Crowd(Mistake);
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
-enum Fault {
+enum Mistake {
     #[default]
     None,
-    /// Takes pods that leave for pods that come.
+    /// Counts pods that leave as pods that come.
     Sign,
-    /// Does not count, and says that its state is exact.
+    /// Ignores changes, but says that its state is exact.
     Deaf,
-    /// Keeps one account for all copies of a state.
+    /// Shares its counts among all copies of a state.
     Shared,
-    /// Tells the first node from the others.
+    /// Treats the first node differently from the others.
     Order,
-    /// Panics where a node has no zone.
+    /// Panics if a node has no zone.
     Panic,
-    /// Scores beyond the limit.
+    /// Gives scores above the limit.
     Range,
 }
 
 #[derive(Default, Deserialize)]
 struct Args {
-    fault: Fault,
+    fault: Mistake,
 }
 
 impl Plugin for Crowd {
@@ -44,25 +44,29 @@ impl Plugin for Crowd {
 }
 
 #[derive(Default)]
-struct Counts {
+struct ZoneCounts {
     zones: BTreeMap<Str, Arc<AtomicI32>>,
     first: Str,
     shared: bool,
 }
 
-impl Counts {
+impl ZoneCounts {
     fn add(&mut self, zone: &Str, pods: i32) {
         self.zones.entry(zone.clone()).or_default().fetch_add(pods, Ordering::Relaxed);
     }
 }
 
-impl Clone for Counts {
+impl Clone for ZoneCounts {
     fn clone(&self) -> Self {
         let copy = |(zone, count): (&Str, &Arc<AtomicI32>)| {
             let own = Arc::new(AtomicI32::new(count.load(Ordering::Relaxed)));
             (zone.clone(), if self.shared { count.clone() } else { own })
         };
-        Counts { zones: self.zones.iter().map(copy).collect(), first: self.first.clone(), ..*self }
+        ZoneCounts {
+            zones: self.zones.iter().map(copy).collect(),
+            first: self.first.clone(),
+            ..*self
+        }
     }
 }
 
@@ -70,28 +74,28 @@ impl PreFilter for Crowd {
     type Pod = ();
     type Node = (Name, Labels);
     type Cluster = Nodes<(Name, Labels, Pods)>;
-    type State = Counts;
+    type State = ZoneCounts;
 
     fn pre_filter(
         &self,
         (): (),
         nodes: NodesRef<'_, (Name, Labels, Pods)>,
-    ) -> Result<Option<Counts>, Rejection> {
-        let mut counts = Counts { shared: self.0 == Fault::Shared, ..Counts::default() };
+    ) -> Result<Option<ZoneCounts>, Rejection> {
+        let mut counts = ZoneCounts { shared: self.0 == Mistake::Shared, ..ZoneCounts::default() };
         for (name, labels, pods) in nodes.iter() {
             if counts.first.is_empty() {
                 counts.first.clone_from(name);
             }
             match labels.get("zone") {
                 Some(zone) => counts.add(zone, i32::try_from(pods.len()).expect("few pods")),
-                None => assert!(self.0 != Fault::Panic, "a node is nowhere"),
+                None => assert!(self.0 != Mistake::Panic, "a node has no zone"),
             }
         }
         Ok(Some(counts))
     }
 
-    fn filter(&self, counts: &Counts, (name, labels): (&Str, &Labels)) -> Verdict {
-        if self.0 == Fault::Order && *name == counts.first {
+    fn filter(&self, counts: &ZoneCounts, (name, labels): (&Str, &Labels)) -> Verdict {
+        if self.0 == Mistake::Order && *name == counts.first {
             return Verdict::unschedulable("node(s) came first");
         }
         let count = labels.get("zone").and_then(|zone| counts.zones.get(zone));
@@ -103,12 +107,12 @@ impl PreFilter for Crowd {
 
     fn update(
         &self,
-        counts: &mut Counts,
+        counts: &mut ZoneCounts,
         change: PodChange<'_>,
         (_, labels): (&Str, &Labels),
     ) -> Update {
-        if let Some(zone) = labels.get("zone").filter(|_| self.0 != Fault::Deaf) {
-            counts.add(zone, if self.0 == Fault::Sign { 1 } else { change.sign() });
+        if let Some(zone) = labels.get("zone").filter(|_| self.0 != Mistake::Deaf) {
+            counts.add(zone, if self.0 == Mistake::Sign { 1 } else { change.sign() });
         }
         Update::Exact
     }
@@ -118,11 +122,11 @@ impl Score for Crowd {
     type Pod = ();
     type Node = ();
     fn score(&self, (): (), (): ()) -> i64 {
-        if self.0 == Fault::Range { 101 } else { 100 }
+        if self.0 == Mistake::Range { 101 } else { 100 }
     }
 }
 
-/// How the laws complain.
+/// The report of the laws.
 fn complaint(fault: &str) -> String {
     complaint_about(&Entry::of::<Crowd>().pre_filter().score().done(), fault)
 }
@@ -161,9 +165,9 @@ fn a_wrong_update_is_caught() {
 }
 
 #[test]
-fn a_change_that_is_denied_is_caught() {
+fn a_change_that_is_ignored_is_caught() {
     expect![[r#"
-        Crowd breaks a law: `update` is as good as looking again, but
+        Crowd breaks a law: `update` gives the same verdicts as preparing again, but
         n0 Success, expected Unschedulable: node(s) were in a crowded zone
         n3 Success, expected Unschedulable: node(s) were in a crowded zone
         when default/p21 comes to n0 and team-b/p20 is judged
@@ -183,7 +187,7 @@ fn a_change_that_is_denied_is_caught() {
 #[test]
 fn a_state_that_copies_share_is_caught() {
     expect![[r#"
-        Crowd breaks a law: a copy is a copy, but
+        Crowd breaks a law: updating a copy does not change the original, but
         n0 Unschedulable: node(s) were in a crowded zone, expected Success
         n3 Unschedulable: node(s) were in a crowded zone, expected Success
         when default/p21 comes to n0 and team-b/p20 is judged
@@ -203,11 +207,11 @@ fn a_state_that_copies_share_is_caught() {
 #[test]
 fn a_verdict_that_depends_on_the_order_of_nodes_is_caught() {
     expect![[r#"
-        Crowd breaks a law: the order of rows is irrelevant, but with nodes and pods backwards it says
+        Crowd breaks a law: the order of rows is irrelevant, but with nodes and pods reversed the verdicts are
         team-b/p20 n0 Success
         team-b/p20 n1 Unschedulable: node(s) came first
         team-b/p20 n0 score 100
-        and before
+        instead of
         team-b/p20 n0 Unschedulable: node(s) came first
         team-b/p20 n1 Success
         team-b/p20 n1 score 100
@@ -224,7 +228,7 @@ fn a_verdict_that_depends_on_the_order_of_nodes_is_caught() {
 #[test]
 fn a_panic_is_caught() {
     expect![[r#"
-        Crowd breaks a law: it panics: a node is nowhere
+        Crowd breaks a law: it panics: a node has no zone
         in this scenario:
         args {"fault":"Panic"}
         # seed 2

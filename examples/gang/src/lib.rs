@@ -1,4 +1,4 @@
-//! Binds the pods of a gang together or not at all: a Permit plugin in a crate of its own.
+//! Binds the pods of a gang together or not at all: a Permit plugin in a separate crate.
 
 use std::collections::BTreeSet;
 use std::num::{NonZeroU32, NonZeroUsize};
@@ -19,9 +19,9 @@ const NO_SIZE: Reason =
 
 const MEMBER_FAILED: Reason = Reason::Text("another member of the gang could not be bound");
 
-/// Holds every pod of a gang at Permit until as many members as the gang needs wait there or are on
-/// nodes already; then all of them are bound. Training jobs want this: a part of the workers can only
-/// wait for the rest, and holds its nodes meanwhile.
+/// Holds every pod of a gang at Permit until as many members as the gang needs wait there or are on nodes already; then
+/// all of them are bound. Training jobs need this: some workers alone can only wait for the rest, and occupy their
+/// nodes meanwhile.
 ///
 /// ```yaml
 /// metadata:
@@ -30,19 +30,19 @@ const MEMBER_FAILED: Reason = Reason::Text("another member of the gang could not
 ///     example.com/gang-size: "4"
 /// ```
 ///
-/// Members that are on nodes count, so that the replacement of one pod of a running gang is bound at
-/// once. Members that are being deleted do not.
+/// Members on nodes count, so that the replacement of one pod of a running gang is bound at once. Members that are
+/// being deleted do not count.
 ///
 /// # When time is up
 ///
-/// Each member waits for at most `timeoutSeconds` from the moment it came to Permit. The engine then
-/// rejects it and gives its place on the node to others. So do all members that still wait for it: a
-/// gang that lost one would only hold nodes. The same happens when a member fails later, say where it is
-/// bound. A rejected member is tried again when another member comes to a node or leaves one, as one
-/// that is rejected does, and at the latest when the queue flushes what it holds for long.
+/// Each member waits at Permit for at most `timeoutSeconds`. Then the engine rejects it, and its resources on the node
+/// become free. All members that still wait are rejected with it: an incomplete gang would only occupy nodes. The same
+/// happens when a member fails later, such as in binding. A rejected member is tried again when another member is
+/// placed on a node or leaves one, also by a rejection, and at the latest when the queue flushes pods that have waited
+/// for long.
 ///
-/// Two gangs that hold a part of their nodes each can keep each other waiting; the time limit ends
-/// that. With room for both, one after the other, a longer one only holds more nodes for longer.
+/// Two gangs that each hold some of the nodes can block each other; the timeout ends that. A longer timeout only
+/// occupies the nodes for longer.
 pub struct Gang(GangArgs);
 
 /// How long members wait for each other.
@@ -100,8 +100,7 @@ impl Reserve for Gang {
         Ok(())
     }
 
-    /// A member cannot be bound after all: those that still wait for it give their places back now, not when their
-    /// time is up.
+    /// A member cannot be bound: the members that still wait are rejected now, not when their time is up.
     fn unreserve(&self, (): (), at: &Placement<'_>, handle: &mut Handle<'_>) {
         let held = handle.waiting.iter().filter(|held| are_mates(&held.pod, at.pod));
         let held: Vec<PodKey> = held.map(|held| held.pod.key.clone()).collect();
@@ -129,8 +128,8 @@ impl Requeue for Gang {
     }
 }
 
-/// How many members of the pod's gang wait or are on nodes, the pod included. One that waits has its
-/// node already, so it may be met twice.
+/// How many members of the pod's gang wait or are on nodes, including the pod. A waiting one already counts on its
+/// node, so it may be seen twice.
 fn gathered(at: &Placement<'_>, waiting: &WaitingPods<'_>) -> usize {
     let nodes = at.view.nodes;
     let on_nodes = nodes.rows().flat_map(|row| nodes.pods_on(row).iter());
@@ -157,7 +156,7 @@ mod tests {
 
     use super::*;
 
-    /// The last pending pod of `scenario` comes to Permit on node `n`, where those before it wait.
+    /// Runs Permit for the last pending pod of `scenario` on node `n`, while the pods before it wait there.
     fn check(scenario: &str, expected: &Expect) {
         let scenario = Scenario::parse(scenario).expect("the scenario is right");
         let mut cluster = Cluster::of(&scenario);
@@ -222,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_member_brings_all_along() {
+    fn the_last_member_allows_all_others() {
         check(
             r"
             node n
@@ -317,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn members_never_wait_for_no_time() {
+    fn a_timeout_of_zero_is_refused() {
         let args = serde::de::value::MapDeserializer::new([("timeoutSeconds", 0_u32)].into_iter());
         let args: Result<GangArgs, serde::de::value::Error> = GangArgs::deserialize(args);
         assert!(args.is_err());

@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 
 use plimsoll::prelude::*;
 use plimsoll_api::{Node, Pod, Resources};
-use plimsoll_engine::{Effect, Event, Options, Profile, ProfileSpec, Scheduler, Seen, Write};
+use plimsoll_engine::{
+    Effect, Event, Observation, Options, Profile, ProfileSpec, Scheduler, Write,
+};
 use plimsoll_plugins::{default_binder, node_resources_fit, priority_sort};
 
 /// A scheduler with the plugin, on one node with room for three pods.
@@ -28,7 +30,7 @@ fn scheduler() -> Scheduler {
         Scheduler::new(vec![profile], Options::default(), 0).expect("there is one profile");
     let allocatable = Resources { pods: 3, ..Resources::default() };
     let node = Node { name: "n".into(), allocatable, ..Node::default() };
-    scheduler.observe(Time::ZERO, Event::Node(Box::new(Seen::Is(node))));
+    scheduler.observe(Time::ZERO, Event::Node(Box::new(Observation::Is(node))));
     scheduler
 }
 
@@ -41,7 +43,7 @@ fn member(name: &str, gang: &str) -> Event {
     Event::pod(Pod::new(PodKey::new("default", name), template))
 }
 
-/// The pods that the scheduler binds now. Every binding is answered at once.
+/// The pods that the scheduler binds now. Every binding succeeds at once.
 fn bound(scheduler: &mut Scheduler, now: Time) -> Vec<String> {
     let mut names = Vec::new();
     for _ in 0..20 {
@@ -71,9 +73,9 @@ fn a_gang_is_bound_when_its_last_member_has_come() {
     assert!(scheduler.waiting_pods().is_empty());
 }
 
-/// The first to come has waited long enough. The second would wait on, for a gang that cannot be whole.
+/// The first member's time is up. The second one would wait on for a gang that cannot be complete.
 #[test]
-fn a_member_that_fails_takes_along_those_that_wait_for_it() {
+fn members_that_wait_are_rejected_when_one_fails() {
     let mut scheduler = scheduler();
     scheduler.observe(Time::ZERO, member("a", "g"));
     assert!(bound(&mut scheduler, Time::ZERO).is_empty());

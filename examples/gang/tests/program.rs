@@ -12,7 +12,7 @@ const GANG: Program =
     Program { binary: env!("CARGO_BIN_EXE_gang"), folder: env!("CARGO_MANIFEST_DIR") };
 
 #[test]
-fn simulate_binds_the_gang_that_is_whole_and_gives_up_the_other() {
+fn simulate_binds_the_complete_gang_and_rejects_the_other() {
     let decisions = GANG.simulated();
     let of_pod = |pod: &str| decisions.iter().filter(|one| one["pod"] == pod).collect::<Vec<_>>();
     for member in ["default/train-0", "default/train-1", "default/train-2"] {
@@ -26,7 +26,7 @@ fn simulate_binds_the_gang_that_is_whole_and_gives_up_the_other() {
 }
 
 #[test]
-fn wrong_args_are_told_with_file_line_and_field() {
+fn wrong_args_are_reported_with_file_line_and_field() {
     let field = "profiles[0].pluginConfig[0].args.timeoutSeconds";
     GANG.refuses("timeoutSeconds: 30", "timeoutSeconds: 0", 11, field);
 }
@@ -40,7 +40,7 @@ fn run_binds_nothing_until_the_last_member_is_there() {
     let objects = [node("a", &json!({})), member("first"), pod("default", "plain", &json!({}))];
     server.store().apply_all(objects).expect("they are valid");
     let _running = GANG.run(&server);
-    // The member was tried before, since it came before.
+    // The member was created first, so it was tried first.
     wait_for(|| node_of(&server, "plain"));
     assert_eq!(node_of(&server, "first"), None);
     server.store().apply(member("second")).expect("it is valid");

@@ -8,7 +8,7 @@ const MISSING: Reason = Reason::Text("node(s) didn't have the label that MyPlugi
 /// Rejects every node that does not have the label `args.label`.
 pub struct MyPlugin(MyPluginArgs);
 
-/// What a configuration says in the `pluginConfig` of a profile.
+/// The args of the plugin in a configuration, under `pluginConfig` of a profile.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase", deny_unknown_fields)]
 pub struct MyPluginArgs {
@@ -25,9 +25,9 @@ impl Plugin for MyPlugin {
 }
 
 impl Filter for MyPlugin {
-    /// What it reads of a pod: nothing. The parts are in `plimsoll::framework::parts`.
+    /// The part of a pod that it reads: nothing. `plimsoll::framework::parts` has all parts.
     type Pod = ();
-    /// What it reads of a node. A pod that was rejected is tried again when this changes.
+    /// The part of a node that it reads. A rejected pod is tried again when this changes.
     type Node = Labels;
     fn filter(&self, (): (), labels: &Labels) -> Verdict {
         match &self.0.label {
@@ -37,7 +37,7 @@ impl Filter for MyPlugin {
     }
 }
 
-/// The plugin with the extension points at which it stands.
+/// The plugin with its extension points.
 pub fn entry() -> Entry {
     Entry::of::<MyPlugin>().filter().done()
 }
@@ -66,7 +66,7 @@ mod tests {
         );
     }
 
-    /// What every plugin must keep to, on random clusters.
+    /// Checks the laws of the framework on random clusters.
     #[test]
     fn it_keeps_the_laws_of_the_framework() {
         let args = r#"args {"label": "disk"}"#;

@@ -1,4 +1,4 @@
-//! A scheduler with the plugin: all that `plimsoll` can, and `MyPlugin` in its configurations.
+//! A scheduler with the plugin: the program `plimsoll`, whose configurations can also name `MyPlugin`.
 
 use std::process::ExitCode;
 

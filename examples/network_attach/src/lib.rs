@@ -1,7 +1,7 @@
-//! Attaches a pod to a network before it is bound: a plugin in a crate of its own that writes objects.
+//! Attaches a pod to a network before it is bound: a plugin in a separate crate that writes objects.
 //!
-//! PreBind creates a `NetworkAttachment` for the pod and its node, and waits until a network controller says in its
-//! status that it is ready. Where the pod is not bound after all, Unreserve deletes it.
+//! PreBind creates a `NetworkAttachment` for the pod and its node, and waits until a network controller sets its status
+//! to ready. If the pod is then not bound, Unreserve deletes it.
 
 use std::time::Duration;
 
@@ -57,6 +57,13 @@ impl Kind for NetworkAttachment {
     }
 }
 
+/// Counted by result: `ready` or `failed`.
+static ATTACHMENTS: Counter<1> = Counter::new(
+    "network_attach_attachments_total",
+    &["result"],
+    "Number of attachments of pods to networks, by result.",
+);
+
 /// Binds pods with the label `example.com/network` once they are attached to that network on their node.
 pub struct NetworkAttach(NetworkAttachArgs);
 
@@ -102,7 +109,7 @@ impl Reserve for NetworkAttach {
         Ok(())
     }
 
-    /// What was created may not have been seen yet: the uid is named only where it is known.
+    /// The attachment may not have been observed yet, so the uid is given only if it is known.
     fn unreserve(&self, (): (), at: &Placement<'_>, handle: &mut Handle<'_>) {
         let uid = match attachment(at) {
             Some(other) if !is_of(other, at.pod) => return,
@@ -125,14 +132,18 @@ impl PreBind for NetworkAttach {
         handle.writes.create::<NetworkAttachment>(at.pod.key.clone(), json!({ "spec": spec }));
     }
 
-    fn ready(&self, (): &(), at: &Placement<'_>, _: &mut Handle<'_>) -> Readiness {
+    fn ready(&self, (): &(), at: &Placement<'_>, handle: &mut Handle<'_>) -> Readiness {
         match attachment(at).filter(|own| is_of(own, at.pod)).map(|own| &own.status) {
             None => Readiness::Waiting,
             Some(status) if !status.error.is_empty() => {
+                handle.metrics.add(&ATTACHMENTS, ["failed"], 1);
                 let why = format!("the network is not attached: {}", status.error);
                 Readiness::Failed(Rejection::unschedulable(why))
             }
-            Some(status) if status.ready => Readiness::Ready,
+            Some(status) if status.ready => {
+                handle.metrics.add(&ATTACHMENTS, ["ready"], 1);
+                Readiness::Ready
+            }
             Some(_) => Readiness::Waiting,
         }
     }
@@ -157,14 +168,14 @@ impl Answered for NetworkAttach {
     ) -> Result<(), Rejection> {
         let Err(error) = answer else { return Ok(()) };
         match (&write.verb, error.cause) {
-            // An earlier attempt has made it, and its answer was lost.
+            // An earlier attempt created it, and its answer was lost.
             (WriteVerb::Create(_), WriteCause::AlreadyExists)
                 if attachment(at).is_some_and(|own| is_of(own, at.pod)) =>
             {
                 Ok(())
             }
             (WriteVerb::Delete { .. }, WriteCause::NotFound) => Ok(()),
-            // The controller has written its status meanwhile; or nobody knows whether it is gone.
+            // Either the controller has written the status meanwhile, or it is unknown whether the deletion succeeded.
             (WriteVerb::Delete { .. }, WriteCause::Conflict | WriteCause::TimedOut) => {
                 handle.writes.again(write);
                 Ok(())
@@ -176,5 +187,11 @@ impl Answered for NetworkAttach {
 
 /// Registration.
 pub fn entry() -> Entry {
-    Entry::of::<NetworkAttach>().reserve().pre_bind().answered().kind::<NetworkAttachment>().done()
+    Entry::of::<NetworkAttach>()
+        .reserve()
+        .pre_bind()
+        .answered()
+        .writes::<NetworkAttachment>(WriteVerbs::CREATE | WriteVerbs::DELETE)
+        .metric(&ATTACHMENTS)
+        .done()
 }

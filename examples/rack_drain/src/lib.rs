@@ -1,4 +1,4 @@
-//! Keeps pods off racks that are being drained: a plugin in a crate of its own.
+//! Keeps pods off racks that are being drained: a plugin in a separate crate.
 
 use std::collections::BTreeSet;
 

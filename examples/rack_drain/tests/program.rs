@@ -1,4 +1,4 @@
-//! The plugin in a whole scheduler: on files, and in the place of kube-scheduler.
+//! The plugin in a whole scheduler: on files, and in place of kube-scheduler.
 
 #[path = "../../common/program.rs"]
 #[allow(dead_code, reason = "each example needs a part of it")]
@@ -42,7 +42,7 @@ fn it_is_listed_among_the_plugins_and_in_the_profile() {
 }
 
 #[test]
-fn wrong_args_are_told_with_file_line_and_field() {
+fn wrong_args_are_reported_with_file_line_and_field() {
     for command in COMMANDS {
         let said = complaints(command, "racks: r1");
         assert!(said.contains(".args.racks: invalid type: string \"r1\", expected "), "{said}");
@@ -50,7 +50,7 @@ fn wrong_args_are_told_with_file_line_and_field() {
 }
 
 #[test]
-fn args_that_the_plugin_finds_wrong_are_told_with_file_line_and_field() {
+fn args_that_the_plugin_refuses_are_reported_with_file_line_and_field() {
     for command in COMMANDS {
         let said = complaints(command, "racks: [r1, r 2, _3]");
         let rule = "a valid label must be an empty string or consist of alphanumeric characters";
@@ -61,11 +61,11 @@ fn args_that_the_plugin_finds_wrong_are_told_with_file_line_and_field() {
     }
 }
 
-/// Commands that read a configuration, whose file goes behind them.
+/// Commands that read a configuration. Its file is the last argument.
 const COMMANDS: [&[&str]; 3] =
     [&["config", "check"], &["simulate", "-f", "cluster.yaml", "--config"], &["run", "--config"]];
 
-/// What a command says of the file that ships with other args, which are wrong.
+/// The errors of a command about the shipped configuration with wrong args.
 fn complaints(command: &[&str], args: &str) -> String {
     let said = RACK_DRAIN.complaints(command, "racks: [r1]", args);
     assert!(said.contains(":11: profiles[0].pluginConfig[0].args.racks"), "{said}");

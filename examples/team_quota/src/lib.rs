@@ -1,5 +1,5 @@
-//! Keeps each namespace within its `TeamQuota`, a custom resource: a plugin in a crate of its own that brings a kind
-//! of objects of its own.
+//! Keeps each namespace within its `TeamQuota`, a custom resource: a plugin in a separate crate that adds a kind of
+//! objects.
 
 use plimsoll::framework::events::Object;
 use plimsoll::prelude::*;
@@ -38,14 +38,14 @@ impl Kind for TeamQuota {
     }
 }
 
-/// Rejects pods of a namespace that has as many pods on nodes as one of its quotas allows.
+/// Rejects pods of a namespace that already has as many pods on nodes as one of its quotas allows.
 pub struct TeamQuotas(TeamQuotaArgs);
 
-/// Who is bound by quotas.
+/// Which pods are exempt from quotas.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase", deny_unknown_fields)]
 pub struct TeamQuotaArgs {
-    /// Pods of this priority and higher ones may exceed their quota.
+    /// Pods with this priority or a higher one may exceed the quota.
     exempt_from_priority: Option<i32>,
 }
 
@@ -92,7 +92,7 @@ impl PreFilter for TeamQuotas {
     }
 }
 
-/// Without this the framework would wake pods for whatever changes of what the plugin reads.
+/// Without this the framework would try pods again after any change to what the plugin reads.
 impl Requeue for TeamQuotas {
     fn events(&self) -> Vec<ClusterEvent> {
         vec![
@@ -109,7 +109,7 @@ impl Requeue for TeamQuotas {
                 gone.key.namespace == *namespace
             }
             Object::Assigned { .. } => false,
-            // Pods went with the node; or the pod itself has changed.
+            // The node's pods are gone with it, or the pod itself has changed.
             Object::Node { .. } | Object::Itself { .. } => true,
             Object::Other(_) => change.of::<TeamQuota>().is_some_and(|of| {
                 let Some(before) = of.before else { return false };

@@ -1,4 +1,4 @@
-//! The plugin in a whole scheduler, with a kind of objects that only it knows.
+//! The plugin in a whole scheduler, with its own kind of objects.
 
 #[path = "../../common/program.rs"]
 #[allow(dead_code, reason = "each example needs a part of it")]
@@ -14,7 +14,7 @@ const TEAM_QUOTA: Program =
 const EXCEEDED: &str = "TeamQuota of namespace team-a is used up: 1 of 1 pods";
 
 #[test]
-fn simulate_reads_the_quota_from_files_and_holds_the_namespace_to_it() {
+fn simulate_reads_the_quota_from_files_and_enforces_it() {
     let decisions = TEAM_QUOTA.simulated();
     let node_of = |pod: &str| {
         let of_pod = decisions.iter().rev().find(|one| one["pod"] == pod);
@@ -38,7 +38,7 @@ fn explain_says_why() {
 }
 
 #[test]
-fn a_quota_that_cannot_be_read_is_told_with_file_line_and_field() {
+fn an_unreadable_quota_is_reported_with_file_line_and_field() {
     let text = std::fs::read_to_string(TEAM_QUOTA.file("cluster.yaml")).expect("it is there");
     let folder = tempfile::tempdir().expect("there is room");
     let file = folder.path().join("cluster.yaml");
@@ -62,7 +62,7 @@ fn it_is_listed_with_the_kind_that_it_reads() {
 }
 
 #[test]
-fn wrong_args_are_told_with_file_line_and_field() {
+fn wrong_args_are_reported_with_file_line_and_field() {
     let field = "profiles[0].pluginConfig[0].args.exemptFromPriority";
     TEAM_QUOTA.refuses("exemptFromPriority: 1000", "exemptFromPriority: high", 11, field);
 }

@@ -1,4 +1,4 @@
-//! What is asked of the API server.
+//! Requests to the API server.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -15,23 +15,22 @@ use serde_json::{Value, json};
 
 use super::{Workload, objects};
 
-/// So many requests are under way at once.
+/// At most 64 requests are in flight at once.
 pub(super) const AT_ONCE: usize = 64;
-/// So many events are read at once.
+/// Events are listed in pages of 2,000.
 const PAGE: usize = 2000;
-/// How long pods may take to go, and how often it is looked.
+/// How long deleted pods may take to disappear, and how often to check.
 const PATIENCE: Duration = Duration::from_mins(5);
 const LOOK_EVERY: Duration = Duration::from_millis(200);
 
-/// The API server, and where the pods are on it.
+/// The API server, and the namespace of the pods.
 #[derive(Clone)]
 pub(super) struct Api {
     client: kube::Client,
     pub(super) namespace: String,
 }
 
-/// The name of a namespace that nobody has had before: the last one may be a while about to go, and nothing can
-/// be made in it.
+/// A new name for the namespace: the last one may still be terminating, and nothing can be created in it.
 pub(super) fn fresh_namespace() -> String {
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     format!("plimsoll-e2e-{:x}", now.as_nanos())
@@ -55,7 +54,7 @@ impl Api {
         format!("/apis/events.k8s.io/v1/namespaces/{}/events", self.namespace)
     }
 
-    /// Sends a request; the answer, unless it is refused. What is there already is no error.
+    /// Sends a request and returns the answer. A conflict is not an error: the object exists already.
     pub(super) async fn send(
         &self,
         method: Method,
@@ -84,7 +83,7 @@ impl Api {
         made.buffer_unordered(AT_ONCE).try_for_each(|_| async { Ok(()) }).await
     }
 
-    /// Makes nodes, pods and what they belong to.
+    /// Creates nodes, pods, and their Services and ReplicaSets.
     pub(super) async fn make(
         &self,
         nodes: usize,
@@ -115,20 +114,17 @@ impl Api {
         format!("/apis/apps/v1/namespaces/{}/replicasets", self.namespace)
     }
 
-    /// Deletes all of it. The namespace may still be about to go afterwards, but nothing is in it: pods that were
-    /// left would take room on the nodes of the next run.
+    /// Deletes everything. The namespace may still be terminating afterwards, but it is empty: remaining pods would use
+    /// resources on the nodes of the next run.
     pub(super) async fn clean(&self, nodes: usize) -> Result<()> {
-        // Nothing runs there that had to be ended first.
+        // Nothing runs in these pods, so they need no grace period.
         let at_once = json!({"apiVersion": "v1", "kind": "DeleteOptions", "gracePeriodSeconds": 0});
         for path in [self.pods(), self.events(), self.replica_sets()] {
             self.send(Method::DELETE, &path, Some(&at_once)).await?;
         }
         let begun = Instant::now();
         while self.is_any("").await? {
-            ensure!(
-                begun.elapsed() < PATIENCE,
-                "pods that were deleted are there after {PATIENCE:?}"
-            );
+            ensure!(begun.elapsed() < PATIENCE, "deleted pods still exist after {PATIENCE:?}");
             tokio::time::sleep(LOOK_EVERY).await;
         }
         let paths =
@@ -146,7 +142,7 @@ impl Api {
         self.is_any("&fieldSelector=spec.nodeName!%3D").await
     }
 
-    /// Whether some pod is not.
+    /// Whether some pod is not bound.
     pub(super) async fn has_unbound(&self) -> Result<bool> {
         self.is_any("&fieldSelector=spec.nodeName%3D").await
     }
@@ -157,7 +153,7 @@ impl Api {
         Ok(list["items"].as_array().is_some_and(|items| !items.is_empty()))
     }
 
-    /// Whether there are so many events. As cheap as may be: what is measured needs the API server, too.
+    /// Whether there are at least `wanted` events. This is cheap, since the measured process needs the API server, too.
     pub(super) async fn has_events(&self, wanted: usize) -> Result<bool> {
         let list = self.send(Method::GET, &format!("{}?limit=1", self.events()), None).await?;
         let items = list["items"].as_array().map_or(0, Vec::len);
@@ -165,7 +161,7 @@ impl Api {
         Ok(wanted <= items.saturating_add(usize::try_from(more)?))
     }
 
-    /// Of how many pods events say that they were scheduled.
+    /// How many pods have an event that says they were scheduled.
     pub(super) async fn told(&self) -> Result<usize> {
         let mut pods = BTreeSet::new();
         let mut proceed = String::new();

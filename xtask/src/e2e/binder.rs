@@ -1,4 +1,4 @@
-//! A binder that decides nothing: how fast an API server binds.
+//! A binder that makes no decisions. It shows how fast the API server can bind.
 
 use std::path::Path;
 
@@ -9,8 +9,7 @@ use serde_json::json;
 
 use super::api::{AT_ONCE, Api};
 
-/// Binds the next pod to the next node and records an event of it, until all are bound; then waits to be
-/// ended.
+/// Binds each pod to the next node and writes an event, until all are bound; then waits to be killed.
 pub(crate) fn bind(kubeconfig: &Path, namespace: &str) -> Result<()> {
     let runtime =
         tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
@@ -44,7 +43,7 @@ pub(crate) fn bind(kubeconfig: &Path, namespace: &str) -> Result<()> {
             api.send(Method::POST, &api.events(), Some(&event)).await
         });
         bound.buffer_unordered(AT_ONCE).try_for_each(|_| async { Ok(()) }).await?;
-        // What it has cost is asked of a process that is there.
+        // The cost is read while the process is still running.
         std::future::pending().await
     })
 }

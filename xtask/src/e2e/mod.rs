@@ -1,4 +1,4 @@
-//! `cargo xtask e2e`: what it costs to bind pods through an API server.
+//! `cargo xtask e2e`: measures the cost of binding pods through an API server.
 
 mod api;
 mod binder;
@@ -16,15 +16,15 @@ use plimsoll_testserver::{Options, TestServer};
 use self::api::Api;
 use self::process::Cost;
 
-/// Bind pods through an API server, and print what that costs
+/// Bind pods through an API server, and print the cost
 ///
-/// Makes nodes, and pods in a fresh namespace each time, then starts the scheduler and waits until every pod
-/// is bound and an event says so: rate and cost are up to then, and the rate of the bindings alone is
-/// printed beside. Everything that was made is deleted at the end. The API server must not have a
-/// scheduler of its own that takes these pods, nor anything that puts taints on nodes without a kubelet.
+/// Creates nodes, and pods in a new namespace, then starts the scheduler and waits until every pod is bound and has an
+/// event. Rate and cost are measured up to then; the rate of the bindings alone is printed, too. Everything that was
+/// created is deleted at the end. The cluster must not have another scheduler for these pods, nor anything that taints
+/// nodes without a kubelet.
 #[derive(Debug, Parser)]
 pub(crate) struct E2e {
-    /// The API server; without one, an API server in memory
+    /// The API server; without it, an in-memory API server
     #[arg(long, value_name = "FILE")]
     kubeconfig: Option<PathBuf>,
 
@@ -40,15 +40,15 @@ pub(crate) struct E2e {
     #[arg(long, value_enum, default_value_t = Workload::Basic)]
     workload: Workload,
 
-    /// Who binds them
+    /// What binds them
     #[arg(long, value_enum, default_values_t = [Who::Plimsoll, Who::Binder])]
     who: Vec<Who>,
 
-    /// The binary of Plimsoll; built if it is not given
+    /// The binary of Plimsoll; built if not given
     #[arg(long, value_name = "FILE")]
     plimsoll: Option<PathBuf>,
 
-    /// How often, each of them in turn; medians are printed
+    /// How many runs of each, in turn; medians are printed
     #[arg(long, value_name = "N", default_value_t = 1)]
     runs: usize,
 }
@@ -56,25 +56,25 @@ pub(crate) struct E2e {
 /// What the pods are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Workload {
-    /// Alike, with requests
+    /// Equal pods with requests
     Basic,
-    /// Of 100 ReplicaSets with a Service each, spread as by default
+    /// Pods of 100 ReplicaSets, each with a Service, spread by default
     Deployments,
 }
 
-/// Who binds them.
+/// What binds them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Who {
     /// `plimsoll run`
     Plimsoll,
-    /// A binder that decides nothing: the next pod goes to the next node, with an event
+    /// A binder that makes no decisions: the next pod goes to the next node, with an event
     Binder,
 }
 
-/// How long it may take until all pods are bound, and how long after that until events say so.
+/// How long it may take until all pods are bound, and after that until all have events.
 const PATIENCE: Duration = Duration::from_mins(30);
 const PATIENCE_WITH_EVENTS: Duration = Duration::from_mins(5);
-/// How often it is looked how far it is.
+/// How often to check the progress.
 const LOOK_EVERY: Duration = Duration::from_millis(25);
 
 pub(crate) fn run(task: &E2e) -> Result<()> {
@@ -85,7 +85,7 @@ pub(crate) fn run(task: &E2e) -> Result<()> {
     };
     let mut measured: Vec<(Who, Vec<Measured>)> =
         task.who.iter().map(|&who| (who, Vec::new())).collect();
-    // In turn: what else the machine has to do is then the same for all.
+    // In turn, so that other load on the machine affects all of them.
     for _ in 0..task.runs.max(1) {
         for (who, all) in &mut measured {
             all.push(measure(task, *who, &plimsoll)?);
@@ -118,7 +118,7 @@ pub(crate) fn run(task: &E2e) -> Result<()> {
 }
 
 struct Measured {
-    /// Bound, and an event says so.
+    /// The rate of pods that are bound and have an event.
     pods_per_second: f64,
     bound_per_second: f64,
     cpu_per_thousand: f64,
@@ -130,7 +130,7 @@ fn measure(task: &E2e, who: Who, plimsoll: &std::path::Path) -> Result<Measured>
     let own = task.kubeconfig.is_none().then(|| TestServer::start(Options::default()));
     let kubeconfig = match (&task.kubeconfig, &own) {
         (Some(file), _) => file.clone(),
-        (None, Some(server)) => server.kubeconfig_file().context("no kubeconfig can be written")?,
+        (None, Some(server)) => server.kubeconfig_file().context("cannot write a kubeconfig")?,
         (None, None) => anyhow::bail!("there is no API server"),
     };
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
@@ -159,7 +159,7 @@ fn measure(task: &E2e, who: Who, plimsoll: &std::path::Path) -> Result<Measured>
     })
 }
 
-/// Waits until all pods are bound, and an event says so of each.
+/// Waits until all pods are bound and have an event.
 async fn follow(api: &Api, pods: usize, mut child: process::Child) -> Result<Measured> {
     let begun = Instant::now();
     let mut first = None;
@@ -174,7 +174,7 @@ async fn follow(api: &Api, pods: usize, mut child: process::Child) -> Result<Mea
         ensure!(begun.elapsed() < PATIENCE, "not all pods are bound after {PATIENCE:?}");
         tokio::time::sleep(LOOK_EVERY).await;
     };
-    // The costs are taken before the events are counted one by one, which takes time itself.
+    // The cost is read before the events are counted one by one, which takes time.
     let (told, Cost { cpu, peak_mib }) = loop {
         child.check()?;
         let so_far = (begun.elapsed(), child.cost()?);
@@ -185,7 +185,7 @@ async fn follow(api: &Api, pods: usize, mut child: process::Child) -> Result<Mea
         let waited = begun.elapsed().saturating_sub(bound);
         ensure!(
             waited < PATIENCE_WITH_EVENTS,
-            "not every pod has an event that it was bound after {PATIENCE_WITH_EVENTS:?}"
+            "not every pod has an event {PATIENCE_WITH_EVENTS:?} after all were bound"
         );
         tokio::time::sleep(LOOK_EVERY).await;
     };
@@ -205,5 +205,5 @@ async fn follow(api: &Api, pods: usize, mut child: process::Child) -> Result<Mea
     })
 }
 
-/// What the binder does when this program is started for it.
+/// Runs the binder, for which this program starts itself.
 pub(crate) use binder::bind;

@@ -1,10 +1,10 @@
-//! Nodes and pods as scheduler_perf has them.
+//! Nodes and pods as in scheduler_perf.
 
 use serde_json::{Value, json};
 
 use super::Workload;
 
-/// Of so many Deployments pods are.
+/// The number of Deployments that the pods belong to.
 pub(super) const DEPLOYMENTS: usize = 100;
 
 const ZONES: [&str; 3] = ["moon-1", "moon-2", "moon-3"];
@@ -45,7 +45,7 @@ pub(super) fn replica_set(namespace: &str, number: usize) -> Value {
         "apiVersion": "apps/v1",
         "kind": "ReplicaSet",
         "metadata": {"name": format!("app-{number}"), "namespace": namespace},
-        // Its pods are made by hand: with replicas a controller would make others.
+        // The pods are created separately: with replicas a controller would create others.
         "spec": {"replicas": 0, "selector": {"matchLabels": labels}, "template": {
             "metadata": {"labels": labels},
             "spec": {"containers": [{"name": "c", "image": "pause:3.10"}]},

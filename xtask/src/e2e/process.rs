@@ -1,4 +1,4 @@
-//! The process that binds, and what it costs.
+//! The process that binds, and its cost.
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -8,7 +8,7 @@ use anyhow::{Context, Result, bail, ensure};
 use tempfile::NamedTempFile;
 use tokio::process::Command;
 
-/// What a process has cost so far.
+/// The cost of a process so far.
 pub(super) struct Cost {
     pub(super) cpu: Duration,
     pub(super) peak_mib: f64,
@@ -20,14 +20,14 @@ pub(super) struct Child {
     _config: Option<NamedTempFile>,
 }
 
-/// Builds Plimsoll, and says where it is.
+/// Builds Plimsoll and returns the path of the binary.
 pub(super) fn build() -> Result<PathBuf> {
     let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
     let status = std::process::Command::new(cargo)
         .args(["build", "--release", "--locked", "--package", "plimsoll"])
         .status()
-        .context("cargo cannot be started")?;
-    ensure!(status.success(), "plimsoll cannot be built");
+        .context("cannot start cargo")?;
+    ensure!(status.success(), "cannot build plimsoll");
     let target = std::env::var_os("CARGO_TARGET_DIR").unwrap_or_else(|| "target".into());
     Ok(PathBuf::from(target).join("release/plimsoll"))
 }
@@ -51,13 +51,13 @@ impl Child {
             .stderr(Stdio::null())
             .kill_on_drop(true)
             .spawn()
-            .with_context(|| format!("{} cannot be started", binary.display()))?;
+            .with_context(|| format!("cannot start {}", binary.display()))?;
         Ok(Child { child, _config: Some(config) })
     }
 
-    /// This program as a binder.
+    /// Starts this program as the binder.
     pub(super) fn binder(kubeconfig: &Path, namespace: &str) -> Result<Self> {
-        let own = std::env::current_exe().context("where this program is cannot be told")?;
+        let own = std::env::current_exe().context("cannot find the file of this program")?;
         let child = Command::new(own)
             .arg("bind")
             .args([kubeconfig.as_os_str(), namespace.as_ref()])
@@ -66,17 +66,19 @@ impl Child {
         Ok(Child { child, _config: None })
     }
 
-    /// An error if it has ended.
+    /// Fails if the process has ended with an error.
     pub(super) fn check(&mut self) -> Result<()> {
         match self.child.try_wait()? {
-            Some(status) if !status.success() => bail!("who should bind has ended: {status}"),
+            Some(status) if !status.success() => {
+                bail!("the process that binds has ended: {status}")
+            }
             _ => Ok(()),
         }
     }
 
-    /// What it has cost. As in proc(5).
+    /// The cost so far. As in proc(5).
     pub(super) fn cost(&self) -> Result<Cost> {
-        let id = self.child.id().context("who should bind has ended")?;
+        let id = self.child.id().context("the process that binds has ended")?;
         let stat = std::fs::read_to_string(format!("/proc/{id}/stat"))?;
         let (_, after_name) = stat.rsplit_once(')').context("/proc has another form")?;
         let fields: Vec<&str> = after_name.split_whitespace().collect();
@@ -95,7 +97,7 @@ impl Child {
 
     /// Ends it.
     pub(super) async fn stop(mut self) {
-        // It may have ended by itself.
+        // It may have ended already.
         let _ = self.child.kill().await;
     }
 }

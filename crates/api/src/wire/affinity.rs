@@ -88,7 +88,7 @@ pub(super) struct Spread {
     match_label_keys: List<Str>,
 }
 
-/// What `spec.affinity` says, taken in.
+/// `spec.affinity`, converted.
 #[derive(Debug, Default)]
 pub(super) struct TakenAffinity {
     pub(super) node_terms: Option<Vec<NodeSelectorTerm>>,
@@ -200,7 +200,7 @@ impl Spread {
     }
 }
 
-/// A selector that is not given selects nothing, whatever the label keys.
+/// An absent selector selects nothing, whatever the label keys.
 fn selector(selector: Option<LabelSelector>) -> Result<Selector> {
     selector.map_or(Ok(Selector::Nothing), LabelSelector::take).within("labelSelector")
 }
@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn an_affinity_term_speaks_of_the_own_namespace_unless_it_says_otherwise() {
+    fn an_affinity_term_without_namespaces_has_that_of_its_pod() {
         let labels = [("app", "web")].into_iter().collect();
         let owner = Owner { namespace: &"own".into(), labels: &labels };
         table(
@@ -385,7 +385,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_in_affinity_name_the_field_from_the_pod_on() {
+    fn errors_in_affinity_name_the_path_from_the_pod() {
         pods(
             &[
                 (

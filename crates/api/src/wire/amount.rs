@@ -1,4 +1,4 @@
-//! Quantities on the wire: texts, or plain numbers.
+//! Quantities on the wire: strings or numbers.
 
 use std::fmt;
 
@@ -17,8 +17,8 @@ use crate::resources::ResourceList;
 pub(super) struct Amounts(Table<Amount>);
 
 impl Amounts {
-    /// The quantities in `field`. As in validation.go, ValidateNonnegativeQuantity, none may be
-    /// less than zero.
+    /// The quantities in `field`. As in validation.go, ValidateNonnegativeQuantity: none may be
+    /// negative.
     pub(super) fn take(&self, field: &str) -> Result<ResourceList> {
         let entries = self.0.0.iter().map(|(name, amount)| match amount.take() {
             Ok(quantity) => Ok((name.clone(), quantity)),
@@ -39,7 +39,7 @@ impl Default for Amount {
 }
 
 impl Amount {
-    /// The quantity; never less than zero.
+    /// The quantity; an error if it is negative.
     pub(super) fn take(&self) -> Result<Quantity> {
         let quantity =
             Quantity::parse(&self.0).map_err(|error| WireError::new("", error.to_string()))?;
@@ -51,9 +51,9 @@ impl Amount {
     }
 }
 
-/// As in defaults.go, SetDefaults_ResourceList: nothing is finer than a thousandth.
+/// As in defaults.go, SetDefaults_ResourceList: quantities are rounded up to thousandths.
 fn rounded_up(quantity: Quantity) -> Quantity {
-    // What is finer does not show in larger quantities, whose thousandths can pass 64 bits.
+    // Thousandths of larger quantities may overflow 64 bits, and finer fractions do not matter for them.
     const LARGE: i64 = 1 << 50;
     let in_milli = Quantity::from_milli(quantity.milli_value(), quantity.format());
     if quantity < Quantity::new(LARGE, Format::BinarySi) && in_milli != quantity {
@@ -100,7 +100,7 @@ mod tests {
     use crate::wire::testing::table;
 
     #[test]
-    fn a_quantity_may_be_a_text_or_a_number_and_never_negative() {
+    fn a_quantity_is_a_string_or_a_number_and_not_negative() {
         const NOT: &str = "quantities must match the regular expression \
                            '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'";
         const SHAPE: &str =
@@ -114,7 +114,7 @@ mod tests {
                 (r#"{"cpu":2,"memory":1e3,"a":0.25}"#, "a=250m cpu=2 memory=1k"),
                 (r#"{"cpu":null}"#, "cpu=0"),
                 (r#"{"cpu":"1","cpu":"2"}"#, "cpu=2"),
-                // Nothing is finer than a thousandth.
+                // Quantities are rounded up to thousandths.
                 (r#"{"cpu":"100u","memory":"1n","a":"9E"}"#, "a=9E cpu=1m memory=1m"),
                 (
                     r#"{"cpu":"-1"}"#,

@@ -1,4 +1,4 @@
-//! The annotation by which a node says of which controllers it would rather not have pods.
+//! The annotation in which a node lists controllers whose pods should rather go elsewhere.
 
 use serde::Deserialize;
 
@@ -35,8 +35,8 @@ struct Controller {
     uid: Option<Str>,
 }
 
-/// The controllers that the annotation names. As in node_prefer_avoid_pods.go, Score: one that cannot
-/// be read says nothing. So does an entry without a controller, which the API server refuses.
+/// The controllers that the annotation names. As in node_prefer_avoid_pods.go, Score: an annotation that cannot be
+/// parsed is ignored. So is an entry without a controller, which the API server rejects.
 pub(super) fn avoided(annotations: &Labels) -> Vec<AvoidedController> {
     let Some(text) = annotations.get(KEY) else { return Vec::new() };
     let Ok(AvoidPods { prefer_avoid_pods: List(entries) }) = serde_json::from_str(text) else {
@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn an_annotation_that_cannot_be_read_says_nothing() {
+    fn an_annotation_that_cannot_be_parsed_is_ignored() {
         for text in [
             "",
             "{",
@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn an_entry_without_a_controller_says_nothing_but_the_others_do() {
+    fn only_an_entry_without_a_controller_is_ignored() {
         check(
             r#"{"preferAvoidPods": [null, {"podSignature": {}},
                 {"podSignature": {"podController": {"kind": "ReplicaSet", "uid": "u"}}}]}"#,

@@ -1,4 +1,4 @@
-//! Containers on the wire: their ports, their images, and what they do when they exit.
+//! Containers on the wire: their ports, images and restart policies.
 
 use serde::Deserialize;
 use serde::de::IgnoredAny;
@@ -49,7 +49,7 @@ struct RestartRule {
 }
 
 impl Container {
-    /// Whether an init container is a sidecar, which runs on beside the containers.
+    /// Whether an init container is a sidecar, which keeps running with the containers.
     pub(super) fn restarts_always(&self) -> bool {
         self.restart_policy.as_deref() == Some("Always")
     }
@@ -60,7 +60,7 @@ impl Container {
         actions.any(|action| action == Some("RestartAllContainers"))
     }
 
-    /// Whether a volume is mounted with options of the bind mount.
+    /// Whether a volume is mounted with bind mount options.
     pub(super) fn has_bind_mount_options(&self) -> bool {
         self.volume_mounts.0.iter().any(|mount| !mount.bind_mount_options.0.is_empty())
     }
@@ -79,10 +79,10 @@ impl<'a> Containers<'a> {
         self.init.iter().chain(self.main)
     }
 
-    /// The host ports that are taken as long as the pod runs, in canonical order.
+    /// The host ports that are in use while the pod runs, in canonical order.
     ///
     /// As in utils.go, GetHostPorts: those of containers and sidecars. As in defaults.go,
-    /// defaultHostNetworkPorts: on the network of the host every port is one of the host.
+    /// defaultHostNetworkPorts: on the host network every port is a host port.
     pub(super) fn host_ports(self, host_network: bool) -> Result<Vec<HostPort>> {
         let mut ports = Vec::new();
         let mut add = |field, containers: &[Container], holds: fn(&Container) -> bool| {
@@ -115,7 +115,7 @@ impl<'a> Containers<'a> {
 }
 
 impl Port {
-    /// The port of the host, if it is one.
+    /// The host port, if it is one.
     fn take(&self, host_network: bool) -> Result<Option<HostPort>> {
         let own = ("hostPort", self.outside.unwrap_or_default());
         let (field, port) = match own {
@@ -142,7 +142,7 @@ mod tests {
     use crate::wire::testing::{join, pods};
 
     #[test]
-    fn host_ports_are_those_that_are_held_as_long_as_the_pod_runs() {
+    fn host_ports_are_those_in_use_while_the_pod_runs() {
         pods(
             &[
                 (
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_pod_uses_tells_which_features_its_node_must_have() {
+    fn required_node_features_follow_from_what_a_pod_uses() {
         pods(
             &[
                 (r#""spec":{"hostNetwork":true,"hostUsers":true}"#, ""),

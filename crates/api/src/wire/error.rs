@@ -1,14 +1,14 @@
-//! What is wrong with an object, and where in it.
+//! Errors about objects, with the field they are about.
 
 use std::fmt::{Debug, Display};
 
-/// An object that cannot be taken in. Prints as `FIELD: MESSAGE`, in the words of the API server's
-/// validation where it has any.
+/// An object that cannot be read. Prints as `FIELD: MESSAGE`, with the message of the API server's validation if it
+/// has one.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{field}{}{message}", if field.is_empty() { "" } else { ": " })]
 pub struct WireError {
-    /// The path of the field, such as `spec.containers[0].resources.requests[cpu]`; empty where the
-    /// input is no object at all.
+    /// The path of the field, such as `spec.containers[0].resources.requests[cpu]`; empty if the
+    /// input is not an object at all.
     pub field: String,
     /// What is wrong with it.
     pub message: String,
@@ -27,7 +27,7 @@ impl WireError {
         WireError::new(field, format!("Invalid value: {value:?}: {why}"))
     }
 
-    /// `field` has none of the words it may have.
+    /// `field` has a value that is not among those supported.
     pub(super) fn unsupported(field: &str, value: &str, words: &[&str]) -> Self {
         let words: Vec<String> = words.iter().map(|word| format!("{word:?}")).collect();
         let words = words.join(", ");
@@ -49,7 +49,7 @@ impl WireError {
         WireError::new(field, format!("Forbidden: {why}"))
     }
 
-    /// The same error, seen from an object in which the field's own stands under `outer`.
+    /// The same error, with `outer` in front of the path.
     pub(super) fn under(mut self, outer: &str) -> Self {
         let dot = if self.field.is_empty() || self.field.starts_with('[') { "" } else { "." };
         self.field = format!("{outer}{dot}{}", self.field);
@@ -57,11 +57,11 @@ impl WireError {
     }
 }
 
-/// Says where an error happened, from the inside out.
+/// Adds the outer fields to the path of an error.
 pub(super) trait Within {
-    /// It happened in `field`.
+    /// The error is in `field`.
     fn within(self, field: &str) -> Self;
-    /// It happened in the `index`th item of `field`.
+    /// The error is in item `index` of `field`.
     fn within_item(self, field: &str, index: usize) -> Self;
 }
 
@@ -90,7 +90,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_error_names_its_field_from_the_outermost_object_on() {
+    fn an_error_names_the_whole_path_of_its_field() {
         let error: Result<()> = Err(WireError::required("key", "say which"));
         let error = error.within_item("tolerations", 2).within("spec").unwrap_err();
         assert_eq!(error.to_string(), "spec.tolerations[2].key: Required value: say which");

@@ -1,22 +1,22 @@
-//! What kind of object a manifest says it holds.
+//! The kind of object that a manifest names.
 
 use super::Reader;
 use super::error::{Result, WireError};
 use crate::{KindRef, Kinds, Str};
 
-/// What an object says it is.
+/// The API version and the kind that an object gives.
 #[derive(Debug, Default)]
 pub(super) struct TypeMeta {
     pub(super) api_version: Option<Str>,
     pub(super) kind: Option<Str>,
 }
 
-/// What it is.
+/// What the object is.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Told {
     /// An object of a kind that is read.
     Known(Reader),
-    /// A list of such, whose items need not say their kind.
+    /// A list of such objects, whose items need not name their kind.
     ListOf(Reader),
     /// A list of any objects (`v1 List`).
     List,
@@ -25,7 +25,7 @@ pub(super) enum Told {
 }
 
 impl TypeMeta {
-    /// Whether all is said that there is to say.
+    /// Whether both are given.
     pub(super) fn is_complete(&self) -> bool {
         self.api_version.is_some() && self.kind.is_some()
     }
@@ -35,9 +35,9 @@ impl TypeMeta {
         self.kind.as_deref().is_some_and(|kind| kind.ends_with("List"))
     }
 
-    /// What the object is. An error where it does not say, or says a version that Kubernetes does
-    /// not serve for the kind. A kind of the same name in a foreign API group, such as the Service
-    /// of Knative, is another kind.
+    /// What the object is. It is an error if it does not say, or if Kubernetes does not serve this
+    /// version of the kind. A kind of the same name in a foreign API group, such as the Service
+    /// of Knative, is a different kind.
     pub(super) fn told(&self, kinds: &Kinds) -> Result<Told> {
         let (api_version, kind) = self.both()?;
         if (api_version, kind) == ("v1", "List") {
@@ -62,7 +62,7 @@ impl TypeMeta {
         }
     }
 
-    /// `apiVersion` and `kind`.
+    /// `apiVersion` and `kind`; an error if one is missing.
     pub(super) fn both(&self) -> Result<(&str, &str)> {
         let given = |text: &Option<Str>| text.as_deref().is_some_and(|text| !text.is_empty());
         match (&self.api_version, &self.kind) {
@@ -80,12 +80,12 @@ impl TypeMeta {
     }
 }
 
-/// The API group of a version; empty for the core.
+/// The API group of a version; empty for the core group.
 fn group(api_version: &str) -> &str {
     api_version.split_once('/').map_or("", |(group, _)| group)
 }
 
-/// Whether an API group is Kubernetes' own.
+/// Whether an API group belongs to Kubernetes.
 fn is_kubernetes(group: &str) -> bool {
     !group.contains('.') || group.ends_with(".k8s.io")
 }
@@ -95,7 +95,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_kind_is_told_by_its_name_and_version() {
+    fn a_kind_is_recognized_by_its_name_and_version() {
         for (api_version, kind, expected) in [
             ("v1", "Pod", "Known(v1 Pod)"),
             ("apps/v1", "ReplicaSet", "Known(apps/v1 ReplicaSet)"),

@@ -33,7 +33,7 @@ struct OwnerReference {
     controller: Option<bool>,
 }
 
-/// Metadata, taken in.
+/// Metadata, converted.
 #[derive(Debug)]
 pub(super) struct Meta {
     pub(super) name: Str,
@@ -49,7 +49,7 @@ pub(super) struct Meta {
 }
 
 impl Meta {
-    /// Takes in `metadata`; errors name fields from the object on.
+    /// Converts `metadata`. Errors name the path from the object.
     pub(super) fn take(metadata: Option<Metadata>) -> Result<Self> {
         let wire = metadata.unwrap_or_default();
         let name = given(wire.name).ok_or_else(WireError::nameless)?;

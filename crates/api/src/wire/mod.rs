@@ -1,10 +1,11 @@
-//! From the wire form, the JSON that the API server speaks, to the values of this crate.
+//! Converts the wire form, the JSON of the API server, to the values of this crate.
 //!
-//! The one place that knows the wire form. It reads only the fields that scheduling reads, applies
-//! the API server's defaults and its validation of those fields, and brings what has no order into
-//! one order. As in Go, `null` is the same as absent, and a field that is not known is passed over.
+//! Only this module knows the wire form. It reads only the fields that scheduling needs, applies the API server's
+//! defaults and validation of those fields, and sorts what has no order. As in Go, `null` is the same as absent, and
+//! unknown fields are ignored.
 //!
-//! A new kind takes a struct that is `Wire`, the [`Kind`] of its value beside that, and a line in `crate::kind`.
+//! A new kind needs a struct that implements `Wire`, an implementation of [`Kind`] for its value, and a line in
+//! `crate::kind`.
 
 mod affinity;
 mod amount;
@@ -51,13 +52,13 @@ pub enum Object {
     Node(Box<Node>),
     /// Any other object of a kind that is read.
     Other(AnyObject),
-    /// An object of a kind that is not read. Whoever reads it may want to say so.
+    /// An object of a kind that is not read. The caller may want to report it.
     Unknown {
         /// Its kind.
         kind: Str,
         /// Its API version, such as `apps/v1`.
         api_version: Str,
-        /// Its name, and the namespace it gives; empty where it gives none.
+        /// Its namespace and name; each is empty if it is not given.
         key: ObjectKey,
     },
 }
@@ -73,7 +74,7 @@ impl Object {
         if let Some(node) = any.downcast_mut::<Option<Node>>().and_then(Option::take) {
             return Object::Node(Box::new(node));
         }
-        let Some(object) = object else { unreachable!("only a pod or a node was taken out") };
+        let Some(object) = object else { unreachable!("only a pod or a node is taken out") };
         Object::Other(object.into())
     }
 
@@ -89,14 +90,14 @@ impl Object {
     }
 }
 
-/// The text or the tree of one object, and the version it has there.
+/// The JSON of one object, as text or as a tree, and its version.
 #[derive(Clone, Copy, Debug)]
 pub struct Manifest<'a> {
     api_version: &'static str,
     json: Json<'a>,
 }
 
-/// Where an object stands.
+/// The JSON of one object.
 #[derive(Clone, Copy, Debug)]
 enum Json<'a> {
     Text(&'a str),
@@ -104,7 +105,7 @@ enum Json<'a> {
 }
 
 impl Manifest<'_> {
-    /// The version of the kind that the object has: one of [`Kind::VERSIONS`].
+    /// The version of the object: one of [`Kind::VERSIONS`].
     pub fn api_version(self) -> &'static str {
         self.api_version
     }
@@ -120,42 +121,42 @@ impl Manifest<'_> {
 
 /// Reads one object.
 ///
-/// An error if it is a list that does not hold exactly one, see [`objects`], if it does not say its
-/// kind, API version and name, or if a field that is read is wrong.
+/// It is an error if `value` is a list without exactly one item (see [`objects`]), if kind, API version or name is
+/// missing, or if a field that is read is wrong.
 pub fn object(value: &Value) -> std::result::Result<Object, WireError> {
     Kinds::built_in().one(value)
 }
 
-/// Reads one object from JSON, as [`object`] does; no tree is built.
+/// Reads one object from JSON, as [`object`] does, without building a tree.
 pub fn object_from_str(json: &str) -> std::result::Result<Object, WireError> {
     Kinds::built_in().one(json)
 }
 
-/// Reads one object, or all items of a list: `v1 List`, which `kubectl get` prints, or the list of a
-/// kind, such as `v1 PodList`, whose items need not say their kind. Lists may hold lists.
+/// Reads one object, or all items of a list. A list is a `v1 List`, which `kubectl get` prints, or the list of a kind,
+/// such as `v1 PodList`, whose items need not name their kind. Lists may contain lists.
 ///
-/// The first error ends it; its field starts with `items[INDEX]` then.
+/// It stops at the first error. The field of an error in a list starts with `items[INDEX]`.
 pub fn objects(value: &Value) -> std::result::Result<Vec<Object>, WireError> {
     Kinds::built_in().all(value)
 }
 
-/// Reads one object, or all items of a list, from JSON, as [`objects`] does; no tree is built.
+/// Reads one object, or all items of a list, from JSON, as [`objects`] does, without building a tree.
 pub fn objects_from_str(json: &str) -> std::result::Result<Vec<Object>, WireError> {
     Kinds::built_in().all(json)
 }
 
 impl Kinds {
-    /// Reads one object, or all items of a list, as [`objects`] does, where these kinds are read.
+    /// Reads one object, or all items of a list, of these kinds, as [`objects`] does.
     pub fn objects(&self, value: &Value) -> std::result::Result<Vec<Object>, WireError> {
         self.all(value)
     }
 
-    /// Reads one object, or all items of a list, from JSON, as [`objects`] does, where these kinds are read.
+    /// Reads one object, or all items of a list, of these kinds from JSON, as [`objects_from_str`] does.
     pub fn objects_from_str(&self, json: &str) -> std::result::Result<Vec<Object>, WireError> {
         self.all(json)
     }
 
-    /// Reads one object, as [`object`] does, where these kinds are read.
+    /// Reads one object of these kinds, as [`object`] does.
     pub fn object(&self, value: &Value) -> std::result::Result<Object, WireError> {
         self.one(value)
     }
@@ -175,14 +176,14 @@ impl Kinds {
         Ok(objects)
     }
 
-    /// A reader of the kind named `kind` as `api_version` has it: `("policy/v1", "PodDisruptionBudget")`.
-    /// `None` for what is not read.
+    /// A reader of a kind in an API version, such as `("policy/v1", "PodDisruptionBudget")`. `None` if it is not
+    /// read.
     pub fn reader(&self, api_version: &str, kind: &str) -> Option<Reader> {
         self.find(api_version, kind)?.0.reader(api_version)
     }
 }
 
-/// Reads objects of one kind that need not say what they are, such as the items of a list.
+/// Reads objects of one kind. They need not name their kind, as the items of a list do not.
 #[derive(Clone, Copy)]
 pub struct Reader {
     kind: KindRef,
@@ -194,14 +195,14 @@ impl Reader {
         Reader { kind, api_version }
     }
 
-    /// A reader of the kind of Kubernetes named `kind` as `api_version` has it, see [`Kinds::reader`].
+    /// A reader of a kind of Kubernetes, see [`Kinds::reader`].
     pub fn of(api_version: &str, kind: &str) -> Option<Self> {
         Kinds::built_in().reader(api_version, kind)
     }
 
-    /// Reads one object from JSON. Its own `apiVersion` and `kind` are not looked at.
+    /// Reads one object from JSON. Its `apiVersion` and `kind` are ignored.
     ///
-    /// An error if it does not say its name, or if a field that is read is wrong.
+    /// It is an error if the name is missing, or if a field that is read is wrong.
     pub fn read(self, json: &str) -> std::result::Result<Object, WireError> {
         self.take(json)
     }
@@ -219,17 +220,17 @@ impl fmt::Debug for Reader {
 
 /// An object of a known kind on the wire.
 trait Wire: DeserializeOwned {
-    /// What it stands for.
+    /// The value it is converted to.
     type Value;
-    /// Takes it in: the value it stands for, or what is wrong with it.
+    /// Validates it, adds defaults, and converts it.
     fn take(self) -> Result<Self::Value>;
 }
 
-/// So deep lists may lie in lists. Nobody nests them by hand, and each level is a call, and the text is read
-/// once more for each.
+/// Lists may be nested this deep. Nobody nests them by hand, and each level costs a recursive call and one more reading
+/// of the text.
 const DEEPEST_LIST: usize = 16;
 
-/// Takes in all objects of a source, in which lists may still lie `levels` deep.
+/// Reads all objects of a source, in which lists may be nested `levels` deep.
 fn collect<'a, S: Source<'a>>(
     kinds: &Kinds,
     source: S,
@@ -260,7 +261,7 @@ fn collect<'a, S: Source<'a>>(
     Ok(())
 }
 
-/// Of an unknown kind only the key is looked at, and nothing about that is wrong.
+/// Only the key of an object of an unknown kind is read, and it is not validated.
 #[derive(Deserialize)]
 struct WireUnknown {
     #[serde(default)]
@@ -282,7 +283,7 @@ fn unknown<'a>(meta: &TypeMeta, source: impl Source<'a>) -> Result<Object> {
 mod tests {
     use super::*;
 
-    /// What is read, or why not; the same from a text and from a tree.
+    /// The objects that are read, or the error. Checks that a text and a tree give the same.
     fn read(json: &str) -> String {
         let show = |object: &Object| match object {
             Object::Pod(pod) => format!("Pod {}", pod.key),
@@ -300,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn lists_are_flattened_and_their_errors_say_which_item() {
+    fn lists_are_flattened_and_errors_name_the_item() {
         for (json, expected) in [
             (
                 r#"{"apiVersion":"v1","items":[
@@ -347,7 +348,7 @@ mod tests {
     }
 
     #[test]
-    fn lists_are_nested_only_so_deep() {
+    fn lists_that_are_nested_too_deep_are_an_error() {
         let nested = |levels: usize| {
             let open = r#"{"apiVersion":"v1","kind":"List","items":["#.repeat(levels);
             let pod = r#"{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a"}}"#;
@@ -358,13 +359,13 @@ mod tests {
         assert!(
             read(&nested(18)).starts_with(&format!("{why}: lists are nested more than 16 deep"))
         );
-        // As deep as this no tree is made of a text, and nothing is read that deep.
+        // A text this deep cannot be made into a tree, so only the text is read.
         let error = objects_from_str(&nested(100_000)).expect_err("it is too deep").to_string();
         assert!(error.starts_with(&why), "{error}");
     }
 
     #[test]
-    fn an_object_of_an_unknown_kind_is_kept_by_name_whatever_it_holds() {
+    fn of_an_object_of_an_unknown_kind_only_the_name_is_kept() {
         for (json, expected) in [
             (
                 r#"{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"a","namespace":"b"},
@@ -389,7 +390,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reader_reads_what_does_not_say_what_it_is() {
+    fn a_reader_reads_objects_that_do_not_name_their_kind() {
         let reader = Reader::of("v1", "Pod").expect("pods are read");
         let read = |json| match reader.read(json) {
             Ok(Object::Pod(pod)) => pod.key.to_string(),
@@ -403,7 +404,7 @@ mod tests {
     }
 
     #[test]
-    fn one_object_is_one_object() {
+    fn a_list_with_two_items_is_not_one_object() {
         let list =
             |items: &str| format!(r#"{{"kind":"PodList","apiVersion":"v1","items":[{items}]}}"#);
         let pod = r#"{"metadata":{"name":"a"}}"#;
@@ -413,7 +414,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_json_object_says_where_it_breaks() {
+    fn invalid_json_is_reported_with_its_position() {
         let error = |json| objects_from_str(json).unwrap_err().to_string();
         assert_eq!(error(""), "EOF while parsing a value at line 1 column 0");
         let broken = "{\"apiVersion\":\"v1\",\"kind\":\"Pod\",\n\"spec\":{]}";

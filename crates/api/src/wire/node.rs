@@ -51,7 +51,7 @@ impl Wire for WireNode {
         let spec = self.spec.unwrap_or_default();
         let status = self.status.unwrap_or_default();
         let taints = each("taints", spec.taints, WireTaint::take).within("spec")?;
-        // As in defaults.go, SetDefaults_NodeStatus: what the machine has, where nothing else is said.
+        // As in defaults.go, SetDefaults_NodeStatus: allocatable defaults to the capacity.
         let allocatable = match &status.allocatable {
             Some(allocatable) => allocatable.take("allocatable"),
             None => status.capacity.take("capacity"),
@@ -99,8 +99,7 @@ mod tests {
     use crate::wire::testing::objects;
     use crate::{Node, wire::Object};
 
-    /// Compares a node, given by what it has beside its type and name, with its parts that differ
-    /// from those of an empty one.
+    /// Compares a node, given without type and name, with those of its parts that differ from an empty node.
     fn check(inside: &str, expected: Result<Node, &str>) {
         let json =
             format!(r#"{{"apiVersion":"v1","kind":"Node","metadata":{{"name":"n"}},{inside}}}"#);
@@ -113,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn a_node_has_only_what_it_says_it_has() {
+    fn fields_of_a_node_are_empty_by_default() {
         check(r#""spec":{},"status":null"#, Ok(Node::default()));
         check(r#""status":{"capacity":{"cpu":"8"},"allocatable":{}}"#, Ok(Node::default()));
         check(
@@ -123,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn pods_can_use_the_whole_machine_where_nothing_else_is_said() {
+    fn allocatable_defaults_to_the_capacity() {
         let allocatable = crate::Resources { milli_cpu: 8000, ..crate::Resources::default() };
         check(r#""status":{"capacity":{"cpu":"8"}}"#, Ok(Node { allocatable, ..Node::default() }));
     }

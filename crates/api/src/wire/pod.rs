@@ -125,7 +125,7 @@ impl Wire for WirePod {
 }
 
 impl Spec {
-    /// The template of pod `key` with all that the spec says, but for its requests.
+    /// Adds everything in the spec except requests to the template of pod `key`.
     fn take(self, key: &PodKey, template: PodTemplate) -> Result<PodTemplate> {
         let owner = Owner { namespace: &key.namespace, labels: &template.labels };
         let affinity = self.affinity.unwrap_or_default().take(owner).within("affinity")?;
@@ -138,7 +138,7 @@ impl Spec {
             host_network,
             own_users: self.host_users == Some(false),
             restarts_all: containers.all().any(Container::restarts_all),
-            // Containers that are added later (ephemeral ones) come when the pod has its node.
+            // Ephemeral containers do not count: they are added when the pod has its node.
             bind_mount_options: containers.all().any(Container::has_bind_mount_options),
         });
         Ok(PodTemplate {
@@ -203,7 +203,7 @@ mod tests {
     use crate::{Effect, Unscheduled, wire::Object};
 
     #[test]
-    fn a_pod_that_says_little_has_the_defaults_of_the_api_server() {
+    fn omitted_fields_of_a_pod_have_the_defaults_of_the_api_server() {
         let bare = "default/p default-scheduler 0 PreemptLowerPriority Pending None None []";
         pods(
             &[
@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pod_ends_whether_it_succeeds_or_fails() {
+    fn a_pod_that_succeeded_or_failed_has_ended() {
         pods(
             &[
                 (r#""status":{"phase":"Succeeded"}"#, "Ended"),
@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn an_edition_tells_what_a_pod_was_last_told_about_its_place() {
+    fn an_edition_has_the_condition_that_the_pod_is_not_scheduled() {
         let pod = |status: &str| {
             let said = r#""type":"PodScheduled","reason":"Unschedulable","message":"no room""#;
             format!(
@@ -313,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn metadata_tells_who_a_pod_is_and_when_it_lived() {
+    fn a_pod_is_read_with_its_metadata() {
         let pod = |metadata: &str| {
             let start = r#"{"startTime":"2026-01-02T03:04:07Z"}"#;
             format!(r#"{{"apiVersion":"v1","kind":"Pod","metadata":{metadata},"status":{start}}}"#)

@@ -49,7 +49,7 @@ impl Condition {
             && self.reason.as_deref() == Some(reason)
     }
 
-    /// What it says, if it is `PodScheduled=False`.
+    /// Its content, if it is `PodScheduled=False`.
     pub(super) fn unscheduled(&self) -> Option<Unscheduled> {
         let text = |field: &Option<Str>| field.clone().unwrap_or_default();
         let is = self.r#type.as_deref() == Some("PodScheduled")
@@ -76,8 +76,8 @@ impl Requirements {
     }
 }
 
-/// Everything about a pod that its request depends on, with the defaults of the API server. Errors
-/// name fields from the pod on.
+/// Everything about a pod on which its requests depend, with the defaults of the API server. Errors
+/// name the path from the pod.
 pub(super) fn resources(spec: &Spec, status: &Status) -> Result<PodResourcesInput> {
     let statuses = [
         ("initContainerStatuses", &status.init_container_statuses),
@@ -102,7 +102,7 @@ pub(super) fn resources(spec: &Spec, status: &Status) -> Result<PodResourcesInpu
     Ok(input)
 }
 
-/// What the status says of one container.
+/// The resources of one container in the status.
 struct Granted {
     name: Str,
     allocated: Option<ResourceList>,
@@ -121,7 +121,7 @@ impl Granted {
     }
 }
 
-/// As in defaults.go, SetDefaults_Pod: what is limited and not requested is requested.
+/// As in defaults.go, SetDefaults_Pod: a limit without a request is also the request.
 fn container_resources(container: &Container, granted: &[Granted]) -> Result<ContainerResources> {
     let given = container.resources.as_ref().map(Requirements::take).transpose()?;
     let Lists { mut requests, limits } = given.unwrap_or_default();
@@ -153,9 +153,9 @@ fn pod_status(status: &Status) -> Result<PodStatusResources> {
     })
 }
 
-/// As in defaults.go, defaultHugePagePodLimits and defaultPodRequests: a pod that gives some
-/// resources for itself as a whole gets limits for the huge pages that its containers may use; one
-/// that has limits gets what its containers request, and its limit where they request nothing.
+/// As in defaults.go, defaultHugePagePodLimits and defaultPodRequests: a pod with resources at pod
+/// level gets limits for the huge pages that its containers may use. If it has limits, it gets the requests of
+/// its containers, and its limit as request for resources that they do not request.
 fn with_defaults(mut pod: PodLevelResources, input: &PodResourcesInput) -> PodLevelResources {
     if pod.requests.is_empty() && pod.limits.is_empty() {
         return pod;
@@ -219,7 +219,7 @@ mod tests {
 
     const MI: i64 = 1 << 20;
 
-    /// Milli-CPU and MiB, what scores count of them, and all other resources.
+    /// The requested milli-CPU and MiB, the same as counted in scores, and all other resources.
     fn check(cases: &[(&str, &str)]) {
         pods(cases, |pod| {
             let (all, scored) = (&pod.requests, &pod.non_zero_requests);
@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn containers_request_what_they_limit_unless_they_say_otherwise() {
+    fn a_limit_of_a_container_without_a_request_is_its_request() {
         check(&[
             (
                 r#""spec":{"containers":[
@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pod_as_a_whole_requests_what_its_containers_do_and_else_what_it_limits() {
+    fn requests_at_pod_level_default_to_those_of_the_containers_and_then_to_limits() {
         check(&[
             (
                 r#""spec":{"resources":{"limits":{"cpu":"4","memory":"64Mi"}},
@@ -269,13 +269,13 @@ mod tests {
                     "containers":[{"resources":{"requests":{"cpu":"1"}}}]}"#,
                 "3000 64 0 scored 3000 64",
             ),
-            // Nothing but a limit of the pod makes its containers' requests the pod's own.
+            // Without a limit at pod level the requests of the containers are not added.
             (
                 r#""spec":{"resources":{"requests":{"cpu":"3"}},
                     "containers":[{"resources":{"requests":{"memory":"1Mi"}}},{}]}"#,
                 "3000 1 0 scored 3000 1",
             ),
-            // Huge pages are limited by what the containers may use together.
+            // Limits of huge pages are the sum of those of the containers.
             (
                 r#""spec":{"resources":{"requests":{"cpu":"3"}},"containers":[
                     {"resources":{"limits":{"hugepages-2Mi":"4Mi"},"requests":{"hugepages-2Mi":"2Mi"}}},
@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn a_resize_under_way_counts_with_the_largest_of_asked_granted_and_actual() {
+    fn a_resize_in_progress_counts_the_largest_of_requested_allocated_and_actual() {
         let resizing = |conditions: &str| {
             format!(
                 r#""spec":{{"nodeName":"n","containers":[{{"name":"a","resources":{{"requests":{{"cpu":"4"}}}}}}]}},
@@ -315,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn limits_add_up_as_requests_do_and_overhead_counts_where_there_is_one() {
+    fn limits_are_summed_like_requests_and_overhead_is_added_to_existing_limits() {
         let cases: &[(&str, &str)] = &[
             (r#""spec":{"containers":[{}],"overhead":{"cpu":"1"}}"#, "0 0 0"),
             (

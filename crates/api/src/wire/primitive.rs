@@ -1,4 +1,4 @@
-//! The shapes that all objects are made of. As in Go, `null` stands for a value that is not there.
+//! Lists, maps and times, which all objects are made of. As in Go, `null` is the same as absent.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -8,7 +8,7 @@ use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use super::error::{Result, WireError};
 use crate::{Labels, Str, Timestamp};
 
-/// A list. Absent, `null` and `[]` are the same; an item that is `null` has its default.
+/// A list. Absent, `null` and `[]` are the same. An item that is `null` has its default.
 #[derive(Debug)]
 pub(super) struct List<T>(pub(super) Vec<T>);
 
@@ -34,8 +34,8 @@ impl<'de, T: Deserialize<'de> + Default> Deserialize<'de> for List<T> {
     }
 }
 
-/// An object whose keys are data, in the order it is written. Absent, `null` and `{}` are the same;
-/// a value that is `null` has its default.
+/// A map, in the order in which it is written. Absent, `null` and `{}` are the same. A value that is
+/// `null` has its default.
 #[derive(Debug)]
 pub(super) struct Table<V>(pub(super) Vec<(Str, V)>);
 
@@ -105,12 +105,12 @@ pub(super) fn names(items: List<Named>) -> Vec<Str> {
     items.into_iter().map(|item| item.name.unwrap_or_default()).collect()
 }
 
-/// A text that is there and says something.
+/// The text, if it is not empty.
 pub(super) fn given(text: Option<Str>) -> Option<Str> {
     text.filter(|text| !text.is_empty())
 }
 
-/// The time in `field`, if any. Takes what Go's `time.RFC3339` takes, and nothing more.
+/// The time in `field`, if any. Accepts exactly what Go's `time.RFC3339` accepts.
 pub(super) fn time(field: &str, text: Option<&Str>) -> Result<Option<Timestamp>> {
     let Some(text) = text else { return Ok(None) };
     let parsed = if is_rfc_3339(text) { text.parse::<Timestamp>().ok() } else { None };
@@ -151,7 +151,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn null_is_as_good_as_absent() {
+    fn null_is_the_same_as_absent() {
         let list = |json| serde_json::from_str::<List<Str>>(json).map(|list| list.0);
         assert_eq!(list("null").unwrap(), Vec::<Str>::new());
         assert_eq!(list(r#"["a", null]"#).unwrap(), ["a", ""]);
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn a_time_is_what_go_prints_and_reads() {
+    fn a_time_is_read_as_go_reads_it() {
         let ok = ["2026-01-02T03:04:05Z", "2026-01-02T03:04:05.5Z", "2026-01-02T05:04:05+02:00"];
         for text in ok {
             let time = time("t", Some(&text.into())).unwrap().expect("it is given");

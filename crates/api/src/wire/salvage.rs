@@ -1,30 +1,30 @@
-//! What can be read of an object although some part of it cannot.
+//! Reads objects of which some part cannot be read.
 //!
-//! An API server may be newer than this reader, or hold what an older one let pass. Such an object must not
-//! vanish: a pod holds its room whatever is wrong with one of its fields. So what cannot be read is taken
-//! out, part by part, and the rest is read as always. This is slow, and only done where reading has failed.
+//! An API server may be newer than this reader, or contain objects that an older one accepted. Such an object must not
+//! be lost: a pod takes its room even if one of its fields is wrong. Therefore the parts that cannot be read are
+//! removed one by one, and the rest is read as usual. This is slow, and only done if reading has failed.
 
 use serde_json::Value;
 
 use super::error::WireError;
 use super::{Object, Reader};
 
-/// How large the parts become that are taken out. After so many of one size the next ones are larger, so that an
-/// object with many faults still comes to an end. The last ones are whole fields of its spec or its metadata, of
+/// The number of sizes of the parts that are removed. After a number of parts of one size, the next parts are larger,
+/// so that this ends for an object with many faults, too. The last parts are whole fields of spec or metadata, of
 /// which there are few.
 const SIZES: usize = 5;
 const WHOLE_FIELD: usize = SIZES - 1;
-/// So many parts of one size are taken out of the largest object.
+/// At least this many parts of one size may be removed, even from the largest object.
 const LEAST_ROUNDS: usize = 16;
-/// After each part all of the object is read again, which must not keep the others waiting for long: so many bytes
-/// are read for the parts of one size, whatever the object.
+/// The object is read again after each part, and other objects must not wait long for that. For the parts of one size
+/// at most this many bytes are read.
 const BYTES_OF_ONE_SIZE: usize = 16 << 20;
-/// So many parts of one size are taken out of the smallest object.
+/// At most this many parts of one size are removed, even from the smallest object.
 const MOST_ROUNDS: usize = 1024;
-/// So many faults are told; there may be as many as there are rounds.
+/// At most this many faults are listed, because there may be as many as rounds.
 const MOST_TOLD: usize = 3;
 
-/// Lists of which an item is left out as a whole: without one of its fields it would say something else.
+/// Lists from which an item is removed as a whole: without one of its fields it would mean something else.
 const WHOLE_ITEMS: [&str; 9] = [
     "tolerations",
     "taints",
@@ -37,20 +37,20 @@ const WHOLE_ITEMS: [&str; 9] = [
     "volumes",
 ];
 
-/// What could be read of an object.
+/// An object, as far as it could be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Salvaged {
-    /// The object without what cannot be read. A pod says so itself where that matters
-    /// ([`Pod::unreadable`](crate::Pod::unreadable)).
+    /// The object without the parts that cannot be read. A pod lists those that matter in
+    /// [`Pod::unreadable`](crate::Pod::unreadable).
     pub object: Object,
-    /// What cannot be read.
+    /// The parts that cannot be read.
     pub faults: Vec<WireError>,
 }
 
 impl Reader {
-    /// Reads as much of an object as can be read, where [`Reader::read`] fails.
+    /// Reads as much of an object as possible, after [`Reader::read`] has failed.
     ///
-    /// An error if it is no JSON, does not say its name, or has more faults than can be left out.
+    /// It is an error if the text is not JSON, if the name is missing, or if there are too many faults.
     pub fn salvage(self, json: &str) -> std::result::Result<Salvaged, WireError> {
         let tree = serde_json::from_str(json);
         let mut tree: Value = tree.map_err(|error| WireError::new("", error.to_string()))?;
@@ -73,12 +73,12 @@ impl Reader {
     }
 }
 
-/// How many parts of one size are taken out of an object of so many bytes.
+/// How many parts of one size may be removed from an object of `bytes` bytes.
 fn rounds_of_one_size(bytes: usize) -> usize {
     (BYTES_OF_ONE_SIZE / bytes.max(1)).clamp(LEAST_ROUNDS, MOST_ROUNDS)
 }
 
-/// Lets a pod say what of it cannot be read, unless nothing depends on that.
+/// Records in a pod which of its parts cannot be read, as far as they matter.
 fn tell(object: &mut Object, faults: &[WireError]) {
     let Object::Pod(pod) = object else { return };
     let mut matters = faults.iter().filter(|fault| matters(fault)).map(ToString::to_string);
@@ -93,8 +93,8 @@ fn tell(object: &mut Object, faults: &[WireError]) {
     pod.unreadable = Some(format!("{}{more}", told.join("; ")).into());
 }
 
-/// Whether a pod may belong elsewhere for the sake of what was left out. What kube-scheduler passes over, too,
-/// does not count: words that it does not know, and node selector terms that it cannot parse.
+/// Whether the part that was removed may change on which node a pod belongs. Parts that kube-scheduler ignores, too,
+/// do not matter: values that it does not know, and node selector terms that it cannot parse.
 fn matters(fault: &WireError) -> bool {
     let WireError { field, message } = fault;
     let decides = field.starts_with("spec") || field.starts_with("metadata.labels");
@@ -110,7 +110,7 @@ fn matters(fault: &WireError) -> bool {
     decides && !is_passed_over
 }
 
-/// One step of a path: the name of a field, the key of an entry, or the place of an item.
+/// One step of a path: the name of a field, the key of an entry, or the index of an item.
 type Step<'a> = &'a str;
 
 /// The steps of a path such as `spec.containers[0].resources.requests[example.com/gpu]`.
@@ -128,8 +128,8 @@ fn steps(field: &str) -> Vec<Step<'_>> {
     steps
 }
 
-/// Takes what `field` names out of an object, or what it is missing in; whether there was anything. The
-/// larger `size`, the more goes with it, up to the [`WHOLE_FIELD`] that it stands in.
+/// Removes the part that `field` names from an object, or the part in which it is missing. Returns whether anything
+/// was removed. A larger `size` removes more around it, up to the [`WHOLE_FIELD`] that contains it.
 fn leave_out(tree: &mut Value, field: &str, size: usize) -> bool {
     let steps = steps(field);
     let n_there = (1..=steps.len()).take_while(|&n| at(tree, &steps[..n]).is_some()).count();
@@ -141,8 +141,8 @@ fn leave_out(tree: &mut Value, field: &str, size: usize) -> bool {
         WHOLE_FIELD.. => 0,
         size => whole.map_or(n_there, |whole| whole.min(n_there)).saturating_sub(size),
     };
-    // What stands directly in the object is left out only where it is itself at fault, and an object without
-    // metadata is none.
+    // A direct field of the object is removed only if it is itself at fault. Metadata are never removed, because an
+    // object needs them.
     let n_steps = n_steps.max(2).min(n_there);
     if n_steps == 0 || steps[..n_steps] == ["metadata"] {
         return false;
@@ -161,7 +161,7 @@ fn leave_out(tree: &mut Value, field: &str, size: usize) -> bool {
     }
 }
 
-/// What stands at the end of a path. `null` is as good as nothing.
+/// The value at the end of a path. `null` is the same as absent.
 fn at<'t>(tree: &'t mut Value, steps: &[Step<'_>]) -> Option<&'t mut Value> {
     let found = steps.iter().try_fold(tree, |value, step| match value {
         Value::Object(fields) => fields.get_mut(*step),
@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn what_kube_scheduler_passes_over_keeps_no_pod_from_being_scheduled() {
+    fn parts_that_kube_scheduler_ignores_do_not_keep_a_pod_from_being_scheduled() {
         let (pod, faults) = pod(&json!({
             "preemptionPolicy": "Sometimes",
             "tolerations": [
@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn a_term_with_a_field_of_another_form_is_not_passed_over() {
+    fn a_term_with_a_field_of_the_wrong_type_is_not_ignored() {
         let (pod, _) = pod(&json!({
             "affinity": { "nodeAffinity": { "requiredDuringSchedulingIgnoredDuringExecution": {
                 "nodeSelectorTerms": [{ "matchExpressions": [{ "key": 1, "operator": "Exists" }] }],
@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_placement_depends_on_keeps_no_pod_from_being_scheduled() {
+    fn fields_that_do_not_decide_placement_do_not_keep_a_pod_from_being_scheduled() {
         let pod = json!({ "metadata": { "name": "p", "creationTimestamp": "soon" },
             "status": { "startTime": 5 } });
         let Salvaged { object, faults } = salvage("Pod", &pod).expect("a name is enough");
@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pod_with_a_fault_in_each_of_its_containers_asks_for_all_that_can_be_read() {
+    fn a_pod_with_a_fault_in_each_container_requests_all_that_can_be_read() {
         let container =
             |_| json!({ "resources": { "requests": { "cpu": "1", "memory": "lots" } } });
         let containers: Vec<Value> = (0..100).map(container).collect();
@@ -295,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_too_many_faults_is_left_out_as_a_whole_and_the_rest_counts() {
+    fn a_part_with_too_many_faults_is_removed_as_a_whole_and_the_rest_is_read() {
         let quantities = |n: usize| -> Value {
             let entries = (0..n).map(|i| (format!("example.com/r{i}"), json!("lots")));
             entries.collect::<serde_json::Map<_, _>>().into()
@@ -322,14 +322,14 @@ mod tests {
     }
 
     #[test]
-    fn a_large_object_is_not_read_too_often() {
+    fn a_large_object_is_read_fewer_times() {
         assert_eq!(rounds_of_one_size(0), MOST_ROUNDS);
         assert_eq!(rounds_of_one_size(20_000), 838);
         assert_eq!(rounds_of_one_size(64 << 20), LEAST_ROUNDS);
     }
 
     #[test]
-    fn without_a_name_nothing_is_known() {
+    fn an_object_without_a_name_cannot_be_read() {
         for object in [json!({}), json!({ "metadata": {} }), json!({ "metadata": 7 }), json!([])] {
             let error = salvage("Pod", &object).expect_err("nothing can be read");
             assert!(!error.to_string().is_empty());

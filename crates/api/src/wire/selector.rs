@@ -73,8 +73,8 @@ pub(super) struct LabelKeys {
 
 impl LabelKeys {
     /// The selector with the label keys merged in, as the API server does when it stores a pod
-    /// (pkg/registry/core/pod/strategy.go). A key on which the selector has a requirement already
-    /// was merged before.
+    /// (pkg/registry/core/pod/strategy.go). If the selector already has a requirement for a key, the key has
+    /// been merged before.
     pub(super) fn merged_into(&self, selector: &Selector, pod: &Labels) -> Selector {
         let Selector::All(named) = selector else { return Selector::Nothing };
         let matching = self.matching.0.iter().map(|key| (key, true));
@@ -141,8 +141,8 @@ impl Expression {
         Ok((key, self.operator.unwrap_or_default(), self.values.0))
     }
 
-    /// As in validation.go, ValidateNodeSelectorRequirement: an error is what an API server refuses. The
-    /// inner error is what only the scheduler's parser refuses, as in labels/selector.go, NewRequirement.
+    /// As in validation.go, ValidateNodeSelectorRequirement: the outer error is for what the API server rejects. The
+    /// inner error is for what only the scheduler's parser rejects, as in labels/selector.go, NewRequirement.
     fn on_node_label(self) -> Result<std::result::Result<Requirement, Vec<WireError>>> {
         let (key, operator, values) = self.parts()?;
         let (of_key, of_values) = (key_fault(&key), value_faults(&key, &values));
@@ -185,7 +185,7 @@ fn equals(key: &Str, value: &Str) -> Requirement {
     Requirement::equals(key.clone(), value.clone())
 }
 
-/// The operators that all selectors of labels have; `None` for any other.
+/// The operators that all label selectors have; `None` for any other.
 fn set_test(operator: &str, values: Vec<Str>) -> Result<Option<Test>> {
     match (operator, values.is_empty()) {
         ("In", false) => Ok(Some(Test::In(values))),
@@ -204,7 +204,7 @@ fn set_test(operator: &str, values: Vec<Str>) -> Result<Option<Test>> {
     }
 }
 
-/// The one value of `Gt` and `Lt`. An API server only counts the values.
+/// The only value of `Gt` and `Lt`. The inner error is for a value that is no integer, which the API server accepts.
 fn bound(values: &[Str]) -> Result<std::result::Result<i64, WireError>> {
     let [value] = values else {
         return Err(WireError::required(
@@ -218,13 +218,13 @@ fn bound(values: &[Str]) -> Result<std::result::Result<i64, WireError>> {
     }))
 }
 
-/// What is wrong with the key of a label.
+/// The fault of a label key, if any.
 fn key_fault(key: &str) -> Option<WireError> {
     let faults = label_key_faults(key);
     (!faults.is_empty()).then(|| WireError::invalid("key", key, faults.join("; ")))
 }
 
-/// What is wrong with the values that a label is compared with.
+/// The faults of the values that a label is compared with.
 fn value_faults(key: &str, values: &[Str]) -> Vec<WireError> {
     let fault = |(index, value): (usize, &Str)| {
         let faults = label_value_faults(value);
@@ -234,7 +234,7 @@ fn value_faults(key: &str, values: &[Str]) -> Vec<WireError> {
     values.iter().enumerate().filter_map(fault).collect()
 }
 
-/// All must hold, so their order says nothing: equal sets of requirements become equal values.
+/// Sorts requirements. All must hold, so their order does not matter, and equal sets become equal values.
 fn canonical(mut requirements: Vec<Requirement>) -> Vec<Requirement> {
     for requirement in &mut requirements {
         if let Test::In(values) | Test::NotIn(values) = &mut requirement.test {
@@ -373,7 +373,7 @@ mod tests {
     }
 
     #[test]
-    fn a_term_that_only_the_parser_of_the_scheduler_refuses_is_kept_with_its_faults() {
+    fn a_term_that_only_the_parser_of_the_scheduler_rejects_is_kept_with_its_faults() {
         let label = "a valid label must be an empty string or consist of alphanumeric characters, '-', \
                      '_' or '.', and must start and end with an alphanumeric character (e.g. \
                      'MyValue',  or 'my_value',  or '12345', regex used for validation is \

@@ -1,7 +1,7 @@
-//! Where objects are read from: a JSON text, or a tree of values.
+//! The sources of objects: a JSON text, or a tree of values.
 //!
-//! A text is looked at twice: once up to its `apiVersion` and `kind`, which almost always come
-//! first, and once straight into the slim structs of that kind. It never becomes a tree.
+//! A text is read twice: once up to its `apiVersion` and `kind`, which almost always come first,
+//! and once into the small structs of that kind. No tree is built.
 
 use std::fmt;
 
@@ -15,7 +15,7 @@ use super::Json;
 use super::error::{Result, WireError};
 use super::kind::TypeMeta;
 
-/// Fields whose keys are data; a path shows these in brackets.
+/// Fields that are maps. A path shows their keys in brackets.
 const TABLES: [&str; 11] = [
     "labels",
     "annotations",
@@ -30,7 +30,7 @@ const TABLES: [&str; 11] = [
     "matchLabels",
 ];
 
-/// What tells how to read an object.
+/// The part of an object that decides how to read the rest.
 #[derive(Debug)]
 pub(super) struct Head<S> {
     pub(super) meta: TypeMeta,
@@ -38,15 +38,15 @@ pub(super) struct Head<S> {
     pub(super) items: Vec<S>,
 }
 
-/// Something that holds one object or list.
+/// The text or tree of one object or list.
 pub(super) trait Source<'a>: Copy {
-    /// Where it stands.
+    /// Its JSON.
     fn json(self) -> Json<'a>;
 
-    /// Looks at its head.
+    /// Reads its head.
     fn head(self) -> Result<Head<Self>>;
 
-    /// Reads it whole.
+    /// Reads all of it.
     fn parse<T: DeserializeOwned>(self) -> Result<T>;
 }
 
@@ -94,7 +94,7 @@ impl<'a> Source<'a> for &'a str {
     }
 
     fn parse<T: DeserializeOwned>(self) -> Result<T> {
-        // Keeping track of where we are costs as much as reading, so only what is wrong pays for it.
+        // Tracking the path costs as much as reading itself, so this is only done after an error.
         match serde_json::from_str(self) {
             Ok(parsed) => Ok(parsed),
             Err(error) if error.is_data() => tracked(&mut serde_json::Deserializer::from_str(self)),
@@ -103,7 +103,7 @@ impl<'a> Source<'a> for &'a str {
     }
 }
 
-/// What is wrong with a head whose `field` has not the form it should have.
+/// The error of a head in which `field` has the wrong type.
 fn misshapen(field: &str) -> WireError {
     let message = match field {
         "" => "an object is expected, with apiVersion and kind",
@@ -113,7 +113,7 @@ fn misshapen(field: &str) -> WireError {
     WireError::new(field, message)
 }
 
-/// Reads a head, and stops reading by an error of its own once it has all of it.
+/// Reads a head. It returns an error to stop reading once it has all of it.
 #[derive(Default)]
 struct HeadVisitor<'a> {
     meta: TypeMeta,
@@ -133,8 +133,8 @@ impl<'a> HeadVisitor<'a> {
     }
 }
 
-/// What stands under `items`: the text of each, or none if it is not a list. What is not a list of
-/// Kubernetes may have something else there.
+/// The value of `items`: the text of each item, or `None` if it is not a list. Objects other than lists of
+/// Kubernetes may have anything there.
 struct Items<'a>(Option<Vec<&'a str>>);
 
 impl<'de: 'a, 'a> Deserialize<'de> for Items<'a> {
@@ -226,13 +226,13 @@ impl<'a> Visitor<'a> for &mut HeadVisitor<'a> {
     }
 }
 
-/// Reads, and names the field that has not the form it should have.
+/// Reads, and names the field in an error.
 fn tracked<'de, D: Deserializer<'de>, T: DeserializeOwned>(deserializer: D) -> Result<T> {
     let mut track = Track::new();
     let result = T::deserialize(serde_path_to_error::Deserializer::new(deserializer, &mut track));
     result.map_err(|error| {
         let error = error.to_string();
-        // Where in the text of this one object it happened is of no use to who wrote a list of them.
+        // The position in the text of this one object does not help the author of a list.
         let message = error.rsplit_once(" at line ").map_or(error.as_str(), |(message, _)| message);
         WireError::new(&field(&track.path()), message)
     })

@@ -1,4 +1,4 @@
-//! Storage classes, CSI drivers and what they have on which node, on the wire.
+//! Storage classes, CSI drivers, their nodes and capacities, and attachments, on the wire.
 
 use serde::Deserialize;
 
@@ -238,7 +238,7 @@ impl Kind for CsiNode {
     const PLURAL: &'static str = "csinodes";
     const VERSIONS: &'static [&'static str] = &["storage.k8s.io/v1"];
     const NAMESPACED: bool = false;
-    const WITHOUT: Option<&'static str> = Some("no node has a limit to the volumes of CSI drivers");
+    const WITHOUT: Option<&'static str> = Some("volumes of CSI drivers are not limited");
 
     fn read(manifest: Manifest<'_>) -> Result<Self> {
         manifest.parse::<WireCsiNode>()?.take()
@@ -253,7 +253,7 @@ impl Kind for CsiDriver {
     const PLURAL: &'static str = "csidrivers";
     const VERSIONS: &'static [&'static str] = &["storage.k8s.io/v1"];
     const NAMESPACED: bool = false;
-    const WITHOUT: Option<&'static str> = Some("the storage that is left is not looked at");
+    const WITHOUT: Option<&'static str> = Some("storage capacity is not checked");
 
     fn read(manifest: Manifest<'_>) -> Result<Self> {
         manifest.parse::<WireCsiDriver>()?.take()
@@ -269,7 +269,7 @@ impl Kind for CsiStorageCapacity {
     const VERSIONS: &'static [&'static str] =
         &["storage.k8s.io/v1", "storage.k8s.io/v1beta1", "storage.k8s.io/v1alpha1"];
     const WITHOUT: Option<&'static str> =
-        Some("volumes of drivers that tell what storage is left are not provisioned");
+        Some("drivers that report storage capacity provision no volumes");
 
     fn read(manifest: Manifest<'_>) -> Result<Self> {
         manifest.parse::<WireCsiStorageCapacity>()?.take()
@@ -285,7 +285,7 @@ impl Kind for VolumeAttachment {
     const VERSIONS: &'static [&'static str] = &["storage.k8s.io/v1"];
     const NAMESPACED: bool = false;
     const WITHOUT: Option<&'static str> =
-        Some("volumes that are still attached without a pod do not count against limits");
+        Some("attached volumes without a pod do not count against limits");
 
     fn read(manifest: Manifest<'_>) -> Result<Self> {
         manifest.parse::<WireVolumeAttachment>()?.take()
@@ -303,7 +303,7 @@ mod tests {
     use crate::wire::testing::{objects, show_selector};
     use crate::{NodeSelectorTerm, ObjectKey, Quantity, Requirement, Selector, Test, VolumeSource};
 
-    /// Compares an object `a`, given by what it has beside its type and name, with what becomes of it.
+    /// Compares an object `a`, given without type and name, with the value it is converted to.
     #[track_caller]
     fn check(kind: &str, inside: &str, expected: std::result::Result<AnyObject, &str>) {
         let json = format!(
@@ -322,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn a_class_binds_at_once_and_everywhere_unless_it_says_otherwise() {
+    fn a_class_binds_at_once_and_everywhere_by_default() {
         let class = StorageClass {
             name: "a".into(),
             provisioner: "csi.a".into(),
@@ -396,7 +396,7 @@ mod tests {
     }
 
     #[test]
-    fn a_driver_says_whether_it_tells_what_is_left() {
+    fn a_driver_says_whether_it_reports_capacity() {
         let driver = CsiDriver { name: "a".into(), ..CsiDriver::default() };
         check("CSIDriver", "", Ok(AnyObject::new(driver.clone())));
         check(
@@ -407,7 +407,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_is_left_for_the_nodes_it_names_and_for_none_unless_it_does() {
+    fn capacity_is_for_the_nodes_that_it_names_and_for_none_by_default() {
         let left = CsiStorageCapacity { key: ObjectKey::new("default", "a"), ..Default::default() };
         assert_eq!(show_selector(&left.topology), "nothing");
         check("CSIStorageCapacity", "", Ok(AnyObject::new(left.clone())));
@@ -429,7 +429,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_attached_is_a_volume_by_name_or_one_of_a_pod() {
+    fn an_attachment_is_of_a_volume_by_name_or_of_an_inline_volume() {
         let attachment = |attached| {
             Ok(AnyObject::new(VolumeAttachment {
                 name: "a".into(),

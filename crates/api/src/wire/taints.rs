@@ -31,8 +31,8 @@ pub(super) struct WireToleration {
 impl WireTaint {
     /// As in validation.go, validateNodeTaints.
     pub(super) fn take(self) -> Result<Taint> {
-        let key = given(self.key)
-            .ok_or_else(|| WireError::required("key", "a taint is told by its key"))?;
+        let key =
+            given(self.key).ok_or_else(|| WireError::required("key", "a taint needs a key"))?;
         let effect = effect(given(self.effect))?.ok_or_else(|| {
             WireError::required("effect", "say what the taint does, such as NoSchedule")
         })?;
@@ -41,8 +41,8 @@ impl WireTaint {
 }
 
 impl WireToleration {
-    /// As in validation.go, ValidateTolerations, of an API server whose feature gate
-    /// `TaintTolerationComparisonOperators` is on: whether ours is, the plugins know.
+    /// As in validation.go, ValidateTolerations, with the feature gate `TaintTolerationComparisonOperators` on.
+    /// Whether the gate is on is for the plugins to check.
     pub(super) fn take(self) -> Result<Toleration> {
         let key = given(self.key);
         let operator = given(self.operator).unwrap_or(Str::const_new("Equal"));
@@ -80,7 +80,7 @@ impl WireToleration {
     }
 }
 
-/// What `Gt` and `Lt` compare with.
+/// The number that `Gt` and `Lt` compare with.
 fn bound(value: &str) -> Result<i64> {
     decimal_integer(value).ok_or_else(|| WireError::invalid("value", value, NO_INTEGER))
 }
@@ -154,7 +154,7 @@ mod tests {
             &[
                 (r#"{"key":"a","value":"b","effect":"NoSchedule"}"#, "a=b:NoSchedule"),
                 (r#"{"key":"a","effect":"PreferNoSchedule"}"#, "a=:PreferNoSchedule"),
-                (r#"{"effect":"NoSchedule"}"#, "key: Required value: a taint is told by its key"),
+                (r#"{"effect":"NoSchedule"}"#, "key: Required value: a taint needs a key"),
                 (
                     r#"{"key":"a"}"#,
                     "effect: Required value: say what the taint does, such as NoSchedule",

@@ -1,4 +1,4 @@
-//! Tables of JSON and what becomes of it.
+//! Table tests of JSON and the values it is converted to.
 
 use serde::de::DeserializeOwned;
 
@@ -7,8 +7,8 @@ use super::source::Source;
 use super::{Object, object, object_from_str};
 use crate::{Pod, Requirement, Selector, Str, Test};
 
-/// Reads each JSON as a `T`, takes it in, and compares what `show` makes of it, or the text of the
-/// error, with what is expected.
+/// Parses each JSON as a `T`, converts it with `take`, and compares the text from `show`, or the text of the
+/// error, with the expected text.
 #[track_caller]
 pub(super) fn table<T: DeserializeOwned, U>(
     take: impl Fn(T) -> Result<U>,
@@ -21,7 +21,7 @@ pub(super) fn table<T: DeserializeOwned, U>(
     }
 }
 
-/// The same for whole objects, which come out the same whether read from a text or a tree.
+/// The same for whole objects. Checks that a text and a tree give the same.
 #[track_caller]
 pub(super) fn objects(cases: &[(&str, &str)], show: impl Fn(Object) -> String) {
     for (json, expected) in cases {
@@ -32,7 +32,7 @@ pub(super) fn objects(cases: &[(&str, &str)], show: impl Fn(Object) -> String) {
     }
 }
 
-/// The same for pods; each case is the inside of a pod `p` beside its metadata: its spec and status.
+/// The same for pods. Each case has the spec and status of a pod `p`.
 #[track_caller]
 pub(super) fn pods(cases: &[(&str, &str)], show: impl Fn(&Pod) -> String) {
     for (inside, expected) in cases {

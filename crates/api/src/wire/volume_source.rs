@@ -8,7 +8,7 @@ use crate::{PodVolume, PodVolumeKind, Str, VolumeSource};
 /// The pool of an `rbd` that names none. As in defaults.go, SetDefaults_RBDVolumeSource.
 const DEFAULT_POOL: &str = "rbd";
 
-/// One source, of any kind: each says some of these.
+/// A source of any kind. Each kind has some of these fields.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub(super) struct WireSource {
@@ -31,11 +31,11 @@ pub(super) struct WireSource {
     iqn: Option<Str>,
 }
 
-/// What makes a source of what it says.
+/// Makes a source from its fields.
 type Make = fn(WireSource) -> VolumeSource;
 
-/// Adds the fields of sources to a struct: exactly one of them is given, if any. Each lies elsewhere, or a
-/// volume would take kilobytes while it is read, and a pod may have tens of thousands.
+/// Adds the fields of sources to a struct. At most one of them is given. They are boxed, because otherwise a volume
+/// would take kilobytes while it is read, and a pod may have tens of thousands.
 macro_rules! with_sources {
     ($(#[$meta:meta])* $vis:vis struct $name:ident { $($fields:tt)* }) => {
         $(#[$meta])*
@@ -59,7 +59,7 @@ macro_rules! with_sources {
         }
 
         impl $name {
-            /// The source, taken out of it, and whether it is only read.
+            /// Takes the source, and returns it with whether it is read-only.
             $vis fn take_source(&mut self) -> ($crate::VolumeSource, bool) {
                 $crate::wire::volume_source::first([
                     self.csi.take(),
@@ -99,7 +99,7 @@ const MAKES: [Make; 13] = [
     |_| VolumeSource::Nfs,
 ];
 
-/// The first source that is given, and whether it is only read.
+/// The first source that is given, and whether it is read-only.
 pub(super) fn first(sources: [Option<Box<WireSource>>; 13]) -> (VolumeSource, bool) {
     let given = sources.into_iter().zip(MAKES).find_map(|(source, make)| Some((source?, make)));
     given.map_or((VolumeSource::Other, false), |(source, make)| {
@@ -171,7 +171,7 @@ impl WirePodVolume {
         self.image.as_ref()?.reference.as_ref()
     }
 
-    /// The volume of the pod named `pod`; `None` where no plugin reads it.
+    /// The volume of the pod named `pod`; `None` if no plugin reads such volumes.
     pub(super) fn take(mut self, pod: &str) -> Option<PodVolume> {
         let (source, read_only) = self.take_source();
         let name = self.name.unwrap_or_default();

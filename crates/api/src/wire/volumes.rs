@@ -14,7 +14,7 @@ use crate::{
     PersistentVolumeClaim, Quantity, Selector, Str, VolumeMode, VolumePhase,
 };
 
-/// What happens without a kind that volumes are made of.
+/// The consequence if a kind that volumes need is not served.
 pub(super) const NO_VOLUMES: &str = "pods with volumes that depend on it stay unschedulable";
 
 const BETA_CLASS: &str = "volume.beta.kubernetes.io/storage-class";
@@ -125,7 +125,7 @@ impl Wire for WirePersistentVolume {
 }
 
 impl VolumeSpec {
-    /// The volume with all that the spec says.
+    /// Adds everything in the spec to the volume.
     fn take(mut self, volume: PersistentVolume, annotations: &Labels) -> Result<PersistentVolume> {
         let (source, _) = self.take_source();
         Ok(PersistentVolume {
@@ -135,8 +135,7 @@ impl VolumeSpec {
             access_modes: access_modes(self.access_modes)?,
             mode: volume_mode(self.volume_mode.as_deref())?,
             node_affinity: self.node_affinity.and_then(|affinity| affinity.required).map(|rule| {
-                // The scheduler of Kubernetes reads terms one by one, and one that it cannot read
-                // only matches no node.
+                // kube-scheduler parses each term by itself. One that it cannot parse matches no node.
                 rule.node_selector_terms
                     .into_iter()
                     .map(|term| term.take().unwrap_or_default())
@@ -178,7 +177,7 @@ impl Wire for WirePersistentVolumeClaim {
 }
 
 impl ClaimSpec {
-    /// The claim with all that the spec says.
+    /// Adds everything in the spec to the claim.
     fn take(
         self,
         claim: PersistentVolumeClaim,
@@ -289,7 +288,7 @@ mod tests {
     use crate::wire::testing::objects;
     use crate::{NodeSelectorTerm, Requirement, Test, VolumeSource};
 
-    /// Compares an object, given by what it has beside its type, with what becomes of it.
+    /// Compares an object, given without its type, with the value it is converted to.
     #[track_caller]
     fn check(kind: &str, inside: &str, expected: std::result::Result<AnyObject, &str>) {
         let json = format!(r#"{{"apiVersion":"v1","kind":"{kind}",{inside}}}"#);
@@ -305,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn a_volume_is_read_with_its_claim_its_nodes_and_its_source() {
+    fn a_volume_is_read_with_its_claim_node_affinity_and_source() {
         check(
             "PersistentVolume",
             r#""metadata":{"name":"pv","uid":"u","resourceVersion":"7","labels":{"zone":"z"},"annotations":{
@@ -346,7 +345,7 @@ mod tests {
     }
 
     #[test]
-    fn a_volume_whose_rule_for_nodes_is_broken_is_kept_and_reaches_none() {
+    fn a_volume_with_an_invalid_node_affinity_matches_no_node() {
         for terms in [
             "[]",
             "[{}]",
@@ -365,7 +364,7 @@ mod tests {
     }
 
     #[test]
-    fn a_volume_or_claim_that_says_little_has_the_defaults_of_the_api_server() {
+    fn omitted_fields_of_volumes_and_claims_have_the_defaults_of_the_api_server() {
         check(
             "PersistentVolume",
             r#""metadata":{"name":"pv"},"spec":{"local":{"path":"/mnt"}}"#,
@@ -387,7 +386,7 @@ mod tests {
     }
 
     #[test]
-    fn a_claim_is_read_with_its_class_its_owner_and_its_notes() {
+    fn a_claim_is_read_with_its_class_owner_and_annotations() {
         check(
             "PersistentVolumeClaim",
             r#""metadata":{"name":"b","namespace":"a","uid":"u","resourceVersion":"8","ownerReferences":[

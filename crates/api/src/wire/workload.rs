@@ -13,10 +13,10 @@ use crate::{
     Selector, Service, StatefulSet, Str,
 };
 
-/// What happens without a kind that selects pods.
-const NO_SPREAD: &str = "pods are not spread over what it selects";
+/// The consequence if a kind that selects pods is not served.
+const NO_SPREAD: &str = "the pods that it selects are not spread";
 
-/// The label that tells a namespace by its name.
+/// The label with the name of a namespace.
 const NAMESPACE_NAME: &str = "kubernetes.io/metadata.name";
 
 /// v1 Namespace.
@@ -256,13 +256,13 @@ impl Kind for PodDisruptionBudget {
     const NAME: &'static str = "PodDisruptionBudget";
     const PLURAL: &'static str = "poddisruptionbudgets";
     const VERSIONS: &'static [&'static str] = &["policy/v1", "policy/v1beta1"];
-    const WITHOUT: Option<&'static str> = Some("preemption spares no pods for disruption budgets");
-    /// As upstream: a budget makes no room.
+    const WITHOUT: Option<&'static str> = Some("preemption ignores disruption budgets");
+    /// As upstream: a change of a budget makes no room.
     const WAKES_PODS: bool = false;
 
     fn read(manifest: Manifest<'_>) -> Result<Self> {
         let mut budget = manifest.parse::<WirePodDisruptionBudget>()?.take()?;
-        // As in policy/v1beta1/types.go: an empty selector selects no pods there, and all in v1.
+        // As in policy/v1beta1/types.go: an empty selector selects no pods in v1beta1, and all pods in v1.
         if manifest.api_version() == "policy/v1beta1" && budget.selector.is_everything() {
             budget.selector = Selector::Nothing;
         }
@@ -303,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn what_selects_pods_selects_none_unless_it_says_which() {
+    fn without_a_selector_no_pods_are_selected() {
         let of = |kind: &str, spec: &str| {
             let version = if kind.ends_with("Set") { "apps/v1" } else { "v1" };
             format!(
@@ -351,14 +351,14 @@ mod tests {
                 let replicas = object.get::<ReplicaSet>().map(|one| &one.selector);
                 let stateful = object.get::<StatefulSet>().map(|one| &one.selector);
                 let selector = service.or(controller).or(replicas).or(stateful);
-                let selector = show_selector(selector.expect("what selects pods is expected"));
+                let selector = show_selector(selector.expect("a selector is expected"));
                 format!("{} {} {selector}", object.kind(), object.key())
             },
         );
     }
 
     #[test]
-    fn a_budget_allows_no_disruption_unless_it_says_so() {
+    fn a_budget_without_a_status_allows_no_disruption() {
         let at = |version: &str, rest: &str| {
             format!(
                 r#"{{"apiVersion":"policy/{version}","kind":"PodDisruptionBudget","metadata":{{"name":"a"}}{rest}}}"#

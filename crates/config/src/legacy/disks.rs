@@ -1,4 +1,4 @@
-//! How many disks a node takes, for the plugins that counted them by kind before they were all CSI volumes.
+//! The disk limit of a node, for the plugins that counted disks by kind before all of them were CSI volumes.
 
 use std::num::NonZeroU32;
 
@@ -7,13 +7,13 @@ use serde_json::{Map, Value};
 use crate::configuration::Configuration;
 use crate::profile::ResolvedProfile;
 
-/// Plugins that take `maxVolumes`, where kube-scheduler's read the environment.
+/// Plugins that take `maxVolumes`. Those of kube-scheduler read the environment instead.
 const COUNT_DISKS: [&str; 4] = ["AzureDiskLimits", "CinderLimits", "EBSLimits", "GCEPDLimits"];
-/// The arg that says how many disks a node takes that does not say so itself.
+/// The arg with the disk limit of nodes that have none themselves.
 const MAX_VOLUMES: &str = "maxVolumes";
 
 impl Configuration {
-    /// Whether some profile counts the disks of plugins that once were part of Kubernetes.
+    /// Whether some profile enables one of the plugins that count disks.
     pub fn counts_disks(&self) -> bool {
         let enabled = |profile: &ResolvedProfile| {
             profile.plugins().iter().any(|plugin| COUNT_DISKS.contains(plugin))
@@ -21,15 +21,15 @@ impl Configuration {
         self.profiles.iter().any(enabled)
     }
 
-    /// Says how many such disks a node takes that does not say so itself, as the environment variable
-    /// `KUBE_MAX_PD_VOLS` does for kube-scheduler. Args that say it themselves stand.
+    /// Sets the disk limit of nodes that have none themselves, as the environment variable `KUBE_MAX_PD_VOLS` does for
+    /// kube-scheduler. A limit in the args takes precedence.
     pub fn set_max_volumes(&mut self, most: NonZeroU32) {
         for profile in &mut self.profiles {
             let enabled = profile.plugins();
             for plugin in COUNT_DISKS.into_iter().filter(|name| enabled.contains(name)) {
                 let none = || Value::Object(Map::new());
                 let args = profile.args.entry(plugin.to_owned()).or_insert_with(none);
-                // Args of another form are for the plugin to refuse.
+                // The plugin refuses args of another form.
                 if let Value::Object(args) = args {
                     args.entry(MAX_VOLUMES).or_insert_with(|| most.get().into());
                 }
@@ -63,7 +63,7 @@ mod tests {
     }
 
     #[test]
-    fn the_limit_of_the_environment_is_for_plugins_that_count_disks_and_say_none_themselves() {
+    fn the_limit_is_set_for_plugins_that_count_disks_unless_their_args_have_one() {
         let none = configuration(&["NodeName"]);
         assert!(!none.counts_disks());
         assert_eq!(with_max_volumes(none), json!({}));

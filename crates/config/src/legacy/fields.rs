@@ -1,16 +1,16 @@
-//! Which fields the versions before v1 have that v1 has not, and the other way round.
+//! The fields that versions before v1 have and v1 does not, and the other way round.
 
 use crate::origin::Form;
 
 /// How the fields of a version differ from those of v1.
 pub(super) struct FieldRules {
-    /// At the top: what v1 has and the version has not.
+    /// Top-level fields that v1 has and the version does not.
     pub(super) lacks: &'static [&'static str],
-    /// In profiles alike.
+    /// The same for fields of profiles.
     pub(super) profile_lacks: &'static [&'static str],
-    /// Points of `plugins` alike.
+    /// The same for points of `plugins`.
     pub(super) point_lacks: &'static [&'static str],
-    /// At the top: what the version has, and is without effect.
+    /// Top-level fields of the version that have no effect.
     pub(super) dropped: &'static [&'static str],
     /// Whether there is a point `unreserve`.
     pub(super) has_unreserve: bool,
@@ -46,7 +46,7 @@ pub(super) fn rules(form: Form) -> FieldRules {
         },
         Form::V1alpha1 => FieldRules {
             lacks: &["delayCacheUntilActive", "parallelism", "extenders", "profiles"],
-            // The percentage stands at the top, where it is known.
+            // The percentage is a top-level field, which the version has.
             profile_lacks: &[],
             point_lacks: &[
                 "multiPoint",
@@ -62,13 +62,13 @@ pub(super) fn rules(form: Form) -> FieldRules {
     }
 }
 
-/// What became of a field without effect.
+/// What happened to a field without effect.
 pub(super) fn fate(key: &str) -> &'static str {
     match key {
         "failureDomains" => "is dropped: it has had no effect since 1.8",
         _ => {
-            "is dropped: since 1.23 health and metrics are served on the secure port alone, which \
-             the flags --bind-address and --secure-port choose"
+            "is dropped: since 1.23 health and metrics are served only on the secure port, which the \
+             flags --bind-address and --secure-port set"
         }
     }
 }

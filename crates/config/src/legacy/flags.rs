@@ -1,4 +1,4 @@
-//! What flags of releases up to 1.22 change about a configuration.
+//! The changes that flags of releases up to 1.22 make to a configuration.
 //!
 //! As in cmd/kube-scheduler/app/options/{options,deprecated}.go of release 1.20.
 
@@ -14,21 +14,21 @@ use crate::types::PluginConfig;
 
 const INTER_POD_AFFINITY: &str = "InterPodAffinity";
 const WEIGHT: &str = "hardPodAffinityWeight";
-/// What versions before v1beta1 say of it beside the plugins.
+/// The top-level field of versions before v1beta1 for the same.
 const OLD_WEIGHT: &str = "hardPodAffinitySymmetricWeight";
 
-/// The args that versions before v1beta1 have as fields of their own, and that no Policy says.
+/// Args that are top-level fields in versions before v1beta1 and that a Policy does not have.
 const BESIDE_POLICY: &[(&str, &str)] = &[("VolumeBinding", "bindTimeoutSeconds")];
-/// Those that no provider says.
+/// Those that a provider does not set.
 const BESIDE_PROVIDER: &[(&str, &str)] =
     &[("VolumeBinding", "bindTimeoutSeconds"), (INTER_POD_AFFINITY, WEIGHT)];
 
 impl Configuration {
     /// The same configuration, read from `document`, with the plugins and extenders of `policy`, as
-    /// `--policy-config-file` and `--policy-configmap` choose them beside `--config`. The names of the
-    /// profiles stay, and what concerns no profile.
+    /// `--policy-config-file` and `--policy-configmap` choose them beside `--config`. The names of the profiles and the
+    /// fields outside profiles stay.
     ///
-    /// The error is that the configuration configures plugins itself.
+    /// It is an error if the configuration configures plugins itself.
     pub fn with_policy(
         mut self,
         document: &Document,
@@ -40,13 +40,13 @@ impl Configuration {
             return Err(document.error_at(field, message));
         }
         if !self.extenders.is_empty() {
-            let message = "has no effect: the extenders of the Policy take their place";
+            let message = "has no effect: the extenders of the Policy replace them";
             self.warnings.push(document.error_at(FieldPath::root().key("extenders"), message));
         }
         let weight = FieldPath::root().key(OLD_WEIGHT);
         if document.get(&weight).is_some_and(|value| !value.is_null()) {
             self.origin.dropped.retain(|note| note.field.as_ref() != Some(&weight));
-            let message = "has no effect: that of the Policy counts, or else 1";
+            let message = "has no effect: the Policy sets it, or else it is 1";
             self.warnings.push(document.error_at(weight, message));
         }
         self.take_plugins(policy, BESIDE_POLICY);
@@ -57,11 +57,10 @@ impl Configuration {
     }
 
     /// The same configuration, read from `document`, with the plugins of an algorithm provider, as
-    /// `--algorithm-provider` chooses it beside `--config`. What a configuration up to v1beta1 says of
-    /// plugins is put upon those of the provider, as release 1.20 did.
+    /// `--algorithm-provider` chooses it beside `--config`. The plugins of a configuration up to v1beta1 are applied on
+    /// top of those of the provider, as in release 1.20.
     ///
-    /// The error is that a newer configuration configures plugins, or that what is put upon the provider is
-    /// not valid there.
+    /// It is an error if a newer configuration configures plugins, or if the result is not valid.
     pub fn with_provider(
         mut self,
         document: &Document,
@@ -72,16 +71,15 @@ impl Configuration {
             if matches!(self.origin.form, Form::V1beta1 | Form::V1alpha2 | Form::V1alpha1) {
                 return upon_provider(document, provider, catalogue);
             }
-            let message = "cannot be put upon an algorithm provider: leave out --algorithm-provider, \
-                           and enable here what it has more";
+            let message = "cannot be combined with an algorithm provider: leave out \
+                           --algorithm-provider, and enable its plugins here";
             return Err(vec![document.error_at(field, message)]);
         }
         self.take_plugins(&Configuration::of_provider(provider, catalogue), BESIDE_PROVIDER);
         Ok(self)
     }
 
-    /// Lets every profile have the plugins and args of the only one of `other`, but for the args in
-    /// `kept`.
+    /// Gives every profile the plugins and args of the only profile of `other`, except for the args in `kept`.
     fn take_plugins(&mut self, other: &Configuration, kept: &[(&str, &str)]) {
         let (chosen, written) = (&other.profiles[0], &other.effective.profiles[0]);
         let own = self.profiles[0].args.clone();
@@ -108,7 +106,7 @@ impl Configuration {
         self.origin.dropped.extend_from_slice(&other.origin.dropped);
     }
 
-    /// Names the only profile, as `--scheduler-name` did. Of several profiles none is renamed.
+    /// Names the only profile, as `--scheduler-name` did. If there are several profiles, none is renamed.
     pub fn rename_profile(&mut self, scheduler_name: &str) {
         if let ([profile], [written]) =
             (self.profiles.as_mut_slice(), self.effective.profiles.as_mut_slice())
@@ -124,7 +122,7 @@ impl Configuration {
         self.set_arg(INTER_POD_AFFINITY, WEIGHT, &json!(weight));
     }
 
-    /// Sets an arg of a plugin in all profiles that have args of it.
+    /// Sets an arg of a plugin in all profiles that have args for it.
     fn set_arg(&mut self, plugin: &str, arg: &str, value: &Value) {
         let profiles = self.profiles.iter_mut().zip(&mut self.effective.profiles);
         for (profile, written) in profiles {
@@ -141,7 +139,7 @@ impl Configuration {
     }
 }
 
-/// Where a configuration says more of plugins than a Policy leaves room for.
+/// The field that configures plugins, or several profiles, and so conflicts with a Policy.
 ///
 /// As in options.go, emptySchedulerProfileConfig.
 fn configured_plugins(configuration: &Value) -> Option<FieldPath> {
@@ -160,6 +158,6 @@ fn configured_plugins(configuration: &Value) -> Option<FieldPath> {
     let mut fields = entries.iter().enumerate();
     let field = fields.find_map(|(index, profile)| of(profile, &profiles.index(index)));
     let several = (1 < entries.len()).then_some(profiles);
-    // Version v1alpha1 has the fields of its only profile at the root.
+    // In version v1alpha1 the fields of its only profile are top-level.
     field.or(several).or_else(|| of(configuration, &root))
 }

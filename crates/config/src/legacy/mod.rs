@@ -1,5 +1,5 @@
-//! What belongs to earlier releases: the versions of KubeSchedulerConfiguration before v1, what each takes for granted,
-//! and how a file of one is read; algorithm providers and Policies; and flags and feature gates that are no more.
+//! Earlier releases: the versions of KubeSchedulerConfiguration before v1 with their defaults, and how their files are
+//! read; algorithm providers and Policies; and flags and feature gates that were removed.
 
 mod disks;
 mod fields;
@@ -28,7 +28,7 @@ pub use provider::{Provider, ProviderError};
 pub(crate) use reading::{Reading, read};
 pub(crate) use source::PolicyReader;
 
-/// The form of a file with this `apiVersion`; none if it is not of a version before v1.
+/// The form of a file with this `apiVersion`, if that is a version before v1.
 pub(crate) fn form_of(version: &str) -> Option<Form> {
     Some(match version {
         v1beta3::VERSION => Form::V1beta3,
@@ -40,7 +40,7 @@ pub(crate) fn form_of(version: &str) -> Option<Form> {
     })
 }
 
-/// The rules of a version before v1; none if `form` is none.
+/// The rules of a version before v1; none for other forms.
 pub(crate) fn rules(form: Form) -> Option<Rules> {
     Some(match form {
         Form::V1beta3 => v1beta3::rules(),
@@ -52,11 +52,10 @@ pub(crate) fn rules(form: Form) -> Option<Rules> {
     })
 }
 
-/// A pod with scheduling gates must not be scheduled, whatever the release that the file was
-/// written for knew of them.
+/// A pod with scheduling gates must not be scheduled, even if the release of the file did not know them.
 const ALWAYS: [(Point, &str); 1] = [(Point::PreEnqueue, "SchedulingGates")];
 
-/// The locks that releases before 1.24 had.
+/// The lock types of releases before 1.24.
 const LOCKS: [&str; 5] =
     ["leases", "endpoints", "configmaps", "endpointsleases", "configmapsleases"];
 
@@ -79,7 +78,7 @@ fn instead_in_v1beta2(plugin: &str) -> &'static str {
     }
 }
 
-/// The plugins with args that later versions dropped.
+/// Plugins with args that later versions dropped.
 const DROPPED: [&str; 5] = [
     "NodeLabel",
     "NodeResourcesLeastAllocated",
@@ -88,7 +87,7 @@ const DROPPED: [&str; 5] = [
     "ServiceAffinity",
 ];
 
-/// Where the plugins of 1.36 stand beside the points they had in 1.20.
+/// The points that plugins have in 1.36 and did not have in 1.20.
 const GROWN: [Grown; 9] = [
     grown("VolumeRestrictions", Point::Filter, Point::PreFilter),
     grown("NodeVolumeLimits", Point::Filter, Point::PreFilter),
@@ -101,7 +100,7 @@ const GROWN: [Grown; 9] = [
     grown("DefaultPreemption", Point::PostFilter, Point::PreEnqueue),
 ];
 
-/// Where they stand beside the points they had in 1.26.
+/// The points that they have in 1.36 and did not have in 1.26.
 const GROWN_SINCE_1_26: [Grown; 4] = [
     grown("NodeVolumeLimits", Point::Filter, Point::PreFilter),
     grown("NodeResourcesFit", Point::Score, Point::PreScore),
@@ -113,7 +112,7 @@ const fn grown(plugin: &'static str, beside: Point, at: Point) -> Grown {
     Grown { plugin, beside, at }
 }
 
-/// Where the field that v1 has at `path` stands in a file of `form`.
+/// The field of a file of `form` that corresponds to the field of v1 at `path`.
 pub(crate) fn place(form: Form, path: &FieldPath) -> FieldPath {
     match form {
         Form::V1alpha1 => v1alpha1::place(path),

@@ -1,6 +1,6 @@
-//! Feature gates of earlier releases that had to do with scheduling, and what became of them.
+//! Feature gates of earlier releases that concerned scheduling, and what applies now.
 //!
-//! As in kube_features.go of releases 1.16 to 1.35, less those that 1.36 still has.
+//! As in kube_features.go of releases 1.16 to 1.35, without those that 1.36 still has.
 
 /// A feature gate that releases before 1.36 had, as it was given.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -9,7 +9,7 @@ pub struct OldGate {
     pub name: &'static str,
     /// Whether it was switched on.
     pub on: bool,
-    /// What holds now, however it is set.
+    /// What applies now, whatever its value.
     pub now: &'static str,
 }
 
@@ -26,17 +26,19 @@ pub(crate) fn names() -> impl Iterator<Item = &'static str> {
     GATES.iter().map(|(name, _)| *name)
 }
 
-const MIGRATED: &str = "volumes of in-tree plugins are those of the CSI drivers that took their place, where a node says so";
-const VOLUMES: &str = "volumes always have a say, by the plugin VolumeBinding";
-const TAINTS: &str = "the state of a node is always told by taints, for the plugin TaintToleration";
+const MIGRATED: &str = "volumes of in-tree plugins count as volumes of the CSI drivers that replaced them, \
+                        on nodes that say so";
+const VOLUMES: &str = "the plugin VolumeBinding always checks volumes";
+const TAINTS: &str =
+    "taints always describe the state of a node, and the plugin TaintToleration checks them";
 
 const GATES: &[(&str, &str)] = &[
-    ("AttachVolumeLimit", "how many volumes a node takes is always counted, by NodeVolumeLimits"),
+    ("AttachVolumeLimit", "NodeVolumeLimits always limits the volumes of a node"),
     (
         "BalanceAttachedNodeVolumes",
-        "NodeResourcesBalancedAllocation goes by the resources in its args, and volumes are none",
+        "NodeResourcesBalancedAllocation balances the resources in its args, which cannot be volumes",
     ),
-    ("BlockVolume", "a volume always has to have the volumeMode of its claim"),
+    ("BlockVolume", "a volume must always have the volumeMode of its claim"),
     ("CSIMigration", MIGRATED),
     ("CSIMigrationAWS", MIGRATED),
     ("CSIMigrationAWSComplete", MIGRATED),
@@ -55,43 +57,43 @@ const GATES: &[(&str, &str)] = &[
     ("CSINodeInfo", "CSINode objects are always read"),
     ("CSIPersistentVolume", VOLUMES),
     ("CSIStorageCapacity", "CSIStorageCapacity objects always count where a CSIDriver says so"),
-    ("ComponentSLIs", "health checks are always told at /metrics/slis"),
-    ("DRAControlPlaneController", "claims of devices are allocated by the scheduler alone"),
+    ("ComponentSLIs", "health checks are always reported at /metrics/slis"),
+    ("DRAControlPlaneController", "only the scheduler allocates device claims"),
     (
         "DefaultPodTopologySpread",
-        "PodTopologySpread always spreads pods without constraints; to have SelectorSpread in its place, \
-         enable that, and set defaultingType List in the args of PodTopologySpread",
+        "PodTopologySpread always spreads pods without constraints; to use SelectorSpread instead, \
+         enable it, and set defaultingType List in the args of PodTopologySpread",
     ),
     ("DynamicProvisioningScheduling", VOLUMES),
-    ("EnableEquivalenceClassCache", "what equal pods are told is always remembered, and exact"),
+    ("EnableEquivalenceClassCache", "results for equal pods are always remembered, and exact"),
     (
         "EvenPodsSpread",
-        "topologySpreadConstraints always count, by PodTopologySpread; to do without them, disable that",
+        "PodTopologySpread always applies topologySpreadConstraints; to ignore them, disable it",
     ),
     (
         "ExperimentalCriticalPodAnnotation",
-        "annotations make no pod critical; a priorityClassName does",
+        "an annotation does not make a pod critical; a priorityClassName does",
     ),
-    ("GenericEphemeralVolume", "claims of ephemeral volumes are always waited for"),
-    ("HugePages", "huge pages are always counted, as other resources are"),
+    ("GenericEphemeralVolume", "pods always wait for the claims of their ephemeral volumes"),
+    ("HugePages", "huge pages are always counted, like other resources"),
     ("LocalStorageCapacityIsolation", "ephemeral-storage is always counted, by NodeResourcesFit"),
     ("MinDomainsInPodTopologySpread", "minDomains in topologySpreadConstraints always counts"),
     ("NonPreemptingPriority", "a pod with preemptionPolicy Never never preempts"),
     ("PersistentLocalVolumes", VOLUMES),
     ("PodAffinityNamespaceSelector", "namespaceSelector in affinity terms always counts"),
-    ("PodDisruptionBudget", "preemption always spares budgets where it can"),
+    ("PodDisruptionBudget", "preemption always respects PodDisruptionBudgets where it can"),
     ("PodDisruptionConditions", "victims of preemption always get the condition DisruptionTarget"),
     ("PodOverhead", "the overhead of a pod always counts"),
     (
         "PodPriority",
-        "pods always wait by priority and preempt by it; to do without preemption, disable \
+        "pods are always queued by priority and preempt by it; to turn preemption off, disable \
          DefaultPreemption",
     ),
-    ("PreferNominatedNode", "the node that was cleared for a pod is always looked at first"),
-    ("ReadWriteOncePod", "a claim with ReadWriteOncePod is always for one pod"),
+    ("PreferNominatedNode", "the nominated node of a pod is always tried first"),
+    ("ReadWriteOncePod", "only one pod may use a claim with ReadWriteOncePod"),
     (
         "ResourceLimitsPriorityFunction",
-        "no node is preferred for the limits of a pod, unless NodeResourceLimits is enabled",
+        "nodes are not scored by the limits of a pod, unless NodeResourceLimits is enabled",
     ),
     ("ScheduleDaemonSetPods", "pods of DaemonSets are always scheduled as others are"),
     ("TaintBasedEvictions", TAINTS),
@@ -105,7 +107,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_gate_stands_once_in_the_order_of_the_names() {
+    fn every_gate_is_listed_once_in_the_order_of_names() {
         let names: Vec<&str> = names().collect();
         assert!(names.is_sorted_by(|one, next| one < next), "{names:?}");
     }

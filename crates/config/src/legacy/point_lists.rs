@@ -1,4 +1,4 @@
-//! How a profile of a version without multi-point changes the default plugins of a point.
+//! How a profile changes the default plugins of a point, in versions without `multiPoint`.
 //!
 //! As in apis/config/types.go of 1.20, mergePluginSets, and v1beta2/default_plugins.go of 1.26,
 //! mergePluginSet.
@@ -11,9 +11,9 @@ use crate::types::PluginSet;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Merged<'a> {
     pub(crate) name: &'a str,
-    /// 0 where none is given.
+    /// 0 if none is given.
     pub(crate) weight: i32,
-    /// Where `enabled` of the point names it; none for a plugin of the default profile.
+    /// Its index in `enabled` of the point; none for a plugin of the default profile.
     pub(crate) position: Option<usize>,
 }
 
@@ -32,7 +32,7 @@ pub(crate) fn merge<'a>(
     let mut merged = Vec::new();
     if !disables(custom, ALL) {
         for &(name, weight) in defaults.iter().filter(|(name, _)| !disables(custom, name)) {
-            // Of several entries of one name the last replaces the default, the others remain.
+            // If a name occurs several times, the last entry replaces the default and the others remain.
             let replacement = match again {
                 Again::Replaces => enabled.iter().rfind(|entry| entry.name == name),
                 Again::Doubles => None,

@@ -1,4 +1,4 @@
-//! The algorithm providers: profiles with a name, which `--algorithm-provider` chose up to 1.22.
+//! The algorithm providers: named profiles, which `--algorithm-provider` chose up to 1.22.
 
 use std::fmt;
 use std::str::FromStr;
@@ -14,7 +14,7 @@ use crate::rules::{Base, Rules};
 pub enum Provider {
     /// `DefaultProvider`: the default plugins.
     Default,
-    /// `ClusterAutoscalerProvider`: the same, but it fills nodes up.
+    /// `ClusterAutoscalerProvider`: the same, but it prefers full nodes.
     ClusterAutoscaler,
 }
 
@@ -74,7 +74,7 @@ impl std::error::Error for ProviderError {}
 impl Configuration {
     /// The configuration of an algorithm provider of release 1.20.
     ///
-    /// The error is that there is no provider of this name; it lists those that there are.
+    /// If there is no provider of this name, the error lists the names.
     ///
     /// # Panics
     ///

@@ -1,7 +1,7 @@
-//! A file of a version before v1 in the fields of v1.
+//! Translates a file of a version before v1 into the fields of v1.
 //!
-//! What a version has and v1 has not is taken out or put where v1 has it; what it has not yet is
-//! refused. The lines of fields stay those of the file.
+//! Fields that v1 does not have are removed or moved to where v1 has them; fields that the version does not have yet
+//! are refused. Errors keep the lines of the file.
 
 use plimsoll_document::{Document, FieldPath, Segment};
 use serde::de::DeserializeOwned;
@@ -21,7 +21,7 @@ pub(crate) struct Reading {
     pub(crate) provider: Option<Provider>,
 }
 
-/// Reads a file of `form`. What is wrong with it is in `faults`.
+/// Reads a file of `form`. Its errors go to `faults`.
 pub(crate) fn read(
     document: &Document,
     form: Form,
@@ -65,7 +65,7 @@ struct Reader<'f, 'd> {
     faults: &'f mut Faults<'d>,
 }
 
-/// A field at the top that is an arg of a plugin in v1.
+/// A top-level field that is an arg of a plugin in v1.
 struct Moved {
     plugin: &'static str,
     arg: &'static str,
@@ -88,7 +88,7 @@ const BIND_TIMEOUT: Moved = Moved {
 };
 
 impl Reader<'_, '_> {
-    /// Reports the fields that v1 has and this version has not yet.
+    /// Reports the fields that v1 has and this version does not.
     fn refuse_unknown(&mut self, rules: &FieldRules) {
         let form = self.form;
         let root = FieldPath::root();
@@ -108,8 +108,8 @@ impl Reader<'_, '_> {
                 self.refuse(&profile.key("plugins").key(*key), form);
             }
             if rules.has_unreserve {
-                let message = "is dropped: what a plugin reserved it gives back itself since 1.20, \
-                               wherever it stands at reserve";
+                let message =
+                    "is dropped: since 1.20 a plugin at reserve also releases what it reserved";
                 self.drop_field(&profile.key("plugins").key("unreserve"), message);
             }
         }
@@ -124,7 +124,7 @@ impl Reader<'_, '_> {
         }
     }
 
-    /// Takes out where health and metrics were served.
+    /// Removes the addresses on which health and metrics were served.
     fn drop_addresses(&mut self) {
         for key in fields::rules(self.form).dropped {
             let field = FieldPath::root().key(*key);
@@ -133,7 +133,7 @@ impl Reader<'_, '_> {
         }
     }
 
-    /// Reads which provider is to be used.
+    /// Reads the algorithm provider.
     fn read_source(&mut self, reader: PolicyReader) {
         let field = FieldPath::root().key("algorithmSource");
         let source: AlgorithmSource = self.decode(&field).unwrap_or_default();
@@ -142,9 +142,9 @@ impl Reader<'_, '_> {
             return;
         }
         if self.provider.is_some() {
-            self.drop(&field, "is dropped: v1 spells the plugins of a provider out");
+            self.drop(&field, "is dropped: v1 lists the plugins of the provider");
         } else if source.is_policy() {
-            self.drop(&field, "is dropped: v1 spells the plugins of a Policy out");
+            self.drop(&field, "is dropped: v1 lists the plugins of the Policy");
         }
     }
 
@@ -181,7 +181,7 @@ impl Reader<'_, '_> {
         }
     }
 
-    /// Makes a profile of what stands at the top.
+    /// Makes a profile from the top-level fields.
     fn gather_profile(&mut self) {
         let mut profile = Map::new();
         for key in ["schedulerName", "plugins", "pluginConfig"] {
@@ -199,7 +199,7 @@ impl Reader<'_, '_> {
         }
     }
 
-    /// Calls SelectorSpread by its name.
+    /// Renames DefaultPodTopologySpread to SelectorSpread.
     fn rename_plugins(&mut self) {
         let mut renamed = false;
         for profile in self.profiles() {
@@ -223,7 +223,7 @@ impl Reader<'_, '_> {
         }
     }
 
-    /// Reads extenders as 1.18 wrote them, too.
+    /// Translates the spellings of extenders that 1.18 also accepted.
     fn read_extenders(&mut self) {
         let extenders = self.document.value.get_mut("extenders").and_then(Value::as_array_mut);
         for extender in extenders.into_iter().flatten().filter_map(Value::as_object_mut) {
@@ -236,7 +236,7 @@ impl Reader<'_, '_> {
         }
     }
 
-    /// Reads a number at the top as the arg of a plugin that it is in v1.
+    /// Moves a top-level number to the args of a plugin, where v1 has it.
     fn move_into_args(&mut self, key: &str, moved: &Moved) {
         let Moved { plugin, arg, is_valid, rule } = *moved;
         let field = FieldPath::root().key(key);
@@ -277,9 +277,9 @@ impl Reader<'_, '_> {
                     plugins.insert("postFilter".to_owned(), none);
                 }
             }
-            self.drop(&field, "is said in v1 by disabling all plugins at postFilter");
+            self.drop(&field, "is expressed in v1 by disabling all plugins at postFilter");
         } else {
-            self.drop(&field, "is dropped: it says what v1 does anyway");
+            self.drop(&field, "is dropped: v1 does the same by default");
         }
     }
 
@@ -334,7 +334,7 @@ impl Reader<'_, '_> {
         value
     }
 
-    /// Takes a field out; none if it is not there.
+    /// Removes a field; none if it is not there.
     fn take(&mut self, field: &FieldPath) -> Option<Value> {
         let (key, parent) = field.segments().split_last()?;
         let Segment::Key(key) = key else { return None };
@@ -359,7 +359,7 @@ impl Reader<'_, '_> {
     }
 }
 
-/// Writes the keys of a shape point or a resource as v1 does.
+/// Spells the keys of a shape point or a resource as v1 does.
 fn lower_keys(entry: &mut Value) {
     let Value::Object(fields) = entry else { return };
     for key in ["utilization", "score", "name", "weight"] {

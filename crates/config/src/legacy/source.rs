@@ -7,12 +7,12 @@ use super::policy::NAMESPACE;
 use super::provider::Provider;
 use crate::faults::Faults;
 
-/// Who reads the file or the ConfigMap with a Policy that a configuration names.
+/// Who reads the file or the ConfigMap with the Policy that a configuration names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PolicyReader {
-    /// Nobody: that it is named is an error.
+    /// Nobody: to name one is an error.
     Nobody,
-    /// The caller, who puts the Policy in.
+    /// The caller, who adds the Policy afterwards.
     Caller,
 }
 
@@ -44,7 +44,7 @@ struct PolicyConfigMap {
 }
 
 impl AlgorithmSource {
-    /// Whether the source is a Policy that stands somewhere else.
+    /// Whether the source is a Policy in a file or a ConfigMap.
     pub(super) fn is_policy(&self) -> bool {
         let named = |policy: &PolicySource| {
             policy.file.is_some()
@@ -53,8 +53,8 @@ impl AlgorithmSource {
         self.policy.as_ref().is_some_and(named)
     }
 
-    /// The provider that the source at `field` names. A Policy that nobody reads is reported, with how to
-    /// hand it over.
+    /// The provider that the source at `field` names. If nobody reads the Policy, this is reported, with what to do
+    /// instead.
     pub(super) fn provider(
         &self,
         field: &FieldPath,
@@ -83,9 +83,8 @@ impl PolicySource {
     fn report(&self, field: &FieldPath, faults: &mut Faults<'_>) {
         if let Some(file) = &self.file {
             let path = &file.path;
-            let message = format!(
-                "the policy stands in another file: hand over {path:?} itself as the configuration"
-            );
+            let message =
+                format!("the Policy is in another file: give {path:?} itself as the configuration");
             faults.report(field.key("file").key("path"), message);
         } else if let Some(PolicyConfigMap { namespace, name }) = &self.config_map {
             let namespace = if namespace.is_empty() { NAMESPACE } else { namespace };
@@ -95,13 +94,13 @@ impl PolicySource {
                 return;
             }
             let message = format!(
-                "the policy stands in ConfigMap {namespace}/{name}: save its key policy.cfg to a \
-                 file, and hand over that as the configuration"
+                "the Policy is in ConfigMap {namespace}/{name}: save its key policy.cfg to a \
+                 file, and give that file as the configuration"
             );
             faults.report(field.key("configMap").key("name"), message);
         } else {
-            let message = "names neither a file nor a configMap: hand over the policy itself, or \
-                           name a provider";
+            let message = "names neither a file nor a configMap: give the Policy itself as the \
+                           configuration, or name a provider";
             faults.report(field.clone(), message);
         }
     }

@@ -1,4 +1,4 @@
-//! v1alpha1, as releases up to 1.18 read it: one profile, whose plugins stand at the top.
+//! v1alpha1, as releases up to 1.18 read it: one profile, whose fields are top-level.
 
 use plimsoll_document::{FieldPath, Segment};
 
@@ -6,7 +6,7 @@ use super::v1alpha2;
 use crate::rules::{Refused, Rules};
 
 pub(crate) const VERSION: &str = "kubescheduler.config.k8s.io/v1alpha1";
-/// What it was called before 1.12.
+/// Its name before 1.12.
 pub(crate) const OLD_VERSION: &str = "componentconfig/v1alpha1";
 
 pub(super) fn rules() -> Rules {
@@ -23,8 +23,8 @@ pub(super) fn place(path: &FieldPath) -> FieldPath {
     match path.segments() {
         [profiles, Segment::Index(0), rest @ ..] if is(profiles, "profiles") => {
             let mut rest = rest.to_vec();
-            // As in v1alpha1/zz_generated.conversion.go of 1.18: PostFilter came after filtering,
-            // and is called PreScore since.
+            // As in v1alpha1/zz_generated.conversion.go of 1.18: PostFilter, which followed filtering, is now called
+            // PreScore.
             if let [plugins, point, ..] = rest.as_mut_slice()
                 && is(plugins, "plugins")
                 && is(point, "preScore")

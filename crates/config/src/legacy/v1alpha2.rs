@@ -33,10 +33,9 @@ pub(super) fn rules() -> Rules {
 
 /// The profile of DefaultProvider.
 ///
-/// As in algorithmprovider/registry.go of 1.18, getDefaultConfig, with the gates that are on by
-/// default. What 1.18 did without a plugin is done by one since: preemption by DefaultPreemption,
-/// and volumes are reserved and bound by VolumeBinding. SelectorSpread was called
-/// DefaultPodTopologySpread.
+/// As in algorithmprovider/registry.go of 1.18, getDefaultConfig, with the gates that are on by default. Plugins now do
+/// what 1.18 did without one: DefaultPreemption preempts, and VolumeBinding reserves and binds volumes. SelectorSpread
+/// was called DefaultPodTopologySpread.
 pub(super) fn default_lists() -> PointLists {
     vec![
         (Point::QueueSort, vec![("PrioritySort", 0)]),

@@ -35,7 +35,7 @@ pub(super) fn rules() -> Rules {
         version: VERSION,
         base: Base::MultiPoint(DEFAULT_PLUGINS.to_vec()),
         args: ArgsRules { lacking: &[], spreading: Spreading::System, ..v1beta2.args },
-        // At multi-point a plugin stands wherever it stands today.
+        // A plugin at `multiPoint` is enabled at all points that it has today.
         grown: &[],
         ..v1beta2
     }

@@ -1,4 +1,4 @@
-//! A configuration of any form as a file of version v1 that decides alike.
+//! Converts a configuration of any form to a file of version v1 that leads to the same decisions.
 
 mod notes;
 mod spelling;
@@ -25,7 +25,7 @@ pub use yaml::to_yaml;
 pub struct Migration {
     /// The configuration. It has only what differs from the defaults.
     pub configuration: Value,
-    /// What changes in meaning or has to be known, and what to do about it.
+    /// What changes or needs attention, and what to do about it.
     pub notes: Vec<Note>,
 }
 
@@ -37,12 +37,12 @@ impl Migration {
 }
 
 impl Configuration {
-    /// The configuration as a file of version v1, which [`load`](crate::load) resolves to the same
-    /// profiles by the same catalogue.
+    /// The configuration as a file of version v1, which [`load`](crate::load) resolves to the same profiles with the
+    /// same catalogue.
     ///
-    /// There are three exceptions, which version v1 does not allow: EBSLimits, GCEPDLimits,
-    /// AzureDiskLimits and CinderLimits become NodeVolumeLimits; plugins that the catalogue does not
-    /// know are left out; and of a node that several filters reject the first is told alone.
+    /// There are three exceptions, since version v1 cannot express them: EBSLimits, GCEPDLimits, AzureDiskLimits and
+    /// CinderLimits become NodeVolumeLimits; plugins that the catalogue does not know are left out; and if several
+    /// filters reject a node, only the first is reported.
     pub fn migrate(&self, catalogue: &Catalogue) -> Migration {
         let mut file = self.effective.clone();
         file.profiles = profiles(&self.profiles, catalogue);
@@ -60,8 +60,8 @@ impl Configuration {
         Migration { configuration: without_defaults(&file), notes: notes::of(self, catalogue) }
     }
 
-    /// What the profiles have of old releases that kube-scheduler 1.36 refuses in a file of version v1, and
-    /// that is allowed here, with what to write for it.
+    /// What the profiles use of old releases that is allowed here but that kube-scheduler 1.36 refuses in a file of
+    /// version v1, with what to write instead.
     pub fn extensions(&self) -> Vec<Note> {
         self.profiles.iter().flat_map(notes::extensions).collect()
     }
@@ -86,7 +86,7 @@ fn spelled(profile: &ResolvedProfile, catalogue: &Catalogue) -> Profile {
     }
 }
 
-/// The args that are not the default ones, of plugins that stand somewhere.
+/// The args that differ from the defaults, of plugins that are enabled somewhere.
 fn args(profile: &ResolvedProfile, catalogue: &Catalogue) -> Vec<PluginConfig> {
     let rules = Rules::v1(catalogue);
     let enabled = profile.plugins();
@@ -114,7 +114,7 @@ fn args(profile: &ResolvedProfile, catalogue: &Catalogue) -> Vec<PluginConfig> {
     configs
 }
 
-/// All profiles have to say the same of the order of the queue.
+/// All profiles must have the same `queueSort`.
 fn agree_on_queue_sort(profiles: &mut [Profile], resolved: &[ResolvedProfile]) {
     let set = |profile: &Profile| profile.plugins.as_ref().map(|sets| sets.queue_sort.clone());
     let Some((first, others)) = profiles.split_first() else { return };
@@ -132,7 +132,7 @@ fn agree_on_queue_sort(profiles: &mut [Profile], resolved: &[ResolvedProfile]) {
     }
 }
 
-/// The configuration as JSON, without what it would be anyway.
+/// The configuration as JSON, without defaults.
 fn without_defaults(configuration: &KubeSchedulerConfiguration) -> Value {
     let mut default = KubeSchedulerConfiguration::default();
     defaults::set_defaults(&mut default);
@@ -149,7 +149,7 @@ fn without_defaults(configuration: &KubeSchedulerConfiguration) -> Value {
     value
 }
 
-/// Takes out of `value` what `default` has alike.
+/// Removes from `value` what is the same in `default`.
 fn subtract(value: &mut Value, default: &Value) {
     let (Value::Object(fields), Value::Object(defaults)) = (value, default) else { return };
     for (key, default) in defaults {
@@ -161,7 +161,7 @@ fn subtract(value: &mut Value, default: &Value) {
     }
 }
 
-/// Takes out sets in which nothing stands.
+/// Removes empty plugin sets.
 fn prune_sets(profile: &mut Value) {
     let Value::Object(profile) = profile else { return };
     if let Some(Value::Object(sets)) = profile.get_mut("plugins") {

@@ -1,4 +1,4 @@
-//! What a migration changes in meaning, or leaves to be done, in words.
+//! Notes about what a migration changes and what remains to be done.
 
 use std::fmt;
 
@@ -12,17 +12,17 @@ use crate::origin::Form;
 use crate::profile::ResolvedProfile;
 use crate::rules::Rules;
 
-/// What NodeResourcesFit did up to 1.22 without being asked.
+/// The arg for what NodeResourcesFit always did up to 1.22.
 const OVERCOMMITTED: &str = "rejectOvercommittedNodes";
 
-/// What has to be known about one thing in a migrated configuration.
+/// A note about one part of a migrated configuration.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Note {
     /// What it is about: a field of the file with its line, a profile, or the scheduler as a whole.
     pub subject: String,
-    /// What is different from before, or will be.
+    /// What has changed or will change.
     pub change: String,
-    /// What to do about it; empty where nothing can be or has to be done.
+    /// What to do about it; empty if there is nothing to do.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub remedy: String,
 }
@@ -34,7 +34,7 @@ impl fmt::Display for Note {
     }
 }
 
-/// The notes about migrating `configuration`: about its fields, its profiles, and everything else.
+/// The notes about migrating `configuration`: first its fields, then its profiles, then the release.
 pub(super) fn of(configuration: &Configuration, catalogue: &Catalogue) -> Vec<Note> {
     let fields = configuration.origin.dropped.iter().map(dropped);
     let profiles =
@@ -61,15 +61,15 @@ fn about_profile(profile: &ResolvedProfile, catalogue: &Catalogue) -> Vec<Note> 
     let weights = other_weights(profile, catalogue);
     if !weights.is_empty() {
         note(
-            format!("keeps weights that are not those of v1: {}", weights.join(", ")),
-            "write those of v1 to have those",
+            format!("keeps weights that differ from those of v1: {}", weights.join(", ")),
+            "to use those of v1, write them",
         );
     }
     let missing = missing(profile, catalogue);
     if !missing.is_empty() {
         note(
-            format!("does not have plugins of v1's default profile: {}", missing.join(", ")),
-            "enable them to have them",
+            format!("leaves out plugins of v1's default profile: {}", missing.join(", ")),
+            "enable them to use them",
         );
     }
     let refused = substitutes::refused(profile, catalogue);
@@ -80,8 +80,8 @@ fn about_profile(profile: &ResolvedProfile, catalogue: &Catalogue) -> Vec<Note> 
                  up to the limits that the drivers report for each node",
                 refused.join(", ")
             ),
-            "see that every node has a CSINode with limits: what has none is not limited, and \
-             KUBE_MAX_PD_VOLS has no effect",
+            "make sure that every node has a CSINode with limits: without one its volumes are not \
+             limited, and KUBE_MAX_PD_VOLS has no effect",
         );
     }
     notes.extend(extensions(profile));
@@ -99,7 +99,7 @@ fn subject(profile: &ResolvedProfile) -> String {
     format!("profile {}", profile.scheduler_name)
 }
 
-/// What a profile has of dropped plugins and their rules, which v1 allows here alone.
+/// The dropped plugins and args that a profile uses, which only Plimsoll allows in v1.
 pub(super) fn extensions(profile: &ResolvedProfile) -> Vec<Note> {
     let mut notes = Vec::new();
     let mut note = |change: String, remedy: &str| {
@@ -114,16 +114,16 @@ pub(super) fn extensions(profile: &ResolvedProfile) -> Vec<Note> {
         note(
             format!(
                 "keeps `{OVERCOMMITTED}` in the args of NodeResourcesFit, which kube-scheduler 1.36 \
-                 does not know: nodes whose pods ask for more than there is take only pods that ask \
-                 for nothing, as up to 1.22"
+                 does not know: a node whose pods request more than it has takes only pods that request \
+                 nothing, as up to 1.22"
             ),
-            "there, take it out: pods that do not ask for what is short may then go to such nodes",
+            "for kube-scheduler, remove it: pods that do not request what is short may then go to such nodes",
         );
     }
     notes
 }
 
-/// Plugins of the default profile with the weights that v1 does not give them.
+/// Plugins of the default profile whose weights differ from v1.
 fn other_weights(profile: &ResolvedProfile, catalogue: &Catalogue) -> Vec<String> {
     let scores = profile.points[&Point::Score].iter();
     let others = scores.filter_map(|plugin| {
@@ -135,7 +135,7 @@ fn other_weights(profile: &ResolvedProfile, catalogue: &Catalogue) -> Vec<String
     others.collect()
 }
 
-/// Plugins of the default profile that stand nowhere.
+/// Plugins of the default profile that are enabled nowhere.
 fn missing(profile: &ResolvedProfile, catalogue: &Catalogue) -> Vec<&'static str> {
     let enabled = profile.plugins();
     let becomes_limits = !substitutes::refused(profile, catalogue).is_empty();
@@ -149,41 +149,41 @@ fn missing(profile: &ResolvedProfile, catalogue: &Catalogue) -> Vec<&'static str
     defaults.filter(|name| !is_there(name)).collect()
 }
 
-/// What to do without a plugin that later releases dropped; none for others.
+/// What to do for kube-scheduler about a plugin that later releases dropped; none for other plugins.
 fn instead_of(plugin: &str) -> Option<&'static str> {
     Some(match plugin {
         "SelectorSpread" => {
-            "there, disable it: PodTopologySpread with `defaultingType: System` spreads the pods of \
-             services over nodes and zones, too, by other scores"
+            "for kube-scheduler, disable it: PodTopologySpread with `defaultingType: System` spreads the pods of \
+             services over nodes and zones, too, with other scores"
         }
         "NodeLabel" => {
-            "there, require labels with `addedAffinity` in the args of NodeAffinity, and prefer them \
+            "for kube-scheduler, require labels with `addedAffinity` in the args of NodeAffinity, and prefer them \
              with its preferred terms"
         }
         "ServiceAffinity" => {
-            "there, give the pods of a service an affinity to each other by the label of the nodes"
+            "for kube-scheduler, give the pods of a service an affinity to each other by the label of the nodes"
         }
         "NodePreferAvoidPods" => {
-            "there, disable it, and taint the nodes with PreferNoSchedule instead of annotating them"
+            "for kube-scheduler, disable it, and taint the nodes with PreferNoSchedule instead of annotating them"
         }
         "NodeResourcesLeastAllocated" => {
-            "there, enable NodeResourcesFit at score with the same weight and `scoringStrategy: \
+            "for kube-scheduler, enable NodeResourcesFit at score with the same weight and `scoringStrategy: \
              {type: LeastAllocated}` with the same resources: it leaves out what a node does not have \
-             and extended resources that the pod does not ask for, which this plugin scores 0"
+             and extended resources that the pod does not request, which this plugin scores 0"
         }
         "NodeResourcesMostAllocated" => {
-            "there, enable NodeResourcesFit at score with the same weight and `scoringStrategy: \
+            "for kube-scheduler, enable NodeResourcesFit at score with the same weight and `scoringStrategy: \
              {type: MostAllocated}` with the same resources: it leaves out what a node does not have \
-             and extended resources that the pod does not ask for, and scores an overfull node 100, \
+             and extended resources that the pod does not request, and scores an overfull node 100, \
              where this plugin scores 0"
         }
         "RequestedToCapacityRatio" => {
-            "there, enable NodeResourcesFit at score with the same weight and `scoringStrategy: \
+            "for kube-scheduler, enable NodeResourcesFit at score with the same weight and `scoringStrategy: \
              {type: RequestedToCapacityRatio}` with the same shape and resources: it rounds the \
              utilization down, where this plugin rounds it up, and leaves out extended resources that \
-             the pod does not ask for"
+             the pod does not request"
         }
-        "NodeResourceLimits" => "there, disable it: nothing has taken its place",
+        "NodeResourceLimits" => "for kube-scheduler, disable it: nothing replaces it",
         _ => return None,
     })
 }
@@ -208,12 +208,12 @@ fn about_release(configuration: &Configuration) -> Vec<Note> {
                  their number"
             }
         };
-        notes.push(note("percentageOfNodesToScore", change, "set it to 0 to have such a share"));
+        notes.push(note("percentageOfNodesToScore", change, "set it to 0 to use such a share"));
     }
     notes.push(note(
         "equally good nodes",
-        "Plimsoll takes the one whose name comes first, kube-scheduler of every release any by chance",
-        "`--tie-break random` does so, too",
+        "Plimsoll takes the one whose name comes first, kube-scheduler one at random",
+        "`--tie-break random` takes one at random, too",
     ));
     if matches!(form, Form::V1alpha2 | Form::V1alpha1) {
         notes.push(note(
@@ -226,13 +226,13 @@ fn about_release(configuration: &Configuration) -> Vec<Note> {
     if !matches!(form, Form::V1beta3) {
         notes.push(note(
             "unschedulable pods",
-            "are tried again after 5 minutes at the latest, after 60 seconds before 1.24",
-            "nothing has to be done: events that could help a pod wake it at once",
+            "are tried again after 5 minutes at the latest (before 1.24 after 60 seconds)",
+            "nothing needs to be done: an event that could help a pod wakes it at once",
         ));
     }
     notes.push(note(
-        "plugins that live on",
-        "decide as in the release that decides, and pods with scheduling gates wait in every profile",
+        "plugins that still exist",
+        "work as in the release that decides, and pods with scheduling gates wait in every profile",
         "",
     ));
     notes

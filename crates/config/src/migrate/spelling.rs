@@ -1,5 +1,5 @@
-//! Plugin sets by which v1 resolves to given points: as small a difference from the default profile
-//! as there is, or else a profile from nothing.
+//! Finds plugin sets that v1 resolves to the given points: the smallest difference from the default profile, or a
+//! profile built from scratch if that is shorter.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use crate::profile::EnabledPlugin;
 use crate::rules::{Rules, Weighed};
 use crate::types::{Plugin, PluginSet, Plugins};
 
-/// What a profile is to resolve to.
+/// What a profile must resolve to.
 #[derive(Clone, Copy)]
 pub(super) struct Target<'a> {
     pub(super) points: &'a BTreeMap<Point, Vec<EnabledPlugin>>,
@@ -20,7 +20,7 @@ pub(super) struct Target<'a> {
 /// The shortest sets that resolve to the target.
 pub(super) fn sets(target: Target<'_>, catalogue: &Catalogue) -> Plugins {
     let candidates = [
-        // Of equally short ones the first is taken: all weights in one place read best.
+        // The first of equally short ones is taken: weights in one place are easiest to read.
         Spelling { from: From::Default, weights: Weights::AtPoints },
         Spelling { from: From::Default, weights: Weights::AtMultiPoint },
         Spelling { from: From::Nothing, weights: Weights::AtPoints },
@@ -36,7 +36,7 @@ enum From {
     Nothing,
 }
 
-/// Where weights are given that the default profile does not give.
+/// Where to put weights that differ from the default profile.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Weights {
     AtMultiPoint,
@@ -100,7 +100,7 @@ impl Target<'_> {
         self.points.get(&point).is_some_and(|plugins| plugins.iter().any(|p| p.name == name))
     }
 
-    /// Whether a plugin stands at every point it implements.
+    /// Whether a plugin is enabled at every point it implements.
     fn is_everywhere(&self, plugin: &Known) -> bool {
         plugin.points.iter().all(|point| self.is_at(point, plugin.name))
             || self.unavailable.iter().any(|name| name == plugin.name)
@@ -111,13 +111,13 @@ impl Target<'_> {
         scores.iter().find(|plugin| plugin.name == name).map(|plugin| plugin.weight)
     }
 
-    /// The plugins that stand anywhere, in the order of the catalogue.
+    /// The plugins that are enabled anywhere, in the order of the catalogue.
     fn in_order<'c>(&self, catalogue: &'c Catalogue) -> impl Iterator<Item = &'c Known> {
         catalogue.plugins().iter().filter(|plugin| self.stands(plugin.name))
     }
 }
 
-/// The plugins of this build that stand at `point`.
+/// The plugins of this build that are enabled at `point`.
 fn resolve(
     merged: &[MultiPoint<'_>],
     sets: &Plugins,
@@ -136,7 +136,7 @@ fn resolve(
     weighed.collect()
 }
 
-/// The sets without the plugins at multi-point that change nothing, since the points name them.
+/// The sets without plugins at `multiPoint` that have no effect because the points name them.
 fn without_idle(mut sets: Plugins, rules: &Rules, catalogue: &Catalogue) -> Plugins {
     let points = |sets: &Plugins| {
         let merged = multipoint::merge(rules.multi_point(), &sets.multi_point);
@@ -153,10 +153,10 @@ fn without_idle(mut sets: Plugins, rules: &Rules, catalogue: &Catalogue) -> Plug
     sets
 }
 
-/// The set that makes `wanted` of what multi-point implies at a point.
+/// The set that changes what `multiPoint` implies at a point into `wanted`.
 ///
-/// v1 runs first what the point names and multi-point implies, then what else multi-point implies,
-/// then what else the point names.
+/// v1 first runs the plugins that both the point names and `multiPoint` implies, then the others of `multiPoint`, then
+/// the others of the point.
 fn set_at(point: Point, wanted: &[EnabledPlugin], implied: &[EnabledPlugin]) -> PluginSet {
     let entry =
         |plugin: &EnabledPlugin| named(plugin.name, point.is_weighed().then_some(plugin.weight));

@@ -1,4 +1,4 @@
-//! What stands for plugins that version v1 refuses.
+//! Replaces plugins that version v1 refuses.
 
 use std::collections::BTreeMap;
 
@@ -6,10 +6,10 @@ use crate::catalogue::{Catalogue, Point};
 use crate::profile::{EnabledPlugin, ResolvedProfile};
 use crate::rules::Rules;
 
-/// What counts the volumes of every kind since they are all CSI volumes.
+/// The plugin that counts all volumes, since all of them are CSI volumes now.
 pub(super) const VOLUME_LIMITS: &str = "NodeVolumeLimits";
 
-/// The refused plugins that a profile runs, or would if this build had them.
+/// The refused plugins that a profile enables, whether or not this build has them.
 pub(super) fn refused(profile: &ResolvedProfile, catalogue: &Catalogue) -> Vec<&'static str> {
     let rules = Rules::v1(catalogue);
     let enabled = profile.plugins();
@@ -19,8 +19,8 @@ pub(super) fn refused(profile: &ResolvedProfile, catalogue: &Catalogue) -> Vec<&
     rules.refused.plugins.iter().copied().filter(|name| runs(name)).collect()
 }
 
-/// The plugins of a profile, with NodeVolumeLimits for those that version v1 refuses: where it stands
-/// already, or else in the place of the first of them.
+/// The plugins of a profile, with NodeVolumeLimits in place of those that version v1 refuses: where it is enabled
+/// already, or else in the position of the first of them.
 pub(super) fn points(
     profile: &ResolvedProfile,
     catalogue: &Catalogue,
@@ -35,7 +35,7 @@ pub(super) fn points(
         let place = plugins.iter().position(|plugin| refused.contains(&plugin.name));
         let is_there = plugins.iter().any(|plugin| plugin.name == VOLUME_LIMITS);
         plugins.retain(|plugin| !refused.contains(&plugin.name));
-        // It prepares at PreFilter what it needs to filter.
+        // It prepares at PreFilter what it needs at Filter.
         let belongs = matches!(point, Point::PreFilter | Point::Filter);
         if stands_at.is_some_and(|plugin| plugin.points.contains(*point)) && belongs && !is_there {
             let place = place.unwrap_or(plugins.len());

@@ -1,4 +1,4 @@
-//! JSON as YAML for people: the fields in the order in which they are read, short objects on a line.
+//! Writes JSON as readable YAML: important fields first, short objects on one line.
 
 use serde_json::{Map, Value};
 
@@ -18,10 +18,10 @@ const FIRST: [&str; 10] = [
     "type",
 ];
 
-/// The longest line of an object that is written on one.
+/// Objects up to 80 characters are written on one line.
 const MAX_LINE: usize = 80;
 
-/// The value as YAML for people, with a line break at its end.
+/// The value as readable YAML, with a line break at its end.
 pub fn to_yaml(value: &Value) -> String {
     let mut text = String::new();
     match value {
@@ -33,7 +33,7 @@ pub fn to_yaml(value: &Value) -> String {
 
 fn write_fields(text: &mut String, fields: &Map<String, Value>, indent: usize) {
     for (position, (key, value)) in in_order(fields).into_iter().enumerate() {
-        // The first field of an element stands behind its dash.
+        // The first field of a list element follows its dash.
         if 0 < position || !text.ends_with("- ") {
             text.push_str(&" ".repeat(indent));
         }
@@ -65,8 +65,8 @@ fn write_fields(text: &mut String, fields: &Map<String, Value>, indent: usize) {
     }
 }
 
-/// The fields in the order of reading: what names the object, extension points as a pod meets them,
-/// the rest in the order of the alphabet.
+/// The fields in reading order: first those of [`FIRST`], then extension points in the order of a scheduling cycle,
+/// then the rest in alphabetical order.
 fn in_order(fields: &Map<String, Value>) -> Vec<(&String, &Value)> {
     let rank = |key: &str| {
         let first = FIRST.iter().position(|other| *other == key);
@@ -109,7 +109,7 @@ fn on_a_line(value: &Value) -> String {
     }
 }
 
-/// A text as a YAML scalar: in quotes unless every YAML reader takes it for itself.
+/// A text as a YAML scalar, in quotes unless every YAML reader reads it as this text.
 fn scalar(text: &str) -> String {
     let starts_as_word = text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '/');
     let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | '/');

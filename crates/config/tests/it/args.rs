@@ -1,4 +1,4 @@
-//! Args of plugins: what they default to, and every rule they can break.
+//! Args of plugins: their defaults, and every rule that they can break.
 
 use expect_test::{Expect, expect};
 use plimsoll_config::GivenGates;
@@ -115,7 +115,7 @@ fn args_are_completed_with_defaults() {
 }
 
 #[test]
-fn a_plugin_of_others_gets_its_args_as_they_are() {
+fn a_plugin_from_outside_gets_its_args_unchanged() {
     let text = "
 profiles:
 - plugins:
@@ -190,7 +190,7 @@ fn a_misspelt_field_is_refused() {
 }
 
 #[test]
-fn preemption_looks_at_some_share_of_the_nodes() {
+fn the_share_of_candidate_nodes_has_a_range() {
     let name = "DefaultPreemption";
     check(
         name,
@@ -414,7 +414,7 @@ fn balanced_resources_weigh_1_and_differ() {
 }
 
 #[test]
-fn volumes_are_awaited_for_no_negative_time() {
+fn the_bind_timeout_of_volumes_is_not_negative() {
     check(
         "VolumeBinding",
         "{bindTimeoutSeconds: -1}",
@@ -562,7 +562,7 @@ fn added_affinity_matches_one_name_at_a_time() {
 }
 
 #[test]
-fn added_preferences_of_no_weight_are_not_looked_at() {
+fn added_preferences_without_weight_are_not_validated() {
     let preferred = |weight| {
         format!(
             "{{addedAffinity: {{preferredDuringSchedulingIgnoredDuringExecution: \
@@ -586,7 +586,7 @@ fn added_preferences_of_no_weight_are_not_looked_at() {
 }
 
 #[test]
-fn args_of_fit_matter_only_where_it_is_made() {
+fn args_of_fit_are_validated_only_if_it_is_enabled() {
     let text = "
 profiles:
 - plugins:

@@ -14,7 +14,7 @@ use Point::{
 pub(crate) const HEAD: &str =
     "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n";
 
-/// As in names.go and default_plugins.go, with `ExampleScore` of an outsider, and without volumes.
+/// As in names.go and default_plugins.go, with `ExampleScore` from outside the tree, and without volumes.
 pub(crate) fn catalogue() -> Catalogue {
     let known = |name, points: &[Point]| Known::new(name, PointSet::of(points));
     Catalogue::new(vec![
@@ -52,7 +52,7 @@ pub(crate) fn catalogue() -> Catalogue {
     .with_args_of(&in_tree())
 }
 
-/// The plugins of 1.36 with volumes, and on request those that later releases dropped.
+/// The plugins of 1.36 with volumes, and, not enabled by default, those that later releases dropped.
 pub(crate) fn catalogue_of_all_releases() -> Catalogue {
     let known = |name, points: &[Point]| Known::new(name, PointSet::of(points));
     let mut plugins: Vec<_> =
@@ -93,7 +93,7 @@ pub(crate) fn errors(text: &str) -> String {
     errors_with(text, &catalogue())
 }
 
-/// As [`errors`], by another catalogue.
+/// As [`errors`], with another catalogue.
 pub(crate) fn errors_with(text: &str, catalogue: &Catalogue) -> String {
     match load("test.yaml", &format!("{HEAD}{text}"), catalogue) {
         Ok(_) => "no error\n".to_owned(),

@@ -1,4 +1,4 @@
-//! What a file may be, and what comes of one as a whole.
+//! Whole files: their forms, defaults and warnings.
 
 use expect_test::{Expect, expect, expect_file};
 use plimsoll_config::{Base64, Configuration, ExtenderTlsConfig, load};
@@ -83,7 +83,7 @@ fn a_file_that_is_not_yaml_is_refused() {
 }
 
 #[test]
-fn json_is_as_good_as_yaml() {
+fn json_is_read_like_yaml() {
     let text = "{\"apiVersion\": \"kubescheduler.config.k8s.io/v1\",\n\
                 \"kind\": \"KubeSchedulerConfiguration\",\n\
                 \"profiles\": [{\n\"percentageOfNodesToScore\": 200}]}";
@@ -109,7 +109,7 @@ fn the_percentage_of_a_profile_overrides_the_global_one() {
 }
 
 #[test]
-fn a_plugin_that_judges_without_having_prepared_is_warned_of() {
+fn a_plugin_without_its_preparing_point_is_warned_of() {
     let text = "
 profiles:
 - plugins:
@@ -120,9 +120,9 @@ profiles:
       enabled: [{name: InterPodAffinity}]
 ";
     expect![[r#"
-        test.yaml:5: profiles[0].plugins.filter: plugin NodePorts stands at filter and not at preFilter: it decides here, where kube-scheduler fails every pod with "from cycleState: not found"; enable it at preFilter, too
-        test.yaml:5: profiles[0].plugins.score: plugin PodTopologySpread stands at score and not at preScore: it decides here, where kube-scheduler fails every pod with "from cycleState: not found"; enable it at preScore, too
-        test.yaml:5: profiles[0].plugins.score: plugin TaintToleration stands at score and not at preScore: it decides here, where kube-scheduler fails every pod with "from cycleState: not found"; enable it at preScore, too
+        test.yaml:5: profiles[0].plugins.filter: plugin NodePorts is enabled at filter but not at preFilter: it works here, but kube-scheduler fails every pod with "from cycleState: not found"; enable it at preFilter, too
+        test.yaml:5: profiles[0].plugins.score: plugin PodTopologySpread is enabled at score but not at preScore: it works here, but kube-scheduler fails every pod with "from cycleState: not found"; enable it at preScore, too
+        test.yaml:5: profiles[0].plugins.score: plugin TaintToleration is enabled at score but not at preScore: it works here, but kube-scheduler fails every pod with "from cycleState: not found"; enable it at preScore, too
     "#]]
     .assert_eq(&lines(&configuration(text).warnings));
     let nothing = "profiles: [{plugins: {filter: {disabled: [{name: '*'}]}, preFilter: {disabled: [{name: '*'}]}}}]";
@@ -130,7 +130,7 @@ profiles:
 }
 
 #[test]
-fn what_has_no_effect_is_warned_of() {
+fn fields_without_effect_are_warned_of() {
     let text = "
 profiles:
 - plugins:
@@ -161,7 +161,7 @@ fn everything_has_a_default() {
 }
 
 #[test]
-fn the_default_is_what_an_empty_configuration_means() {
+fn an_empty_configuration_is_the_default() {
     assert_eq!(Configuration::default_for(&catalogue()), configuration(""));
 }
 
@@ -196,7 +196,7 @@ extenders:
 ";
     let first = configuration(text);
     let effective = first.effective.to_value().to_string();
-    // The merged multi-point list is complete, so that nothing may be merged into it again.
+    // The merged `multiPoint` list is complete, so nothing must be merged into it again.
     let mut value: Value = serde_json::from_str(&effective).expect("it is JSON");
     for profile in value["profiles"].as_array_mut().expect("there are profiles") {
         profile["plugins"]["multiPoint"]["disabled"] = serde_json::json!([{"name": "*"}]);
@@ -207,7 +207,7 @@ extenders:
 }
 
 #[test]
-fn a_key_in_a_configuration_is_not_shown_to_who_looks_for_faults() {
+fn a_key_in_a_configuration_is_not_in_debug_output() {
     let data: Base64 = serde_json::from_str("\"c2VjcmV0LWtleQ==\"").expect("it is base64");
     assert_eq!(data.as_str(), "c2VjcmV0LWtleQ==");
     let tls = ExtenderTlsConfig { key_data: data, ..ExtenderTlsConfig::default() };

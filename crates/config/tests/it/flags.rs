@@ -1,4 +1,4 @@
-//! What old flags change about a configuration.
+//! The changes that old flags make to a configuration.
 
 use expect_test::{Expect, expect};
 use plimsoll_config::{
@@ -22,7 +22,7 @@ fn loaded(name: &str, text: &str) -> Configuration {
     load(name, text, &catalogue()).unwrap_or_else(|errors| panic!("{}", lines(&errors)))
 }
 
-/// A Policy beside a configuration whose fields after apiVersion and kind are `text`.
+/// Combines a Policy with a configuration whose fields after apiVersion and kind are `text`.
 #[track_caller]
 fn check(text: &str, expected: &Expect) {
     let text = format!("{HEAD}{text}");
@@ -87,14 +87,14 @@ fn a_configuration_of_v1alpha1_names_the_place_of_its_policy() {
     assert_eq!(configuration.origin.priorities, policy.origin.priorities);
     expect![[r#"
         s.yaml:4: bindTimeoutSeconds: is bindTimeoutSeconds in the args of VolumeBinding in v1
-        s.yaml:5: algorithmSource: is dropped: v1 spells the plugins of a Policy out
-        p.json:6: alwaysCheckAllPredicates: has no field in v1: of a node that several filters reject, the reasons of the first are told alone
-        profile own: keeps weights that are not those of v1: ImageLocality 3 (v1: 1); write those of v1 to have those
-        profile own: does not have plugins of v1's default profile: NodeAffinity, NodePorts, NodeResourcesFit, VolumeRestrictions, NodeVolumeLimits, VolumeBinding, VolumeZone, PodTopologySpread, InterPodAffinity, NodeResourcesBalancedAllocation; enable them to have them
-        percentageOfNodesToScore: is not set: Plimsoll looks at all nodes, kube-scheduler at a share that adapts to their number; set it to 0 to have such a share
-        equally good nodes: Plimsoll takes the one whose name comes first, kube-scheduler of every release any by chance; `--tie-break random` does so, too
-        unschedulable pods: are tried again after 5 minutes at the latest, after 60 seconds before 1.24; nothing has to be done: events that could help a pod wake it at once
-        plugins that live on: decide as in the release that decides, and pods with scheduling gates wait in every profile
+        s.yaml:5: algorithmSource: is dropped: v1 lists the plugins of the Policy
+        p.json:6: alwaysCheckAllPredicates: has no counterpart in v1: if several filters reject a node, only the reasons of the first are reported
+        profile own: keeps weights that differ from those of v1: ImageLocality 3 (v1: 1); to use those of v1, write them
+        profile own: leaves out plugins of v1's default profile: NodeAffinity, NodePorts, NodeResourcesFit, VolumeRestrictions, NodeVolumeLimits, VolumeBinding, VolumeZone, PodTopologySpread, InterPodAffinity, NodeResourcesBalancedAllocation; enable them to use them
+        percentageOfNodesToScore: is not set: Plimsoll looks at all nodes, kube-scheduler at a share that adapts to their number; set it to 0 to use such a share
+        equally good nodes: Plimsoll takes the one whose name comes first, kube-scheduler one at random; `--tie-break random` takes one at random, too
+        unschedulable pods: are tried again after 5 minutes at the latest (before 1.24 after 60 seconds); nothing needs to be done: an event that could help a pod wakes it at once
+        plugins that still exist: work as in the release that decides, and pods with scheduling gates wait in every profile
     "#]].assert_eq(&lines(&configuration.migrate(&catalogue()).notes));
     let fields = format!("{named}hardPodAffinitySymmetricWeight: 5\n");
     let weighed = |configuration: Configuration| {
@@ -107,9 +107,10 @@ fn a_configuration_of_v1alpha1_names_the_place_of_its_policy() {
     let all = loaded("all.json", "{kind: Policy, apiVersion: v1}");
     let both = beside.with_policy(&document(&fields), &all).expect("it has no plugins");
     expect![[r#"
-        s.yaml:6: hardPodAffinitySymmetricWeight: has no effect: that of the Policy counts, or else 1
+        s.yaml:6: hardPodAffinitySymmetricWeight: has no effect: the Policy sets it, or else it is 1
         weight 1, timeout 20
-    "#]].assert_eq(&weighed(both));
+    "#]]
+    .assert_eq(&weighed(both));
     let plain = fields.replace("{policy: {file: {path: p.json}}}", "{}");
     let both =
         loaded("s.yaml", &plain).with_provider(&document(&plain), Provider::Default, &catalogue());
@@ -124,7 +125,7 @@ fn a_configuration_of_v1alpha1_names_the_place_of_its_policy() {
 }
 
 #[test]
-fn old_configurations_put_their_plugins_upon_a_provider() {
+fn old_configurations_apply_their_plugins_on_top_of_a_provider() {
     let upon = |version: &str, enabled: &str| {
         let text = format!(
             "apiVersion: kubescheduler.config.k8s.io/{version}\nkind: KubeSchedulerConfiguration\n\
@@ -148,15 +149,15 @@ fn old_configurations_put_their_plugins_upon_a_provider() {
         score: NodeResourcesBalancedAllocation=1 ImageLocality=1 InterPodAffinity=1 NodeResourcesMostAllocated=1 NodeAffinity=1 NodePreferAvoidPods=10000 TaintToleration=1 PodTopologySpread=1 NodeLabel=5
     "#]].assert_eq(&upon("v1alpha2", "NodeLabel"));
     expect![[r#"
-        s.yaml:3: profiles[0].plugins.score.enabled[0].name: plugin "NodeResourcesMostAllocated" already registered as "ScorePlugin": it is there by default, so disable it here, too
+        s.yaml:3: profiles[0].plugins.score.enabled[0].name: plugin "NodeResourcesMostAllocated" already registered as "ScorePlugin": it is enabled by default, so disable it here, too
     "#]].assert_eq(&upon("v1beta1", "NodeResourcesMostAllocated"));
     expect![[r#"
-        s.yaml:3: profiles[0].plugins: cannot be put upon an algorithm provider: leave out --algorithm-provider, and enable here what it has more
+        s.yaml:3: profiles[0].plugins: cannot be combined with an algorithm provider: leave out --algorithm-provider, and enable its plugins here
     "#]].assert_eq(&upon("v1", "NodeLabel"));
 }
 
 #[test]
-fn a_policy_stands_beside_a_configuration_without_plugins() {
+fn a_policy_can_be_combined_with_a_configuration_without_plugins() {
     check(
         "podMaxBackoffSeconds: 60\nprofiles: [{schedulerName: own}]\n",
         &expect![[r#"
@@ -173,7 +174,7 @@ fn a_policy_stands_beside_a_configuration_without_plugins() {
     check(
         "extenders: [{urlPrefix: of-the-file}]\n",
         &expect![[r#"
-        s.yaml:3: extenders: has no effect: the extenders of the Policy take their place
+        s.yaml:3: extenders: has no effect: the extenders of the Policy replace them
         default-scheduler
           preEnqueue: SchedulingGates
           queueSort: PrioritySort

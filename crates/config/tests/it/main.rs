@@ -1,4 +1,4 @@
-//! Configurations in, what they mean or what is wrong with them out.
+//! Each test reads a configuration and checks what it resolves to, or its errors.
 
 #![expect(clippy::needless_raw_string_hashes, reason = "expect-test writes snapshots so")]
 

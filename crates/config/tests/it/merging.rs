@@ -269,7 +269,7 @@ profiles:
 }
 
 #[test]
-fn the_point_wins_over_multi_point_in_order_and_weight() {
+fn the_point_takes_precedence_over_multi_point_in_order_and_weight() {
     let text = "
 profiles:
 - plugins:
@@ -321,7 +321,7 @@ profiles:
 }
 
 #[test]
-fn every_profile_is_merged_by_itself() {
+fn every_profile_is_merged_separately() {
     let text = "
 profiles:
 - schedulerName: all
@@ -380,7 +380,7 @@ profiles:
 }
 
 #[test]
-fn a_disabled_plugin_is_not_missed() {
+fn a_disabled_plugin_is_not_reported_as_unavailable() {
     let text = "
 profiles:
 - plugins:

@@ -1,4 +1,4 @@
-//! Files of any version as files of v1.
+//! Migrating files of any version to v1.
 
 use std::collections::BTreeSet;
 
@@ -20,7 +20,7 @@ fn check_notes(configuration: &Configuration, expected: &Expect) {
     expected.assert_eq(&lines(&configuration.migrate(&catalogue_of_all_releases()).notes));
 }
 
-/// Reads the migrated file again: it must mean the same.
+/// Reads the migrated file again: it must resolve to the same.
 #[track_caller]
 fn assert_same(configuration: &Configuration, what: &str) {
     let catalogue = catalogue_of_all_releases();
@@ -47,8 +47,7 @@ fn assert_same(configuration: &Configuration, what: &str) {
     }
 }
 
-/// A profile with NodeVolumeLimits for the plugins that v1 refuses, and with the args of plugins that
-/// stand somewhere only.
+/// The profile with NodeVolumeLimits in place of the plugins that v1 refuses, and with args only of enabled plugins.
 pub(crate) fn as_in_v1(profile: &ResolvedProfile) -> ResolvedProfile {
     let is_refused = |plugin: &EnabledPlugin| {
         ["AzureDiskLimits", "CinderLimits", "EBSLimits", "GCEPDLimits"].contains(&plugin.name)
@@ -132,13 +131,13 @@ fn v1beta2_keeps_its_weights() {
     check_notes(
         &old("v1beta2", ""),
         &expect![[r#"
-            profile default-scheduler: keeps weights that are not those of v1: InterPodAffinity 1 (v1: 2), NodeAffinity 1 (v1: 2), TaintToleration 1 (v1: 3); write those of v1 to have those
-            profile default-scheduler: does not have plugins of v1's default profile: DynamicResources; enable them to have them
-            profile default-scheduler: AzureDiskLimits, EBSLimits, GCEPDLimits become NodeVolumeLimits, which counts the same volumes as those of CSI drivers, up to the limits that the drivers report for each node; see that every node has a CSINode with limits: what has none is not limited, and KUBE_MAX_PD_VOLS has no effect
-            percentageOfNodesToScore: is not set: Plimsoll looks at all nodes, kube-scheduler at a share that adapts to their number; set it to 0 to have such a share
-            equally good nodes: Plimsoll takes the one whose name comes first, kube-scheduler of every release any by chance; `--tie-break random` does so, too
-            unschedulable pods: are tried again after 5 minutes at the latest, after 60 seconds before 1.24; nothing has to be done: events that could help a pod wake it at once
-            plugins that live on: decide as in the release that decides, and pods with scheduling gates wait in every profile
+            profile default-scheduler: keeps weights that differ from those of v1: InterPodAffinity 1 (v1: 2), NodeAffinity 1 (v1: 2), TaintToleration 1 (v1: 3); to use those of v1, write them
+            profile default-scheduler: leaves out plugins of v1's default profile: DynamicResources; enable them to use them
+            profile default-scheduler: AzureDiskLimits, EBSLimits, GCEPDLimits become NodeVolumeLimits, which counts the same volumes as those of CSI drivers, up to the limits that the drivers report for each node; make sure that every node has a CSINode with limits: without one its volumes are not limited, and KUBE_MAX_PD_VOLS has no effect
+            percentageOfNodesToScore: is not set: Plimsoll looks at all nodes, kube-scheduler at a share that adapts to their number; set it to 0 to use such a share
+            equally good nodes: Plimsoll takes the one whose name comes first, kube-scheduler one at random; `--tie-break random` takes one at random, too
+            unschedulable pods: are tried again after 5 minutes at the latest (before 1.24 after 60 seconds); nothing needs to be done: an event that could help a pod wakes it at once
+            plugins that still exist: work as in the release that decides, and pods with scheduling gates wait in every profile
         "#]],
     );
 }
@@ -230,23 +229,23 @@ profiles:
     check_notes(
         &old("v1beta1", text),
         &expect![[r#"
-            old.yaml:4: healthzBindAddress: is dropped: since 1.23 health and metrics are served on the secure port alone, which the flags --bind-address and --secure-port choose
+            old.yaml:4: healthzBindAddress: is dropped: since 1.23 health and metrics are served only on the secure port, which the flags --bind-address and --secure-port set
             old.yaml:7: leaderElection.resourceLock: is "leases" in v1, which no longer has "endpoints": replicas with different locks do not see each other, so stop the old ones before you start the new
-            profile mine: keeps weights that are not those of v1: InterPodAffinity 1 (v1: 2), NodeAffinity 1 (v1: 2), TaintToleration 1 (v1: 3); write those of v1 to have those
-            profile mine: does not have plugins of v1's default profile: DynamicResources; enable them to have them
-            profile mine: AzureDiskLimits, EBSLimits, GCEPDLimits become NodeVolumeLimits, which counts the same volumes as those of CSI drivers, up to the limits that the drivers report for each node; see that every node has a CSINode with limits: what has none is not limited, and KUBE_MAX_PD_VOLS has no effect
-            profile mine: keeps NodePreferAvoidPods, which kube-scheduler 1.36 does not know; there, disable it, and taint the nodes with PreferNoSchedule instead of annotating them
-            profile mine: keeps RequestedToCapacityRatio, which kube-scheduler 1.36 does not know; there, enable NodeResourcesFit at score with the same weight and `scoringStrategy: {type: RequestedToCapacityRatio}` with the same shape and resources: it rounds the utilization down, where this plugin rounds it up, and leaves out extended resources that the pod does not ask for
-            profile mine: keeps `rejectOvercommittedNodes` in the args of NodeResourcesFit, which kube-scheduler 1.36 does not know: nodes whose pods ask for more than there is take only pods that ask for nothing, as up to 1.22; there, take it out: pods that do not ask for what is short may then go to such nodes
-            equally good nodes: Plimsoll takes the one whose name comes first, kube-scheduler of every release any by chance; `--tie-break random` does so, too
-            unschedulable pods: are tried again after 5 minutes at the latest, after 60 seconds before 1.24; nothing has to be done: events that could help a pod wake it at once
-            plugins that live on: decide as in the release that decides, and pods with scheduling gates wait in every profile
+            profile mine: keeps weights that differ from those of v1: InterPodAffinity 1 (v1: 2), NodeAffinity 1 (v1: 2), TaintToleration 1 (v1: 3); to use those of v1, write them
+            profile mine: leaves out plugins of v1's default profile: DynamicResources; enable them to use them
+            profile mine: AzureDiskLimits, EBSLimits, GCEPDLimits become NodeVolumeLimits, which counts the same volumes as those of CSI drivers, up to the limits that the drivers report for each node; make sure that every node has a CSINode with limits: without one its volumes are not limited, and KUBE_MAX_PD_VOLS has no effect
+            profile mine: keeps NodePreferAvoidPods, which kube-scheduler 1.36 does not know; for kube-scheduler, disable it, and taint the nodes with PreferNoSchedule instead of annotating them
+            profile mine: keeps RequestedToCapacityRatio, which kube-scheduler 1.36 does not know; for kube-scheduler, enable NodeResourcesFit at score with the same weight and `scoringStrategy: {type: RequestedToCapacityRatio}` with the same shape and resources: it rounds the utilization down, where this plugin rounds it up, and leaves out extended resources that the pod does not request
+            profile mine: keeps `rejectOvercommittedNodes` in the args of NodeResourcesFit, which kube-scheduler 1.36 does not know: a node whose pods request more than it has takes only pods that request nothing, as up to 1.22; for kube-scheduler, remove it: pods that do not request what is short may then go to such nodes
+            equally good nodes: Plimsoll takes the one whose name comes first, kube-scheduler one at random; `--tie-break random` takes one at random, too
+            unschedulable pods: are tried again after 5 minutes at the latest (before 1.24 after 60 seconds); nothing needs to be done: an event that could help a pod wakes it at once
+            plugins that still exist: work as in the release that decides, and pods with scheduling gates wait in every profile
         "#]],
     );
 }
 
 #[test]
-fn limits_leave_their_args_behind() {
+fn disk_limits_lose_their_args() {
     let text = "profiles:\n- pluginConfig:\n  - {name: EBSLimits, args: {maxVolumes: 3}}\n";
     let configuration = old("v1beta1", text);
     assert_eq!(configuration.profiles[0].args["EBSLimits"]["maxVolumes"], 3);
@@ -331,21 +330,21 @@ disablePreemption: true
     check_notes(
         &old("v1alpha1", text),
         &expect![[r#"
-            old.yaml:4: algorithmSource: is dropped: v1 spells the plugins of a provider out
+            old.yaml:4: algorithmSource: is dropped: v1 lists the plugins of the provider
             old.yaml:5: hardPodAffinitySymmetricWeight: is hardPodAffinityWeight in the args of InterPodAffinity in v1
-            old.yaml:6: disablePreemption: is said in v1 by disabling all plugins at postFilter
-            profile default-scheduler: keeps weights that are not those of v1: InterPodAffinity 1 (v1: 2), NodeAffinity 1 (v1: 2), TaintToleration 1 (v1: 3), PodTopologySpread 1 (v1: 2); write those of v1 to have those
-            profile default-scheduler: does not have plugins of v1's default profile: DynamicResources, DefaultPreemption; enable them to have them
-            profile default-scheduler: AzureDiskLimits, EBSLimits, GCEPDLimits become NodeVolumeLimits, which counts the same volumes as those of CSI drivers, up to the limits that the drivers report for each node; see that every node has a CSINode with limits: what has none is not limited, and KUBE_MAX_PD_VOLS has no effect
-            profile default-scheduler: keeps NodePreferAvoidPods, which kube-scheduler 1.36 does not know; there, disable it, and taint the nodes with PreferNoSchedule instead of annotating them
-            profile default-scheduler: keeps NodeResourcesMostAllocated, which kube-scheduler 1.36 does not know; there, enable NodeResourcesFit at score with the same weight and `scoringStrategy: {type: MostAllocated}` with the same resources: it leaves out what a node does not have and extended resources that the pod does not ask for, and scores an overfull node 100, where this plugin scores 0
-            profile default-scheduler: keeps SelectorSpread, which kube-scheduler 1.36 does not know; there, disable it: PodTopologySpread with `defaultingType: System` spreads the pods of services over nodes and zones, too, by other scores
-            profile default-scheduler: keeps `rejectOvercommittedNodes` in the args of NodeResourcesFit, which kube-scheduler 1.36 does not know: nodes whose pods ask for more than there is take only pods that ask for nothing, as up to 1.22; there, take it out: pods that do not ask for what is short may then go to such nodes
-            percentageOfNodesToScore: is not set: Plimsoll looks at all nodes, kube-scheduler at a share that adapts to their number, and before 1.14 at half of them; set it to 0 to have such a share
-            equally good nodes: Plimsoll takes the one whose name comes first, kube-scheduler of every release any by chance; `--tie-break random` does so, too
+            old.yaml:6: disablePreemption: is expressed in v1 by disabling all plugins at postFilter
+            profile default-scheduler: keeps weights that differ from those of v1: InterPodAffinity 1 (v1: 2), NodeAffinity 1 (v1: 2), TaintToleration 1 (v1: 3), PodTopologySpread 1 (v1: 2); to use those of v1, write them
+            profile default-scheduler: leaves out plugins of v1's default profile: DynamicResources, DefaultPreemption; enable them to use them
+            profile default-scheduler: AzureDiskLimits, EBSLimits, GCEPDLimits become NodeVolumeLimits, which counts the same volumes as those of CSI drivers, up to the limits that the drivers report for each node; make sure that every node has a CSINode with limits: without one its volumes are not limited, and KUBE_MAX_PD_VOLS has no effect
+            profile default-scheduler: keeps NodePreferAvoidPods, which kube-scheduler 1.36 does not know; for kube-scheduler, disable it, and taint the nodes with PreferNoSchedule instead of annotating them
+            profile default-scheduler: keeps NodeResourcesMostAllocated, which kube-scheduler 1.36 does not know; for kube-scheduler, enable NodeResourcesFit at score with the same weight and `scoringStrategy: {type: MostAllocated}` with the same resources: it leaves out what a node does not have and extended resources that the pod does not request, and scores an overfull node 100, where this plugin scores 0
+            profile default-scheduler: keeps SelectorSpread, which kube-scheduler 1.36 does not know; for kube-scheduler, disable it: PodTopologySpread with `defaultingType: System` spreads the pods of services over nodes and zones, too, with other scores
+            profile default-scheduler: keeps `rejectOvercommittedNodes` in the args of NodeResourcesFit, which kube-scheduler 1.36 does not know: a node whose pods request more than it has takes only pods that request nothing, as up to 1.22; for kube-scheduler, remove it: pods that do not request what is short may then go to such nodes
+            percentageOfNodesToScore: is not set: Plimsoll looks at all nodes, kube-scheduler at a share that adapts to their number, and before 1.14 at half of them; set it to 0 to use such a share
+            equally good nodes: Plimsoll takes the one whose name comes first, kube-scheduler one at random; `--tie-break random` takes one at random, too
             leaderElection.resourceLock: was "endpointsleases" by default, and is "leases": replicas with different locks do not see each other; stop the old ones before you start the new
-            unschedulable pods: are tried again after 5 minutes at the latest, after 60 seconds before 1.24; nothing has to be done: events that could help a pod wake it at once
-            plugins that live on: decide as in the release that decides, and pods with scheduling gates wait in every profile
+            unschedulable pods: are tried again after 5 minutes at the latest (before 1.24 after 60 seconds); nothing needs to be done: an event that could help a pod wakes it at once
+            plugins that still exist: work as in the release that decides, and pods with scheduling gates wait in every profile
         "#]],
     );
 }
@@ -467,7 +466,7 @@ profiles:
     );
 }
 
-/// A source of chance that gives the same each time.
+/// A deterministic random number generator.
 pub(crate) struct Chance(pub(crate) u64);
 
 impl Chance {

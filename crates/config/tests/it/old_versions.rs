@@ -1,4 +1,4 @@
-//! Versions before v1: what their files mean.
+//! Files of versions before v1.
 
 use expect_test::{Expect, expect};
 use plimsoll_config::{Configuration, Form, load};
@@ -51,7 +51,7 @@ fn check_errors(version: &str, text: &str, expected: &Expect) {
     expected.assert_eq(&errors);
 }
 
-/// What became of the fields that v1 has not, and what is warned of.
+/// Checks the notes about fields that v1 does not have, and the warnings.
 #[track_caller]
 fn check_notes(version: &str, text: &str, expected: &Expect) {
     let configuration = old(version, text);
@@ -139,7 +139,7 @@ fn each_version_has_its_own_default_profile() {
 }
 
 #[test]
-fn what_this_build_does_not_have_is_named() {
+fn plugins_that_this_build_does_not_have_are_named() {
     let text = file("v1beta1", "");
     let configuration = load("old.yaml", &text, &catalogue()).expect("it is valid");
     let names = configuration.profiles[0].unavailable.join(" ");
@@ -158,15 +158,15 @@ profiles:
         "v1beta1",
         text,
         &expect![[r#"
-            old.yaml:7: profiles[0].plugins.score.enabled[0].name: plugin "ImageLocality" already registered as "ScorePlugin": it is there by default, so disable it here, too
+            old.yaml:7: profiles[0].plugins.score.enabled[0].name: plugin "ImageLocality" already registered as "ScorePlugin": it is enabled by default, so disable it here, too
         "#]],
     );
     check_errors(
         "v1alpha2",
         text,
         &expect![[r#"
-            old.yaml:7: profiles[0].plugins.score.enabled[0].name: plugin "ImageLocality" already registered as "ScorePlugin": it is there by default, so disable it here, too
-            old.yaml:7: profiles[0].plugins.score.enabled[1].name: plugin "SelectorSpread" already registered as "ScorePlugin": it is there by default, so disable it here, too
+            old.yaml:7: profiles[0].plugins.score.enabled[0].name: plugin "ImageLocality" already registered as "ScorePlugin": it is enabled by default, so disable it here, too
+            old.yaml:7: profiles[0].plugins.score.enabled[1].name: plugin "SelectorSpread" already registered as "ScorePlugin": it is enabled by default, so disable it here, too
         "#]],
     );
     check_point(
@@ -180,7 +180,7 @@ profiles:
 }
 
 #[test]
-fn what_is_disabled_and_enabled_comes_last() {
+fn a_plugin_that_is_disabled_and_enabled_comes_last() {
     let text = "
 profiles:
 - plugins:
@@ -234,7 +234,7 @@ profiles:
 }
 
 #[test]
-fn plugins_stand_where_they_prepare_today() {
+fn plugins_are_enabled_where_they_prepare_today() {
     let text = "
 profiles:
 - plugins:
@@ -327,7 +327,7 @@ profiles:
 }
 
 #[test]
-fn later_versions_refuse_what_was_removed() {
+fn later_versions_refuse_removed_plugins() {
     let text = "
 profiles:
 - plugins:
@@ -514,7 +514,7 @@ profiles:
 }
 
 #[test]
-fn args_of_dropped_plugins_are_handed_on() {
+fn args_of_dropped_plugins_are_kept() {
     let text = "
 profiles:
 - plugins:
@@ -559,7 +559,7 @@ profiles:
 }
 
 #[test]
-fn args_that_a_version_has_not_are_warned_of() {
+fn args_that_a_version_does_not_have_are_warned_of() {
     let text = "
 profiles:
 - pluginConfig:
@@ -570,7 +570,7 @@ profiles:
         "v1beta1",
         text,
         &expect![[r#"
-        old.yaml:7: profiles[0].pluginConfig[0].args: version kubescheduler.config.k8s.io/v1beta1 has no args of plugin "NodeResourcesBalancedAllocation": they have no effect
+        old.yaml:7: profiles[0].pluginConfig[0].args: version kubescheduler.config.k8s.io/v1beta1 has no args for plugin "NodeResourcesBalancedAllocation": they have no effect
     "#]],
     );
     check_args(
@@ -610,7 +610,7 @@ profiles:
 }
 
 #[test]
-fn fit_cannot_score_beside_the_plugins_it_took_over_from() {
+fn fit_cannot_score_together_with_the_plugins_it_replaced() {
     let text = "
 profiles:
 - plugins:
@@ -642,8 +642,8 @@ fn addresses_are_dropped() {
         "v1beta2",
         text,
         &expect![[r#"
-        old.yaml:3: healthzBindAddress: is dropped: since 1.23 health and metrics are served on the secure port alone, which the flags --bind-address and --secure-port choose
-        old.yaml:4: metricsBindAddress: is dropped: since 1.23 health and metrics are served on the secure port alone, which the flags --bind-address and --secure-port choose
+        old.yaml:3: healthzBindAddress: is dropped: since 1.23 health and metrics are served only on the secure port, which the flags --bind-address and --secure-port set
+        old.yaml:4: metricsBindAddress: is dropped: since 1.23 health and metrics are served only on the secure port, which the flags --bind-address and --secure-port set
     "#]],
     );
     check_errors(
@@ -699,9 +699,9 @@ extenders:
         "v1alpha2",
         text,
         &expect![[r#"
-            old.yaml:4: disablePreemption: is said in v1 by disabling all plugins at postFilter
+            old.yaml:4: disablePreemption: is expressed in v1 by disabling all plugins at postFilter
             old.yaml:5: bindTimeoutSeconds: is bindTimeoutSeconds in the args of VolumeBinding in v1
-            old.yaml:8: profiles[0].plugins.unreserve: is dropped: what a plugin reserved it gives back itself since 1.20, wherever it stands at reserve
+            old.yaml:8: profiles[0].plugins.unreserve: is dropped: since 1.20 a plugin at reserve also releases what it reserved
         "#]],
     );
     check_point("v1alpha2", "postFilter", text, &expect![[r#""#]]);
@@ -764,10 +764,10 @@ pluginConfig:
         "v1alpha1",
         text,
         &expect![[r#"
-        old.yaml:5: algorithmSource: is dropped: v1 spells the plugins of a provider out
+        old.yaml:5: algorithmSource: is dropped: v1 lists the plugins of the provider
         old.yaml:6: hardPodAffinitySymmetricWeight: is hardPodAffinityWeight in the args of InterPodAffinity in v1
         old.yaml:7: failureDomains: is dropped: it has had no effect since 1.8
-        old.yaml:8: disablePreemption: is dropped: it says what v1 does anyway
+        old.yaml:8: disablePreemption: is dropped: v1 does the same by default
         old.yaml:10: leaderElection.lockObjectNamespace: is called resourceNamespace in v1
         old.yaml:10: leaderElection.lockObjectName: is called resourceName in v1
         old.yaml:11: plugins: plugin DefaultPodTopologySpread is called SelectorSpread since 1.19
@@ -823,27 +823,27 @@ pluginConfig:
 }
 
 #[test]
-fn a_policy_elsewhere_is_to_be_handed_over() {
+fn a_policy_in_another_file_must_be_given_itself() {
     let source = |text: &str| format!("algorithmSource:\n  {text}\n");
     check_errors(
         "v1alpha1",
         &source("policy: {file: {path: /etc/policy.json}}"),
         &expect![[r#"
-            old.yaml:4: algorithmSource.policy.file.path: the policy stands in another file: hand over "/etc/policy.json" itself as the configuration
+            old.yaml:4: algorithmSource.policy.file.path: the Policy is in another file: give "/etc/policy.json" itself as the configuration
         "#]],
     );
     check_errors(
         "v1alpha1",
         &source("policy: {configMap: {name: p}}"),
         &expect![[r#"
-        old.yaml:4: algorithmSource.policy.configMap.name: the policy stands in ConfigMap kube-system/p: save its key policy.cfg to a file, and hand over that as the configuration
+        old.yaml:4: algorithmSource.policy.configMap.name: the Policy is in ConfigMap kube-system/p: save its key policy.cfg to a file, and give that file as the configuration
     "#]],
     );
     check_errors(
         "v1alpha1",
         &source("policy: {}"),
         &expect![[r#"
-        old.yaml:4: algorithmSource.policy: names neither a file nor a configMap: hand over the policy itself, or name a provider
+        old.yaml:4: algorithmSource.policy: names neither a file nor a configMap: give the Policy itself as the configuration, or name a provider
     "#]],
     );
     check_errors(

@@ -1,4 +1,4 @@
-//! Policies in, the plugins that they stand for out.
+//! Policies and the plugins that they are translated to.
 
 use std::fmt::Write;
 
@@ -11,7 +11,7 @@ use Point::{
     Bind, Filter, PostFilter, PreBind, PreEnqueue, PreFilter, PreScore, QueueSort, Reserve, Score,
 };
 
-/// What a Policy can stand for, with the plugins that the default profile has no more.
+/// The plugins that a Policy can use, including those that the default profile no longer has.
 pub(crate) fn catalogue() -> Catalogue {
     let known = |name, points: &[Point]| Known::new(name, PointSet::of(points));
     let mut plugins = vec![
@@ -57,7 +57,7 @@ fn policy(text: &str) -> Configuration {
     }
 }
 
-/// The warnings about a Policy, and what it stands for; of args those that say something.
+/// Checks the warnings about a Policy and its plugins, with args that differ from the defaults.
 #[track_caller]
 fn check(text: &str, expected: &Expect) {
     let configuration = policy(text);
@@ -91,7 +91,7 @@ fn check(text: &str, expected: &Expect) {
     expected.assert_eq(&text);
 }
 
-/// As [`check`], of entries of priorities without any predicates.
+/// As [`check`], with entries of priorities and no predicates.
 #[track_caller]
 fn check_priorities(priorities: &str, expected: &Expect) {
     check(&with_priorities(priorities), expected);
@@ -150,8 +150,8 @@ fn a_policy_of_1_4_loads() {
     check(
         include_str!("../policies/policy-1.4.json"),
         &expect![[r#"
-        policy.yaml:12: predicates[7].name: predicate "CheckNodeMemoryPressure" is gone: the state of a node is told by taints, so PodToleratesNodeTaints and CheckNodeUnschedulable take its place
-        policy.yaml:13: predicates[8].name: predicate "CheckNodeDiskPressure" is gone: the state of a node is told by taints, so PodToleratesNodeTaints and CheckNodeUnschedulable take its place
+        policy.yaml:12: predicates[7].name: predicate "CheckNodeMemoryPressure" no longer exists: taints describe the state of a node, so PodToleratesNodeTaints and CheckNodeUnschedulable replace it
+        policy.yaml:13: predicates[8].name: predicate "CheckNodeDiskPressure" no longer exists: taints describe the state of a node, so PodToleratesNodeTaints and CheckNodeUnschedulable replace it
         default-scheduler
           preEnqueue: SchedulingGates
           queueSort: PrioritySort
@@ -172,10 +172,10 @@ fn a_policy_of_1_7_loads() {
     check(
         include_str!("../policies/policy-1.7.json"),
         &expect![[r#"
-        policy.yaml:6: predicates[1].name: predicate "NoVolumeNodeConflict" is gone: where volumes can be used is looked at when they are bound, so CheckVolumeBinding takes its place
-        policy.yaml:14: predicates[9].name: predicate "CheckNodeMemoryPressure" is gone: the state of a node is told by taints, so PodToleratesNodeTaints and CheckNodeUnschedulable take its place
-        policy.yaml:15: predicates[10].name: predicate "CheckNodeDiskPressure" is gone: the state of a node is told by taints, so PodToleratesNodeTaints and CheckNodeUnschedulable take its place
-        policy.yaml:16: predicates[11].name: predicate "CheckNodeCondition" is gone: the state of a node is told by taints, so PodToleratesNodeTaints and CheckNodeUnschedulable take its place
+        policy.yaml:6: predicates[1].name: predicate "NoVolumeNodeConflict" no longer exists: volume binding checks where volumes can be used, so CheckVolumeBinding replaces it
+        policy.yaml:14: predicates[9].name: predicate "CheckNodeMemoryPressure" no longer exists: taints describe the state of a node, so PodToleratesNodeTaints and CheckNodeUnschedulable replace it
+        policy.yaml:15: predicates[10].name: predicate "CheckNodeDiskPressure" no longer exists: taints describe the state of a node, so PodToleratesNodeTaints and CheckNodeUnschedulable replace it
+        policy.yaml:16: predicates[11].name: predicate "CheckNodeCondition" no longer exists: taints describe the state of a node, so PodToleratesNodeTaints and CheckNodeUnschedulable replace it
         default-scheduler
           preEnqueue: SchedulingGates
           queueSort: PrioritySort
@@ -199,11 +199,11 @@ fn a_policy_of_1_10_loads() {
     check(
         include_str!("../policies/policy-1.10.yaml"),
         &expect![[r#"
-        policy.yaml:11: predicates[7].name: predicate "CheckNodeMemoryPressure" is gone: the state of a node is told by taints, so PodToleratesNodeTaints and CheckNodeUnschedulable take its place
-        policy.yaml:12: predicates[8].name: predicate "CheckNodeDiskPressure" is gone: the state of a node is told by taints, so PodToleratesNodeTaints and CheckNodeUnschedulable take its place
-        policy.yaml:13: predicates[9].name: predicate "CheckNodePIDPressure" is gone: the state of a node is told by taints, so PodToleratesNodeTaints and CheckNodeUnschedulable take its place
-        policy.yaml:14: predicates[10].name: predicate "CheckNodeCondition" is gone: the state of a node is told by taints, so PodToleratesNodeTaints and CheckNodeUnschedulable take its place
-        policy.yaml:25: priorities[7].name: priority "ResourceLimitsPriority" is gone since release 1.20: the plugin NodeResourceLimits does its work
+        policy.yaml:11: predicates[7].name: predicate "CheckNodeMemoryPressure" no longer exists: taints describe the state of a node, so PodToleratesNodeTaints and CheckNodeUnschedulable replace it
+        policy.yaml:12: predicates[8].name: predicate "CheckNodeDiskPressure" no longer exists: taints describe the state of a node, so PodToleratesNodeTaints and CheckNodeUnschedulable replace it
+        policy.yaml:13: predicates[9].name: predicate "CheckNodePIDPressure" no longer exists: taints describe the state of a node, so PodToleratesNodeTaints and CheckNodeUnschedulable replace it
+        policy.yaml:14: predicates[10].name: predicate "CheckNodeCondition" no longer exists: taints describe the state of a node, so PodToleratesNodeTaints and CheckNodeUnschedulable replace it
+        policy.yaml:25: priorities[7].name: priority "ResourceLimitsPriority" was removed in release 1.20: the plugin NodeResourceLimits replaces it
         default-scheduler
           preEnqueue: SchedulingGates
           queueSort: PrioritySort
@@ -229,7 +229,7 @@ fn a_policy_of_1_12_loads() {
     check(
         include_str!("../policies/policy-1.12.json"),
         &expect![[r#"
-        policy.yaml:20: priorities[2].name: priority "RequestedToCapacityRatioPriority" without an argument is gone since release 1.17: it prefers what is used least, as it did before; write the shape as requestedToCapacityRatioArguments
+        policy.yaml:20: priorities[2].name: priority "RequestedToCapacityRatioPriority" without an argument was removed in release 1.17: here it prefers the nodes that are used least, as it did before; write the shape as requestedToCapacityRatioArguments
         default-scheduler
           preEnqueue: SchedulingGates
           queueSort: PrioritySort
@@ -394,7 +394,7 @@ fn empty_lists_leave_the_mandatory_predicates() {
 }
 
 #[test]
-fn every_name_of_1_20_stands_for_its_plugins() {
+fn every_name_of_1_20_becomes_its_plugins() {
     let predicates = [
         "CheckNodeUnschedulable",
         "GeneralPredicates",
@@ -478,7 +478,7 @@ fn every_name_of_1_20_stands_for_its_plugins() {
     "#]].assert_eq(&table);
 }
 
-/// The plugins of a Policy beside those that are always there.
+/// The plugins of a Policy, without those that are always enabled.
 fn plugins(text: &str) -> String {
     let profile = policy(text).profiles.remove(0);
     let always = ["NodeUnschedulable", "TaintToleration"];
@@ -497,7 +497,7 @@ fn plugins(text: &str) -> String {
 }
 
 #[test]
-fn filters_stand_in_the_order_of_evaluation_whatever_the_order_of_the_entries() {
+fn filters_have_the_order_of_evaluation_not_that_of_the_entries() {
     let text = "\
 kind: Policy
 apiVersion: v1
@@ -542,8 +542,8 @@ predicates:
     check(
         text,
         &expect![[r#"
-        policy.yaml:4: priorities[0].argument: has no effect, since priority "ImageLocalityPriority" takes none: as in kube-scheduler it counts under a name of your own
-        policy.yaml:6: predicates[0].argument: has no effect, since predicate "CheckNodeLabelPresence" takes none: as in kube-scheduler it counts under a name of your own
+        policy.yaml:4: priorities[0].argument: has no effect, since priority "ImageLocalityPriority" takes none: as in kube-scheduler, only an entry with a name of your own can have one
+        policy.yaml:6: predicates[0].argument: has no effect, since predicate "CheckNodeLabelPresence" takes none: as in kube-scheduler, only an entry with a name of your own can have one
         default-scheduler
           preEnqueue: SchedulingGates
           queueSort: PrioritySort
@@ -557,7 +557,7 @@ predicates:
 }
 
 #[test]
-fn of_both_priorities_that_spread_the_first_name_weighs_and_the_system_constrains() {
+fn both_priorities_that_spread_become_one_plugin_with_the_systems_constraints() {
     let both = "\
 - {name: SelectorSpreadPriority, weight: 5}
 - {name: EvenPodsSpreadPriority, weight: 3}
@@ -593,7 +593,7 @@ fn of_both_priorities_that_spread_the_first_name_weighs_and_the_system_constrain
 }
 
 #[test]
-fn entries_of_one_kind_weigh_together() {
+fn the_weights_of_entries_of_one_kind_are_added() {
     let text = "\
 - {name: A, weight: 3, argument: {labelPreference: {label: a, presence: true}}}
 - {name: B, weight: 3, argument: {labelPreference: {label: b}}}
@@ -618,7 +618,7 @@ fn entries_of_one_kind_weigh_together() {
 }
 
 #[test]
-fn of_two_entries_of_one_priority_the_last_counts() {
+fn the_last_of_two_entries_for_one_priority_is_used() {
     let text = "\
 - {name: SelectorSpreadPriority, weight: 5}
 - {name: ServiceSpreadingPriority, weight: 3}
@@ -626,7 +626,7 @@ fn of_two_entries_of_one_priority_the_last_counts() {
     check_priorities(
         text,
         &expect![[r#"
-        policy.yaml:6: priorities[1]: priority "SelectorSpreadPriority" stands here twice: the last weight counts
+        policy.yaml:6: priorities[1]: priority "SelectorSpreadPriority" is listed twice: the last weight is used
         default-scheduler
           preEnqueue: SchedulingGates
           queueSort: PrioritySort
@@ -654,7 +654,7 @@ data:
     check(
         text,
         &expect![[r#"
-        policy.yaml:5: data[policy.cfg]:2: predicates[0].name: predicate "CheckNodeCondition" is gone: the state of a node is told by taints, so PodToleratesNodeTaints and CheckNodeUnschedulable take its place
+        policy.yaml:5: data[policy.cfg]:2: predicates[0].name: predicate "CheckNodeCondition" no longer exists: taints describe the state of a node, so PodToleratesNodeTaints and CheckNodeUnschedulable replace it
         default-scheduler
           preEnqueue: SchedulingGates
           queueSort: PrioritySort
@@ -666,7 +666,7 @@ data:
 }
 
 #[test]
-fn fields_that_an_extender_has_not_are_told() {
+fn unknown_fields_of_an_extender_are_warned_of() {
     let text = "\
 kind: Policy
 apiVersion: v1
@@ -681,7 +681,7 @@ extenders:
     check(
         text,
         &expect![[r#"
-        policy.yaml:8: extenders[0].apiVersion: is no field of an extender, and has no effect
+        policy.yaml:8: extenders[0].apiVersion: is not a field of an extender, and has no effect
         default-scheduler
           preEnqueue: SchedulingGates
           queueSort: PrioritySort
@@ -694,7 +694,7 @@ extenders:
 }
 
 #[test]
-fn a_plugin_that_is_not_there_is_told_and_left_out() {
+fn an_unavailable_plugin_is_left_out_with_a_warning() {
     let text =
         "kind: Policy\napiVersion: v1\npriorities: []\npredicates:\n- name: MaxEBSVolumeCount\n";
     let all = catalogue();
@@ -703,7 +703,7 @@ fn a_plugin_that_is_not_there_is_told_and_left_out() {
     let configuration = load("policy.yaml", text, &catalogue).expect("it is valid");
     let shown = lines(&configuration.warnings) + &shown(&configuration.profiles);
     expect![[r#"
-        policy.yaml:5: predicates[0]: plugin EBSLimits, which predicate MaxEBSVolumeCount stands for, is not available yet: it has no effect
+        policy.yaml:5: predicates[0]: plugin EBSLimits of predicate MaxEBSVolumeCount is not available yet: it has no effect
         default-scheduler
           preEnqueue: SchedulingGates
           queueSort: PrioritySort
@@ -715,7 +715,7 @@ fn a_plugin_that_is_not_there_is_told_and_left_out() {
 }
 
 #[test]
-fn what_a_policy_stands_for_is_itself_a_configuration() {
+fn a_policy_is_translated_to_a_valid_configuration() {
     let first = policy(
         "\
 kind: Policy
@@ -738,7 +738,7 @@ extenders: [{urlPrefix: a, filterVerb: filter, httpTimeout: 1}]
 }
 
 #[test]
-fn names_that_only_old_texts_have_are_loaded_with_a_warning() {
+fn names_that_only_old_documentation_has_are_accepted_with_a_warning() {
     check(
         "
 kind: Policy
@@ -750,8 +750,8 @@ priorities:
 - {name: LeastRequestedPriority, weight: 1}
 ",
         &expect![[r#"
-            policy.yaml:5: predicates[0].name: predicate "MaxGCEDVolumeCount" is a misspelling in old texts, so MaxGCEPDVolumeCount takes its place
-            policy.yaml:7: priorities[0].name: priority "CalculateAntiAffinityPriority" is what old texts call serviceAntiAffinity: without an argument that names a label, pods of a Service are spread over nodes; write serviceAntiAffinity with a label
+            policy.yaml:5: predicates[0].name: predicate "MaxGCEDVolumeCount" is a misspelling in old documentation, so MaxGCEPDVolumeCount replaces it
+            policy.yaml:7: priorities[0].name: priority "CalculateAntiAffinityPriority" is the name of serviceAntiAffinity in old documentation: without an argument that names a label, it spreads the pods of a Service over nodes; write serviceAntiAffinity with a label
             default-scheduler
               preEnqueue: SchedulingGates
               queueSort: PrioritySort
@@ -763,7 +763,7 @@ priorities:
               PodTopologySpread {"defaultingType":"System"}
         "#]],
     );
-    // With a label it is what it says.
+    // With a label it is the argument of that name.
     check_priorities(
         "- {name: CalculateAntiAffinityPriority, weight: 2, argument: {serviceAntiAffinity: {label: rack}}}\n",
         &expect![[r#"
@@ -780,13 +780,13 @@ priorities:
 }
 
 #[test]
-fn balance_without_a_priority_that_tells_full_from_empty_is_warned_of() {
+fn balance_without_a_priority_for_full_or_empty_nodes_is_warned_of() {
     let warnings = |others: &str| {
         let list = format!("- {{name: BalancedResourceAllocation, weight: 1}}\n{others}");
         lines(&policy(&with_priorities(&list)).warnings)
     };
     expect![[r#"
-        policy.yaml:5: priorities[0].name: priority "BalancedResourceAllocation" stands here without LeastRequestedPriority or MostRequestedPriority: alone it takes a node that is almost full for as good as an empty one; add one of them
+        policy.yaml:5: priorities[0].name: priority "BalancedResourceAllocation" is used without LeastRequestedPriority or MostRequestedPriority: alone it rates an almost full node as high as an empty one; add one of them
     "#]]
     .assert_eq(&warnings("- {name: EqualPriority, weight: 1}\n"));
     assert_eq!(warnings("- {name: LeastRequestedPriority, weight: 1}\n"), "");

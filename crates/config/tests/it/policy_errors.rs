@@ -1,4 +1,4 @@
-//! What is wrong with a Policy, where, and what to do.
+//! Errors in a Policy.
 
 use expect_test::{Expect, expect};
 use plimsoll_config::{load, load_policy};
@@ -15,7 +15,7 @@ fn check(text: &str, expected: &Expect) {
     expected.assert_eq(&errors);
 }
 
-/// As [`check`], of the fields after kind and apiVersion.
+/// As [`check`], with the fields after kind and apiVersion.
 #[track_caller]
 fn check_fields(text: &str, expected: &Expect) {
     check(&format!("kind: Policy\napiVersion: v1\n{text}"), expected);
@@ -250,7 +250,7 @@ fn a_policy_has_no_profiles() {
 }
 
 #[test]
-fn unknown_fields_and_wrong_types_are_told() {
+fn unknown_fields_and_wrong_types_are_errors() {
     check_fields(
         "\
 predicate: []
@@ -329,13 +329,13 @@ fn a_config_map_has_the_key_of_policies() {
     check(
         "{kind: ConfigMap, apiVersion: v1, data: {policy.cfg: {kind: Policy}}}",
         &expect![[r#"
-            policy.yaml:1: data[policy.cfg]: is not a text: write the Policy behind `policy.cfg: |`
+            policy.yaml:1: data[policy.cfg]: is not a string: write the Policy after `policy.cfg: |`
         "#]],
     );
 }
 
 #[test]
-fn what_is_wrong_in_a_config_map_is_told_with_the_line_in_its_value() {
+fn errors_in_a_config_map_have_the_line_within_its_value() {
     check(
         "\
 kind: ConfigMap

@@ -1,4 +1,4 @@
-//! Every rule of a configuration has a case that breaks it.
+//! For every rule of a configuration there is a case that breaks it.
 
 use expect_test::{Expect, expect};
 
@@ -329,7 +329,7 @@ profiles:
 }
 
 #[test]
-fn all_profiles_sort_the_queue_alike() {
+fn all_profiles_sort_the_queue_in_the_same_way() {
     let text = "
 profiles:
 - schedulerName: a
@@ -486,7 +486,7 @@ extenders:
 }
 
 #[test]
-fn all_errors_are_told_at_once_in_the_order_of_the_file() {
+fn all_errors_are_reported_at_once_in_the_order_of_the_file() {
     let text = "
 paralellism: 5
 podInitialBackoffSeconds: \"1\"
@@ -531,7 +531,7 @@ profiles:
 }
 
 #[test]
-fn null_is_as_good_as_absent() {
+fn null_is_the_same_as_absent() {
     let text = "
 parallelism:
 leaderElection:

@@ -1,4 +1,4 @@
-//! What `--write-config-to` writes and `/configz` tells: read again, it decides the same.
+//! What `--write-config-to` writes and `/configz` serves leads to the same decisions when it is read again.
 
 use plimsoll_config::{Configuration, GivenGates, Provider, load};
 use plimsoll_document::Document;
@@ -13,10 +13,10 @@ fn read(what: &str, text: &str) -> Configuration {
     load(what, text, &catalogue).unwrap_or_else(|errors| panic!("{text}\n{}", lines(&errors)))
 }
 
-/// Everything of a configuration that a decision, or a call that is made on its behalf, depends on.
+/// Everything in a configuration that affects decisions or calls of extenders.
 ///
-/// Version v1 can say all of it but two things: it has NodeVolumeLimits for the plugins that count disks,
-/// and no field for filters that are asked after one has rejected the node, which changes reasons only.
+/// Version v1 can express all of it, with two exceptions: it has NodeVolumeLimits in place of the plugins that count
+/// disks, and no field to run all filters after one has rejected the node, which changes only reasons.
 fn decides(configuration: &Configuration) -> Value {
     let profiles = configuration.profiles.iter().map(as_in_v1).map(|profile| {
         let points = profile.points.iter().map(|(point, plugins)| {
@@ -43,7 +43,7 @@ fn decides(configuration: &Configuration) -> Value {
     })
 }
 
-/// Both forms in which a configuration is written.
+/// A configuration in both forms in which it is written.
 fn written(configuration: &Configuration) -> [String; 2] {
     [configuration.to_yaml(), configuration.effective.to_value().to_string()]
 }
@@ -57,7 +57,7 @@ fn assert_kept(configuration: &Configuration, what: &str) {
 }
 
 #[test]
-fn all_nodes_are_looked_at_where_nothing_is_said_and_so_it_is_written() {
+fn an_absent_percentage_means_all_nodes_and_stays_absent() {
     assert_kept(&Configuration::default_for(&catalogue_of_all_releases()), "the default");
     for fields in [
         "",
@@ -70,7 +70,7 @@ fn all_nodes_are_looked_at_where_nothing_is_said_and_so_it_is_written() {
 }
 
 #[test]
-fn what_a_newer_release_writes_an_older_one_reads() {
+fn older_releases_read_what_newer_ones_write() {
     let newest = Configuration::default_for(&catalogue_of_all_releases());
     let gates = GivenGates::of(Release::V1_36);
     let mut older = catalogue_of_all_releases();
@@ -82,7 +82,7 @@ fn what_a_newer_release_writes_an_older_one_reads() {
     }
 }
 
-/// Puts what the profiles of random files do not have into one.
+/// Adds fields to a random file that random profiles do not have.
 fn enrich(file: &mut Value, version: &str, chance: &mut Chance) {
     let profiles = file.get_mut("profiles").and_then(Value::as_array_mut);
     for profile in profiles.into_iter().flatten().filter(|_| version == "v1") {
@@ -136,7 +136,7 @@ fn any_configuration_is_kept() {
 }
 
 #[test]
-fn what_flags_change_is_kept() {
+fn changes_by_flags_are_kept() {
     let policy = "kind: Policy\napiVersion: v1\npredicates: [{name: GeneralPredicates}]\n\
                   priorities: [{name: ImageLocalityPriority, weight: 3}]\n\
                   extenders: [{urlPrefix: a, filterVerb: filter}]\nalwaysCheckAllPredicates: true\n";

@@ -15,26 +15,26 @@ pub struct Call {
     /// The extender.
     pub extender: ExtenderId,
     /// The question.
-    pub question: Question,
+    pub question: ExtenderQuestion,
 }
 
 /// A question about a pod.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Question {
-    /// On which of these nodes may it run? At least one. Answered with [`Reply::Filtered`].
+pub enum ExtenderQuestion {
+    /// On which of these nodes may it run? At least one. Answered with [`ExtenderReply::Filtered`].
     Filter(Arc<[Str]>),
-    /// How good are these nodes? At least two. Answered with [`Reply::Prioritized`].
+    /// How good are these nodes? At least two. Answered with [`ExtenderReply::Prioritized`].
     Prioritize(Arc<[Str]>),
     /// On which of these nodes may which victims be evicted for it? At least one. Answered with
-    /// [`Reply::Preempting`].
-    Preempt(Arc<[Way]>),
-    /// A request to bind it to this node. Answered with [`Reply::Bound`].
+    /// [`ExtenderReply::Preempting`].
+    Preempt(Arc<[ExtenderCandidate]>),
+    /// A request to bind it to this node. Answered with [`ExtenderReply::Bound`].
     Bind(Str),
 }
 
 /// A candidate node for preemption with its victims.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Way {
+pub struct ExtenderCandidate {
     /// The name of the node.
     pub node: Str,
     /// The victims: at least one.
@@ -54,13 +54,13 @@ pub struct Victim {
 
 /// The answer of an extender.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Reply {
+pub enum ExtenderReply {
     /// Which nodes are feasible.
     Filtered(Filtered),
     /// Scores of nodes, 0 to 10 each, before the weight. It need not name all nodes.
     Prioritized(Vec<(Str, i64)>),
     /// The candidate nodes that remain.
-    Preempting(Vec<Kept>),
+    Preempting(Vec<KeptCandidate>),
     /// The pod is bound.
     Bound,
 }
@@ -76,7 +76,7 @@ pub struct Filtered {
 
 /// A candidate node, with the victims that the extender chose.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Kept {
+pub struct KeptCandidate {
     /// The name of the node.
     pub node: Str,
     /// The uids of the victims.

@@ -4,14 +4,14 @@ use std::time::Duration;
 
 use plimsoll_framework::{QueuedPod, Time, WriteError};
 
-use super::cycle::{Progress, Setting};
+use super::cycle::{ExtenderCycle, ExtenderCycleProgress};
 use super::narrow::Voices;
-use super::talk::Stage;
-use super::{Call, Extender, Extenders, Interest, Question};
+use super::talk::ExtenderStage;
+use super::{Call, Extender, ExtenderQuestion, Extenders, Interest};
 use crate::cycle::{Cycle, CycleResult};
 use crate::effect::{Effect, Write};
 use crate::names::PodId;
-use crate::pick::Chance;
+use crate::pick::TieBreaker;
 use crate::queue::Attempt;
 use crate::sample::Sample;
 use crate::scheduler::Scheduler;
@@ -78,7 +78,7 @@ impl Scheduler {
             return;
         }
         match self.progress(&attempt) {
-            Progress::Decided(mut cycle) => {
+            ExtenderCycleProgress::Decided(mut cycle) => {
                 self.count(id, cycle.n_judged);
                 let profile = self.profile_of(&attempt.pod).index;
                 self.counts.decided(profile, &mut cycle.meter);
@@ -88,28 +88,28 @@ impl Scheduler {
                 self.extenders.leave(id);
                 self.conclude(now, &attempt, cycle, effects);
             }
-            Progress::Asks { questions, n_judged } => {
+            ExtenderCycleProgress::Asks { questions, n_judged } => {
                 self.count(id, n_judged);
                 self.ask(now, &attempt, questions, effects);
             }
         }
     }
 
-    fn progress(&mut self, attempt: &Attempt) -> Progress {
+    fn progress(&mut self, attempt: &Attempt) -> ExtenderCycleProgress {
         let pod = &attempt.pod;
         let Some((interest, talk)) = self.extenders.talk(attempt.id) else {
             let result = CycleResult::Error("extenders were not asked".to_owned());
-            return Progress::Decided(Cycle { result, ..Cycle::new() });
+            return ExtenderCycleProgress::Decided(Cycle { result, ..Cycle::new() });
         };
         let sample = Sample { start: talk.start, ..self.sample(self.profile_of(pod)) };
-        let setting = Setting {
+        let setting = ExtenderCycle {
             profile: self.profiles.get(&pod.scheduler_name).expect("it was just found"),
             view: self.cache.view(),
             nominated: &self.nominated,
             sample: &sample,
             voices: Voices { all: self.extenders.all(), interest, talk },
         };
-        let chance = &mut Chance { tie_break: self.options.tie_break, rng: &mut self.rng };
+        let chance = &mut TieBreaker { tie_break: self.options.tie_break, rng: &mut self.rng };
         setting.decide(pod, chance, self.counts.meter())
     }
 
@@ -126,7 +126,7 @@ impl Scheduler {
         &mut self,
         now: Time,
         attempt: &Attempt,
-        questions: Vec<(Stage, Question)>,
+        questions: Vec<(ExtenderStage, ExtenderQuestion)>,
         effects: &mut Vec<Effect>,
     ) {
         let &Attempt { id: pod_id, ref pod, .. } = attempt;

@@ -5,17 +5,17 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use plimsoll_framework::points::PostFilterPoint;
-use plimsoll_framework::{NodeRejection, NominatedPods, PodInfo, Row, View, WhatIf};
+use plimsoll_framework::{DryRun, NodeRejection, NominatedPods, PodInfo, Row, View};
 use rand::Rng;
 
-use super::call::{Question, Reply};
+use super::call::{ExtenderQuestion, ExtenderReply};
 use super::narrow::{Stop, Voices, names, off_topic};
-use super::talk::{Said, Stage};
-use super::{Extender, Verb};
-use crate::cycle::{self, Cycle, CycleResult, Failure};
-use crate::filters::{Filters, Stopped};
-use crate::metrics::Meter;
-use crate::pick::{self, Chance, Scores};
+use super::talk::{ExtenderStage, QuestionState};
+use super::{Extender, ExtenderVerb};
+use crate::cycle::{self, AttemptFailure, Cycle, CycleResult};
+use crate::filters::{Filters, PreFilterStop};
+use crate::metrics::CycleMeter;
+use crate::pick::{self, Scores, TieBreaker};
 use crate::profile::Profile;
 use crate::sample::Sample;
 
@@ -23,7 +23,7 @@ use crate::sample::Sample;
 const MAX_EXTENDER_PRIORITY: i64 = 10;
 
 /// The inputs for deciding a pod.
-pub(super) struct Setting<'a> {
+pub(super) struct ExtenderCycle<'a> {
     pub(super) profile: &'a Profile,
     pub(super) view: View<'a>,
     pub(super) nominated: &'a NominatedPods,
@@ -32,32 +32,34 @@ pub(super) struct Setting<'a> {
 }
 
 /// The progress of a cycle.
-pub(super) enum Progress {
+pub(super) enum ExtenderCycleProgress {
     /// It is finished.
     Decided(Cycle),
     /// These questions have to be answered first.
     Asks {
-        questions: Vec<(Stage, Question)>,
+        questions: Vec<(ExtenderStage, ExtenderQuestion)>,
         /// How many nodes were judged.
         n_judged: usize,
     },
 }
 
-impl Setting<'_> {
+impl ExtenderCycle<'_> {
     /// Runs PreFilter, Filter, PostFilter and Score for a pod, as far as answers allow.
     pub(super) fn decide(
         &self,
         pod: &PodInfo,
-        chance: &mut Chance<'_, impl Rng>,
-        meter: Meter,
-    ) -> Progress {
+        chance: &mut TieBreaker<'_, impl Rng>,
+        meter: CycleMeter,
+    ) -> ExtenderCycleProgress {
         let mut cycle = Cycle { meter, ..Cycle::new() };
         match self.result(pod, &mut cycle, chance) {
-            Ok(result) => Progress::Decided(Cycle { result, ..cycle }),
+            Ok(result) => ExtenderCycleProgress::Decided(Cycle { result, ..cycle }),
             Err(Stop::Error(error)) => {
-                Progress::Decided(Cycle { result: CycleResult::Error(error), ..cycle })
+                ExtenderCycleProgress::Decided(Cycle { result: CycleResult::Error(error), ..cycle })
             }
-            Err(Stop::Ask(questions)) => Progress::Asks { questions, n_judged: cycle.n_judged },
+            Err(Stop::Ask(questions)) => {
+                ExtenderCycleProgress::Asks { questions, n_judged: cycle.n_judged }
+            }
         }
     }
 
@@ -65,16 +67,16 @@ impl Setting<'_> {
         &self,
         pod: &PodInfo,
         cycle: &mut Cycle,
-        chance: &mut Chance<'_, impl Rng>,
+        chance: &mut TieBreaker<'_, impl Rng>,
     ) -> Result<CycleResult, Stop> {
-        let &Setting { profile, view, nominated, .. } = self;
+        let &ExtenderCycle { profile, view, nominated, .. } = self;
         if view.nodes.is_empty() {
             return Ok(CycleResult::Unschedulable(Box::new(cycle::no_nodes())));
         }
         let filters = match cycle.prepare(profile, pod, &view) {
             Ok(filters) => filters,
-            Err(Stopped::Error(error)) => return Ok(CycleResult::Error(error)),
-            Err(Stopped::Rejected(stopped)) => {
+            Err(PreFilterStop::Error(error)) => return Ok(CycleResult::Error(error)),
+            Err(PreFilterStop::Rejected(stopped)) => {
                 let (failure, filters) = *stopped;
                 return self.post_filter(pod, failure, &filters, cycle);
             }
@@ -95,7 +97,7 @@ impl Setting<'_> {
         }
         let passed = std::mem::take(&mut cycle.feasible);
         cycle.feasible =
-            self.voices.filter(Stage::Filter, passed, view.nodes, &mut cycle.rejected)?;
+            self.voices.filter(ExtenderStage::Filter, passed, view.nodes, &mut cycle.rejected)?;
         cycle.rejected.sort_by_key(|node| node.row);
         match cycle.feasible.as_slice() {
             [] => {
@@ -121,7 +123,7 @@ impl Setting<'_> {
             rejected_or_none => return Ok(rejected_or_none),
         };
         let mut rejected = Vec::new();
-        match self.voices.filter(Stage::Nominated, vec![row], nodes, &mut rejected) {
+        match self.voices.filter(ExtenderStage::Nominated, vec![row], nodes, &mut rejected) {
             Ok(left) => Ok(left.first().copied().map(Ok).or(rejected.pop().map(Err))),
             Err(Stop::Error(_)) => Ok(None),
             Err(ask @ Stop::Ask(_)) => Err(ask),
@@ -132,28 +134,32 @@ impl Setting<'_> {
     fn post_filter(
         &self,
         pod: &PodInfo,
-        failure: Failure,
+        failure: AttemptFailure,
         filters: &Filters,
         cycle: &mut Cycle,
     ) -> Result<CycleResult, Stop> {
         let (prepared, looked) = (filters.in_order(), filters.looked(self.profile));
-        let what_if = WhatIf::new(pod, &prepared, &looked, self.nominated, self.view);
-        let have_a_say = self.voices.that(Verb::Preempt).next().is_some();
+        let shared = std::mem::take(&mut cycle.shared);
+        let dry_run = DryRun::new(pod, &prepared, &looked, self.nominated, self.view);
+        let dry_run = dry_run.sharing(&shared);
+        let have_a_say = self.voices.that(ExtenderVerb::Preempt).next().is_some();
         let ask = |plugin, point: &PostFilterPoint, rejected: &[NodeRejection]| {
             if !have_a_say {
-                return Ok(point.post_filter(pod, rejected, &what_if));
+                return Ok(point.post_filter(pod, rejected, &dry_run));
             }
-            let clearable = match point.clearable(pod, rejected, &what_if) {
-                Ok(clearable) => clearable,
+            let candidate_nodes = match point.candidate_nodes(pod, rejected, &dry_run) {
+                Ok(candidate_nodes) => candidate_nodes,
                 Err(answer) => return Ok(answer),
             };
-            match self.voices.narrow(plugin, clearable, what_if.view()) {
-                Ok(left) => Ok(point.choose_clearable(pod, Ok(&left))),
-                Err(Stop::Error(error)) => Ok(point.choose_clearable(pod, Err(&error))),
+            match self.voices.narrow(plugin, candidate_nodes, dry_run.view()) {
+                Ok(left) => Ok(point.choose_candidate_node(pod, Ok(&left))),
+                Err(Stop::Error(error)) => Ok(point.choose_candidate_node(pod, Err(&error))),
                 Err(ask @ Stop::Ask(_)) => Err(ask),
             }
         };
-        cycle::post_filter_by(self.profile, failure, cycle, &what_if, ask)
+        let result = cycle::post_filter_by(self.profile, failure, cycle, &dry_run, ask);
+        cycle.shared = shared;
+        result
     }
 
     /// Chooses among several nodes. As in schedule_one.go, prioritizeNodes: all extenders are asked at
@@ -162,18 +168,24 @@ impl Setting<'_> {
         &self,
         pod: &PodInfo,
         cycle: &mut Cycle,
-        chance: &mut Chance<'_, impl Rng>,
+        chance: &mut TieBreaker<'_, impl Rng>,
     ) -> Result<CycleResult, Stop> {
         let nodes = self.view.nodes;
-        let question = Question::Prioritize(names(nodes, &cycle.feasible));
+        let question = ExtenderQuestion::Prioritize(names(nodes, &cycle.feasible));
         let (mut asks, mut ranks) = (Vec::new(), Vec::new());
-        for (id, extender) in self.voices.that(Verb::Prioritize) {
-            match self.voices.talk.said(Stage::Prioritize(id), &question) {
-                Said::Nothing => asks.push((Stage::Prioritize(id), question.clone())),
-                Said::Failed(_) => {}
-                Said::Answer(Reply::Prioritized(scores))
-                | Said::Stale(_, Reply::Prioritized(scores)) => ranks.push((extender, scores)),
-                Said::Answer(_) | Said::Stale(..) => return Err(off_topic(extender)),
+        for (id, extender) in self.voices.that(ExtenderVerb::Prioritize) {
+            match self.voices.talk.said(ExtenderStage::Prioritize(id), &question) {
+                QuestionState::Nothing => {
+                    asks.push((ExtenderStage::Prioritize(id), question.clone()))
+                }
+                QuestionState::Failed(_) => {}
+                QuestionState::Answered(ExtenderReply::Prioritized(scores))
+                | QuestionState::Stale(_, ExtenderReply::Prioritized(scores)) => {
+                    ranks.push((extender, scores))
+                }
+                QuestionState::Answered(_) | QuestionState::Stale(..) => {
+                    return Err(off_topic(extender));
+                }
             }
         }
         if !asks.is_empty() {
@@ -203,7 +215,7 @@ impl Setting<'_> {
     /// only these get a Randomizer above 0. An extender that does not prioritize counts as having
     /// scored all. As in extender.go, Prioritize.
     fn prefer_ranked(&self, ranked: &BTreeSet<Row>, best: &mut Vec<Row>) {
-        let silent = |id: &super::ExtenderId| !self.voices.all[id.0].does(Verb::Prioritize);
+        let silent = |id: &super::ExtenderId| !self.voices.all[id.0].does(ExtenderVerb::Prioritize);
         let all_are = self.voices.interest.iter().any(silent);
         if !all_are && best.iter().any(|row| ranked.contains(row)) {
             best.retain(|row| ranked.contains(row));
@@ -235,7 +247,7 @@ mod tests {
     fn ranks_are_brought_to_the_scale_on_which_the_others_rank() {
         let extender = Extender {
             name: "e".into(),
-            verbs: BTreeSet::from([Verb::Prioritize]),
+            verbs: BTreeSet::from([ExtenderVerb::Prioritize]),
             weight: 2,
             ignorable: false,
             managed_resources: BTreeSet::new(),

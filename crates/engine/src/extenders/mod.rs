@@ -10,7 +10,7 @@
 mod call;
 mod consult;
 mod cycle;
-mod line;
+mod extender_queue;
 mod narrow;
 mod talk;
 
@@ -21,10 +21,11 @@ use plimsoll_api::Str;
 use plimsoll_framework::{PodInfo, SortKey, Time};
 
 pub use self::call::{
-    Call, ExtenderError, ExtenderId, Filtered, Kept, Question, Reply, Victim, Way,
+    Call, ExtenderCandidate, ExtenderError, ExtenderId, ExtenderQuestion, ExtenderReply, Filtered,
+    KeptCandidate, Victim,
 };
-use self::line::Line;
-use self::talk::{Stage, Talk};
+use self::extender_queue::ExtenderQueue;
+use self::talk::{ExtenderStage, Talk};
 use crate::effect::EffectId;
 use crate::metrics::Lap;
 use crate::names::PodId;
@@ -34,7 +35,7 @@ pub(crate) const REJECTOR: &str = "Extender";
 
 /// What an extender does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Verb {
+pub enum ExtenderVerb {
     /// It rejects nodes.
     Filter,
     /// It ranks nodes.
@@ -51,7 +52,7 @@ pub struct Extender {
     /// Its URL, which names it.
     pub name: Str,
     /// What it does.
-    pub verbs: BTreeSet<Verb>,
+    pub verbs: BTreeSet<ExtenderVerb>,
     /// The factor for its scores.
     pub weight: i64,
     /// Whether its failures are ignored.
@@ -65,7 +66,7 @@ pub struct Extender {
 
 impl Extender {
     /// Whether it does this.
-    pub fn does(&self, verb: Verb) -> bool {
+    pub fn does(&self, verb: ExtenderVerb) -> bool {
         self.verbs.contains(&verb)
     }
 
@@ -91,9 +92,9 @@ pub(crate) struct Extenders {
     /// The pods whose questions are all answered.
     answered: VecDeque<PodId>,
     /// The pods that wait for their turn.
-    line: Line,
+    extender_queue: ExtenderQueue,
     /// The answers since the last step.
-    pub(crate) replies: Vec<(EffectId, Result<Reply, ExtenderError>)>,
+    pub(crate) replies: Vec<(EffectId, Result<ExtenderReply, ExtenderError>)>,
 }
 
 impl Extenders {
@@ -119,13 +120,14 @@ impl Extenders {
             return None;
         }
         let interest = self.interest(pod);
-        let asks = |id: &ExtenderId| self.get(*id).verbs.iter().any(|verb| *verb != Verb::Bind);
+        let asks =
+            |id: &ExtenderId| self.get(*id).verbs.iter().any(|verb| *verb != ExtenderVerb::Bind);
         interest.iter().any(asks).then_some(interest)
     }
 
     /// The extender that binds a pod.
     pub(crate) fn binder(&self, pod: &PodInfo) -> Option<ExtenderId> {
-        let binds = |one: &Extender| one.does(Verb::Bind) && one.is_interested(pod);
+        let binds = |one: &Extender| one.does(ExtenderVerb::Bind) && one.is_interested(pod);
         self.all.iter().position(binds).map(ExtenderId)
     }
 
@@ -133,7 +135,9 @@ impl Extenders {
     /// feasible node. As in schedule_one.go, findNodesThatPassFilters: for whichever pods it is
     /// responsible.
     pub(crate) fn judge_nodes(&self) -> bool {
-        self.all.iter().any(|one| one.does(Verb::Filter) || one.does(Verb::Prioritize))
+        self.all
+            .iter()
+            .any(|one| one.does(ExtenderVerb::Filter) || one.does(ExtenderVerb::Prioritize))
     }
 
     fn interest(&self, pod: &PodInfo) -> Interest {
@@ -143,7 +147,7 @@ impl Extenders {
 
     /// Queues a pod.
     pub(crate) fn line_up(&mut self, pod: PodId, sort: SortKey, interest: Interest) {
-        self.line.push(pod, sort, interest);
+        self.extender_queue.push(pod, sort, interest);
     }
 
     /// Whether there is an answer to handle, or the turn of some pod has come.
@@ -158,21 +162,21 @@ impl Extenders {
 
     /// Whether a pod waits for its turn.
     pub(crate) fn has_line(&self) -> bool {
-        !self.line.is_empty()
+        !self.extender_queue.is_empty()
     }
 
     fn has_turn(&self) -> bool {
-        !self.line.is_empty() && self.line.first(self.busy()).is_some()
+        !self.extender_queue.is_empty() && self.extender_queue.first(self.busy()).is_some()
     }
 
     /// Starts a talk about the next pod: the first one whose extenders are neither busy nor needed by a
     /// pod ahead of it.
     fn begin(&mut self, start: usize, began: Lap) -> Option<PodId> {
-        if self.line.is_empty() {
+        if self.extender_queue.is_empty() {
             return None;
         }
-        let pod = self.line.first(self.busy())?;
-        let interest = self.line.remove(pod).expect("it was just found there");
+        let pod = self.extender_queue.first(self.busy())?;
+        let interest = self.extender_queue.remove(pod).expect("it was just found there");
         self.talks.insert(pod, (interest, Talk::new(start, began)));
         Some(pod)
     }
@@ -192,7 +196,7 @@ impl Extenders {
                 self.awaited.remove(&id);
             }
         }
-        self.line.remove(pod);
+        self.extender_queue.remove(pod);
     }
 
     /// The talk about a pod.
@@ -206,7 +210,13 @@ impl Extenders {
     }
 
     /// Records that a question about a pod was sent as the write `id`.
-    fn asked(&mut self, pod: PodId, stage: Stage, question: Question, id: EffectId) {
+    fn asked(
+        &mut self,
+        pod: PodId,
+        stage: ExtenderStage,
+        question: ExtenderQuestion,
+        id: EffectId,
+    ) {
         if let Some(talk) = self.talk_mut(pod) {
             talk.ask(stage, question, id);
             self.awaited.insert(id, pod);
@@ -217,8 +227,8 @@ impl Extenders {
     fn heard(
         &mut self,
         id: EffectId,
-        answer: Result<Reply, ExtenderError>,
-    ) -> Option<Result<Reply, ExtenderError>> {
+        answer: Result<ExtenderReply, ExtenderError>,
+    ) -> Option<Result<ExtenderReply, ExtenderError>> {
         let Some(pod) = self.awaited.remove(&id) else { return Some(answer) };
         if self.talk_mut(pod).is_some_and(|talk| talk.answered(id, answer)) {
             self.answered.push_back(pod);
@@ -227,7 +237,10 @@ impl Extenders {
     }
 
     /// The questions whose deadline has passed, with the errors that count as their answers.
-    pub(crate) fn overdue(&self, now: Time) -> Vec<(EffectId, Result<Reply, ExtenderError>)> {
+    pub(crate) fn overdue(
+        &self,
+        now: Time,
+    ) -> Vec<(EffectId, Result<ExtenderReply, ExtenderError>)> {
         let due = |talk: &&Talk| talk.deadline.is_some_and(|deadline| deadline <= now);
         let talks = self.talks.values().map(|(_, talk)| talk).filter(due);
         talks.flat_map(Talk::open).map(|(id, one)| (id, Err(self.silent(one)))).collect()
@@ -246,6 +259,6 @@ impl Extenders {
 
     /// Whether no pod waits for an extender, or for its turn.
     pub(crate) fn is_idle(&self) -> bool {
-        self.talks.is_empty() && self.line.is_empty() && self.replies.is_empty()
+        self.talks.is_empty() && self.extender_queue.is_empty() && self.replies.is_empty()
     }
 }

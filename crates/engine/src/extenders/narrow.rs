@@ -4,17 +4,21 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use plimsoll_api::Str;
-use plimsoll_framework::{Clearable, Code, Columns, NodeRejection, PodInfo, Rejection, Row, View};
+use plimsoll_framework::{
+    CandidateNode, Code, Columns, NodeRejection, PodInfo, Rejection, Row, View,
+};
 use smallvec::SmallVec;
 
-use super::call::{ExtenderId, Filtered, Kept, Question, Reply, Victim, Way};
-use super::talk::{Said, Stage, Talk};
-use super::{Extender, Interest, REJECTOR, Verb};
+use super::call::{
+    ExtenderCandidate, ExtenderId, ExtenderQuestion, ExtenderReply, Filtered, KeptCandidate, Victim,
+};
+use super::talk::{ExtenderStage, QuestionState, Talk};
+use super::{Extender, ExtenderVerb, Interest, REJECTOR};
 
 /// Why deciding a pod cannot continue.
 pub(super) enum Stop {
     /// These questions have to be answered first.
-    Ask(Vec<(Stage, Question)>),
+    Ask(Vec<(ExtenderStage, ExtenderQuestion)>),
     /// An extender that is not ignorable failed.
     Error(String),
 }
@@ -31,7 +35,7 @@ impl<'a> Voices<'a> {
     /// The extenders that are responsible for the pod and do this.
     pub(super) fn that(
         self,
-        verb: Verb,
+        verb: ExtenderVerb,
     ) -> impl Iterator<Item = (ExtenderId, &'a Extender)> + use<'a> {
         let interested = self.interest.iter().map(move |id| (*id, &self.all[id.0]));
         interested.filter(move |(_, one)| one.does(verb))
@@ -41,26 +45,26 @@ impl<'a> Voices<'a> {
     /// added to `rejected`. As in schedule_one.go, findNodesThatPassExtenders.
     pub(super) fn filter(
         self,
-        stage: fn(ExtenderId) -> Stage,
+        stage: fn(ExtenderId) -> ExtenderStage,
         mut feasible: Vec<Row>,
         nodes: &Columns,
         rejected: &mut Vec<NodeRejection>,
     ) -> Result<Vec<Row>, Stop> {
         let mut why = BTreeMap::new();
         let before = feasible.clone();
-        for (id, extender) in self.that(Verb::Filter) {
+        for (id, extender) in self.that(ExtenderVerb::Filter) {
             if feasible.is_empty() {
                 break;
             }
-            let (stage, question) = (stage(id), Question::Filter(names(nodes, &feasible)));
+            let (stage, question) = (stage(id), ExtenderQuestion::Filter(names(nodes, &feasible)));
             let (reply, asked) = match self.talk.said(stage, &question) {
-                Said::Nothing => return Err(Stop::Ask(vec![(stage, question)])),
-                Said::Failed(_) if extender.ignorable => continue,
-                Said::Failed(error) => return Err(Stop::Error(error.0.clone())),
-                Said::Answer(reply) => (reply, None),
-                Said::Stale(question, reply) => (reply, Some(question)),
+                QuestionState::Nothing => return Err(Stop::Ask(vec![(stage, question)])),
+                QuestionState::Failed(_) if extender.ignorable => continue,
+                QuestionState::Failed(error) => return Err(Stop::Error(error.0.clone())),
+                QuestionState::Answered(reply) => (reply, None),
+                QuestionState::Stale(question, reply) => (reply, Some(question)),
             };
-            let Reply::Filtered(filtered) = reply else { return Err(off_topic(extender)) };
+            let ExtenderReply::Filtered(filtered) = reply else { return Err(off_topic(extender)) };
             let left = pass(filtered, feasible.clone(), nodes, &mut why);
             // A node about which no extender was asked may still be feasible.
             if left.is_empty() && asked.is_some_and(|asked| !covers(asked, &feasible, nodes)) {
@@ -84,20 +88,20 @@ impl<'a> Voices<'a> {
     pub(super) fn narrow(
         self,
         plugin: &'static str,
-        mut left: Vec<Clearable>,
+        mut left: Vec<CandidateNode>,
         view: &View<'_>,
-    ) -> Result<Vec<Clearable>, Stop> {
-        for (id, extender) in self.that(Verb::Preempt) {
-            let stage = Stage::Preempt(plugin, id);
-            let question = Question::Preempt(left.iter().map(way).collect());
+    ) -> Result<Vec<CandidateNode>, Stop> {
+        for (id, extender) in self.that(ExtenderVerb::Preempt) {
+            let stage = ExtenderStage::Preempt(plugin, id);
+            let question = ExtenderQuestion::Preempt(left.iter().map(way).collect());
             let (reply, only) = match self.talk.said(stage, &question) {
-                Said::Nothing => return Err(Stop::Ask(vec![(stage, question)])),
-                Said::Failed(_) if extender.ignorable => continue,
-                Said::Failed(error) => return Err(Stop::Error(error.0.clone())),
-                Said::Answer(reply) => (reply, None),
-                Said::Stale(asked, reply) => (reply, Some(as_before(asked, &question))),
+                QuestionState::Nothing => return Err(Stop::Ask(vec![(stage, question)])),
+                QuestionState::Failed(_) if extender.ignorable => continue,
+                QuestionState::Failed(error) => return Err(Stop::Error(error.0.clone())),
+                QuestionState::Answered(reply) => (reply, None),
+                QuestionState::Stale(asked, reply) => (reply, Some(as_before(asked, &question))),
             };
-            let Reply::Preempting(kept) = reply else { return Err(off_topic(extender)) };
+            let ExtenderReply::Preempting(kept) = reply else { return Err(off_topic(extender)) };
             match kept_of(extender, kept, only.as_ref(), view) {
                 Ok(kept) => left = kept,
                 Err(_) if extender.ignorable => {}
@@ -117,8 +121,8 @@ pub(super) fn off_topic(extender: &Extender) -> Stop {
 }
 
 /// Whether a question includes all of `rows`.
-fn covers(question: &Question, rows: &[Row], nodes: &Columns) -> bool {
-    let Question::Filter(asked) = question else { return false };
+fn covers(question: &ExtenderQuestion, rows: &[Row], nodes: &Columns) -> bool {
+    let ExtenderQuestion::Filter(asked) = question else { return false };
     let asked: BTreeSet<&Str> = asked.iter().collect();
     rows.iter().all(|&row| asked.contains(nodes.name_of(row)))
 }
@@ -154,9 +158,9 @@ pub(super) fn names(nodes: &Columns, rows: &[Row]) -> Arc<[Str]> {
     rows.iter().map(|&row| nodes.name_of(row).clone()).collect()
 }
 
-fn way(one: &Clearable) -> Way {
+fn way(one: &CandidateNode) -> ExtenderCandidate {
     let victim = |pod: &PodInfo| Victim { key: pod.key.clone(), uid: pod.uid.clone() };
-    Way {
+    ExtenderCandidate {
         node: one.node.clone(),
         victims: one.victims.iter().map(victim).collect(),
         broken_budgets: one.broken_budgets,
@@ -164,9 +168,9 @@ fn way(one: &Clearable) -> Way {
 }
 
 /// The nodes for which `asked` is the same question as `now`.
-fn as_before<'q>(asked: &'q Question, now: &Question) -> BTreeSet<&'q Str> {
+fn as_before<'q>(asked: &'q ExtenderQuestion, now: &ExtenderQuestion) -> BTreeSet<&'q Str> {
     match (asked, now) {
-        (Question::Preempt(asked), Question::Preempt(now)) => {
+        (ExtenderQuestion::Preempt(asked), ExtenderQuestion::Preempt(now)) => {
             asked.iter().filter(|way| now.contains(way)).map(|way| &way.node).collect()
         }
         _ => BTreeSet::new(),
@@ -178,14 +182,14 @@ fn as_before<'q>(asked: &'q Question, now: &Question) -> BTreeSet<&'q Str> {
 /// out, and so are all nodes that are not among `only`.
 fn kept_of(
     extender: &Extender,
-    kept: &[Kept],
+    kept: &[KeptCandidate],
     only: Option<&BTreeSet<&Str>>,
     view: &View<'_>,
-) -> Result<Vec<Clearable>, String> {
+) -> Result<Vec<CandidateNode>, String> {
     let rows: BTreeMap<&Str, Row> =
         view.nodes.rows().map(|row| (view.nodes.name_of(row), row)).collect();
-    let mut clearable = Vec::new();
-    'nodes: for Kept { node, victims: uids, broken_budgets } in kept {
+    let mut candidate_nodes = Vec::new();
+    'nodes: for KeptCandidate { node, victims: uids, broken_budgets } in kept {
         let is_wanted = only.is_none_or(|only| only.contains(node));
         let row = match rows.get(node) {
             Some(row) if is_wanted => *row,
@@ -210,10 +214,10 @@ fn kept_of(
         }
         let (node, broken_budgets) = (node.clone(), *broken_budgets);
         if !victims.is_empty() {
-            clearable.push(Clearable { node, victims, broken_budgets });
+            candidate_nodes.push(CandidateNode { node, victims, broken_budgets });
         } else if !extender.ignorable && only.is_none() {
             return Err(format!("expected at least one victim pod on node {node:?}"));
         }
     }
-    Ok(clearable)
+    Ok(candidate_nodes)
 }

@@ -1,11 +1,11 @@
 //! The questions and answers about one pod so far.
 //!
-//! A question is identified by its [`Stage`]: when the pod is decided again with an answer, the cycle
+//! A question is identified by its [`ExtenderStage`]: when the pod is decided again with an answer, the cycle
 //! passes the same stages. The answer counts if the question there is still the same.
 
 use plimsoll_framework::Time;
 
-use super::call::{ExtenderError, ExtenderId, Question, Reply};
+use super::call::{ExtenderError, ExtenderId, ExtenderQuestion, ExtenderReply};
 use crate::effect::EffectId;
 use crate::metrics::Lap;
 
@@ -16,7 +16,7 @@ pub(crate) const MOST_ASKS: u32 = 3;
 
 /// A place in the cycle where an extender is asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Stage {
+pub(crate) enum ExtenderStage {
     /// About the nominated node of the pod.
     Nominated(ExtenderId),
     /// About all feasible nodes.
@@ -27,38 +27,38 @@ pub(crate) enum Stage {
     Preempt(&'static str, ExtenderId),
 }
 
-impl Stage {
+impl ExtenderStage {
     pub(crate) fn extender(self) -> ExtenderId {
         match self {
-            Stage::Nominated(extender)
-            | Stage::Filter(extender)
-            | Stage::Prioritize(extender)
-            | Stage::Preempt(_, extender) => extender,
+            ExtenderStage::Nominated(extender)
+            | ExtenderStage::Filter(extender)
+            | ExtenderStage::Prioritize(extender)
+            | ExtenderStage::Preempt(_, extender) => extender,
         }
     }
 }
 
 /// A question to one extender at one stage.
 #[derive(Debug)]
-struct Asked {
-    stage: Stage,
-    question: Question,
+struct AskedQuestion {
+    stage: ExtenderStage,
+    question: ExtenderQuestion,
     /// How often it was asked, with changed questions.
     times: u32,
-    answer: Answer,
+    answer: ExtenderAnswer,
 }
 
 #[derive(Debug)]
-enum Answer {
+enum ExtenderAnswer {
     /// The answer to this write is awaited.
     Awaited(EffectId),
-    Came(Result<Reply, ExtenderError>),
+    Came(Result<ExtenderReply, ExtenderError>),
 }
 
 /// All questions and answers about a pod in one attempt.
 #[derive(Debug, Default)]
 pub(crate) struct Talk {
-    asked: Vec<Asked>,
+    asked: Vec<AskedQuestion>,
     /// Where the search for nodes begins if not all are judged: the same each time.
     pub(crate) start: usize,
     /// Whether later searches begin behind this one.
@@ -71,13 +71,13 @@ pub(crate) struct Talk {
 
 /// The state of a question.
 #[derive(Debug)]
-pub(crate) enum Said<'a> {
+pub(crate) enum QuestionState<'a> {
     /// The question has to be asked.
     Nothing,
     /// Exactly this question was asked and answered.
-    Answer(&'a Reply),
+    Answered(&'a ExtenderReply),
     /// The extender was asked too often already, and the last question was different.
-    Stale(&'a Question, &'a Reply),
+    Stale(&'a ExtenderQuestion, &'a ExtenderReply),
     /// The extender failed. It is not asked again in this attempt.
     Failed(&'a ExtenderError),
 }
@@ -89,35 +89,50 @@ impl Talk {
     }
 
     /// The state of a question at a stage.
-    pub(crate) fn said(&self, stage: Stage, question: &Question) -> Said<'_> {
+    pub(crate) fn said(
+        &self,
+        stage: ExtenderStage,
+        question: &ExtenderQuestion,
+    ) -> QuestionState<'_> {
         let Some(asked) = self.asked.iter().find(|asked| asked.stage == stage) else {
-            return Said::Nothing;
+            return QuestionState::Nothing;
         };
         match &asked.answer {
-            Answer::Awaited(_) => Said::Nothing,
-            Answer::Came(Err(error)) => Said::Failed(error),
-            Answer::Came(Ok(reply)) if asked.question == *question => Said::Answer(reply),
-            Answer::Came(Ok(reply)) if MOST_ASKS <= asked.times => {
-                Said::Stale(&asked.question, reply)
+            ExtenderAnswer::Awaited(_) => QuestionState::Nothing,
+            ExtenderAnswer::Came(Err(error)) => QuestionState::Failed(error),
+            ExtenderAnswer::Came(Ok(reply)) if asked.question == *question => {
+                QuestionState::Answered(reply)
             }
-            Answer::Came(Ok(_)) => Said::Nothing,
+            ExtenderAnswer::Came(Ok(reply)) if MOST_ASKS <= asked.times => {
+                QuestionState::Stale(&asked.question, reply)
+            }
+            ExtenderAnswer::Came(Ok(_)) => QuestionState::Nothing,
         }
     }
 
     /// Records a question.
-    pub(crate) fn ask(&mut self, stage: Stage, question: Question, id: EffectId) {
+    pub(crate) fn ask(&mut self, stage: ExtenderStage, question: ExtenderQuestion, id: EffectId) {
         let times = match self.asked.iter().position(|asked| asked.stage == stage) {
             Some(at) => self.asked.swap_remove(at).times + 1,
             None => 1,
         };
-        self.asked.push(Asked { stage, question, times, answer: Answer::Awaited(id) });
+        self.asked.push(AskedQuestion {
+            stage,
+            question,
+            times,
+            answer: ExtenderAnswer::Awaited(id),
+        });
     }
 
     /// Records an answer, and returns whether all questions are answered now.
-    pub(crate) fn answered(&mut self, id: EffectId, answer: Result<Reply, ExtenderError>) -> bool {
-        let is_it = |asked: &&mut Asked| matches!(asked.answer, Answer::Awaited(own) if own == id);
+    pub(crate) fn answered(
+        &mut self,
+        id: EffectId,
+        answer: Result<ExtenderReply, ExtenderError>,
+    ) -> bool {
+        let is_it = |asked: &&mut AskedQuestion| matches!(asked.answer, ExtenderAnswer::Awaited(own) if own == id);
         if let Some(asked) = self.asked.iter_mut().find(is_it) {
-            asked.answer = Answer::Came(answer);
+            asked.answer = ExtenderAnswer::Came(answer);
         }
         self.open().next().is_none()
     }
@@ -125,8 +140,8 @@ impl Talk {
     /// The open questions, and their extenders.
     pub(crate) fn open(&self) -> impl Iterator<Item = (EffectId, ExtenderId)> {
         self.asked.iter().filter_map(|asked| match asked.answer {
-            Answer::Awaited(id) => Some((id, asked.stage.extender())),
-            Answer::Came(_) => None,
+            ExtenderAnswer::Awaited(id) => Some((id, asked.stage.extender())),
+            ExtenderAnswer::Came(_) => None,
         })
     }
 }

@@ -1,14 +1,14 @@
-//! How much memory is taken by what is remembered.
+//! The memory of what is remembered.
 //!
-//! Nobody says how large a pod may be but the API server, and how many there may be nobody says. So all that
-//! is remembered has a limit in bytes. The bytes are about right: what counts is that they grow with what
-//! they stand for.
+//! Only the API server limits the size of a pod, and nothing limits the number of pods. So everything that is
+//! remembered has a limit in bytes. The sizes are approximate; what matters is that they grow with what they
+//! stand for.
 
 use std::hash::Hash;
 
 use super::FastMap;
 
-/// The bytes of each of several things, and of all together.
+/// The size of each item, and of all together, in bytes.
 #[derive(Debug)]
 pub(super) struct Account<K> {
     of: FastMap<K, usize>,
@@ -22,30 +22,30 @@ impl<K> Default for Account<K> {
 }
 
 impl<K: Copy + Eq + Hash> Account<K> {
-    /// One of them takes so many bytes now.
+    /// Sets the size of an item.
     pub(super) fn set(&mut self, key: K, bytes: usize) {
         self.total += bytes;
         self.total -= self.of.insert(key, bytes).unwrap_or(0);
     }
 
-    /// One of them is gone.
+    /// Removes an item.
     pub(super) fn drop(&mut self, key: K) {
         self.total -= self.of.remove(&key).unwrap_or(0);
     }
 
-    /// All are gone for which `stays` does not hold.
+    /// Keeps only the items for which `stays` is true.
     pub(super) fn retain(&mut self, stays: impl Fn(K) -> bool) {
         self.of.retain(|&key, _| stays(key));
         self.total = self.of.values().sum();
     }
 
-    /// All are gone.
+    /// Removes all items.
     pub(super) fn clear(&mut self) {
         self.of.clear();
         self.total = 0;
     }
 
-    /// The bytes of all together.
+    /// The size of all items.
     pub(super) fn total(&self) -> usize {
         self.total
     }
@@ -56,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bytes_are_added_up_while_things_come_grow_and_go() {
+    fn the_total_follows_every_change() {
         let mut account = Account::default();
         for (key, bytes, total) in [(1, 10, 10), (2, 5, 15), (1, 3, 8), (3, 7, 15)] {
             account.set(key, bytes);

@@ -1,174 +1,179 @@
-//! From cells to the best nodes.
+//! Chooses the best nodes from groups of equal nodes.
 
 use std::ops::Range;
 
-use plimsoll_framework::{DomainScore, MAX_NODE_SCORE, Row, Scored, Standing, TopologyKey};
+use plimsoll_framework::{DomainScore, MAX_NODE_SCORE, Row, Scored, TermCount, TopologyKey};
 use rand::{Rng, RngExt};
 use smallvec::{SmallVec, smallvec};
 
-use super::levels::Levels;
-use super::overlay::{Covered, Overlay};
-use super::rank_set::{Marked, Rank, RankSet};
-use super::shape::{Ground, Shape};
-use super::tallies::Tallies;
+use super::domain_counts::DomainCounts;
+use super::name_index_set::{NameIndex, NameIndexBits, NameIndexSet};
+use super::node_ranking::{ClusterView, NodeRanking};
+use super::nodes_by_score::NodesByScore;
+use super::sparse_domain_counts::{ExcludedNodes, SparseDomainCounts};
 use crate::pick::{TieBreak, pick};
 
-/// What was found among the nodes.
+/// The result of a choice.
 #[expect(clippy::large_enum_variant, reason = "one lives at a time, and only for a moment")]
-pub(crate) enum Choice {
+pub(crate) enum GroupChoice {
     /// No node is feasible.
     Nothing,
     /// The best nodes.
     Best(Best),
-    /// The counts do not tell: the pod has to be judged from scratch.
+    /// The scores cannot be computed from the counts, so that the pod must be decided from scratch.
     Unclear,
 }
 
-/// The nodes with the highest total, as sets that have no node in common.
+/// The nodes with the highest total, as disjoint sets.
 pub(crate) struct Best {
-    /// Number of the candidate and level in it.
+    /// The index of a candidate group, and a static score in it.
     parts: SmallVec<[(usize, i64); 4]>,
-    candidates: Candidates,
+    candidates: FeasibleGroups,
 }
 
-/// The groups of nodes that pass.
-pub(crate) struct Feasible {
-    pub(crate) candidates: Candidates,
-    /// Of each candidate, for each term.
-    standings: Standings,
+/// The groups that pass the filters.
+pub(crate) struct FeasibleNodes {
+    pub(crate) candidates: FeasibleGroups,
+    /// For each candidate group, the counts for each term.
+    term_counts: TermCounts,
 }
 
-impl Feasible {
-    /// How many nodes there are.
+impl FeasibleNodes {
+    /// The number of nodes.
     pub(crate) fn len(&self) -> usize {
         self.candidates.iter().map(|candidate| candidate.len).sum()
     }
 }
 
-type Standings = SmallVec<[Standing; 32]>;
-type Candidates = SmallVec<[Candidate; 16]>;
+type TermCounts = SmallVec<[TermCount; 32]>;
+type FeasibleGroups = SmallVec<[FeasibleGroup; 16]>;
 type Scores = SmallVec<[i64; 16]>;
 
-/// Feasible nodes that differ in nothing but their levels.
+/// Feasible nodes that are equal except for their static scores.
 #[derive(Clone, Copy)]
-pub(crate) struct Candidate {
-    pub(crate) cell: usize,
-    /// The cell of the overlay; none for the nodes of the shape that nothing is laid over.
-    pub(crate) over: Option<usize>,
+pub(crate) struct FeasibleGroup {
+    pub(crate) group: usize,
+    /// The sparse group; `None` for nodes of the ranking's group that are in no sparse group.
+    pub(crate) sparse_group: Option<usize>,
     len: usize,
 }
 
-/// Everything that a choice is made from.
+/// The data for a choice.
 #[derive(Clone, Copy)]
 pub(crate) struct Chooser<'a> {
-    pub(crate) shape: &'a Shape,
-    pub(crate) tallies: &'a Tallies,
-    pub(crate) overlay: &'a Overlay,
-    pub(crate) ground: Ground<'a>,
+    pub(crate) ranking: &'a NodeRanking,
+    pub(crate) domain_counts: &'a DomainCounts,
+    pub(crate) sparse: &'a SparseDomainCounts,
+    pub(crate) cluster: ClusterView<'a>,
 }
 
 impl Chooser<'_> {
-    /// The groups of nodes that pass as shape and overlay have them.
-    pub(crate) fn feasible_now(&self) -> Feasible {
-        self.feasible(|cell, over| match over {
+    /// The groups that pass, according to the ranking and the sparse counts.
+    pub(crate) fn feasible_now(&self) -> FeasibleNodes {
+        self.feasible(|group, sparse_group| match sparse_group {
             None => {
-                let covered = self.overlay.over(cell).map_or(0, Covered::len);
-                self.shape.cells[cell].levels.len() - covered
+                let excluded = self.sparse.excluded_from(group).map_or(0, ExcludedNodes::len);
+                self.ranking.groups[group].nodes.len() - excluded
             }
-            Some(over) => self.overlay.cells[over].levels.len(),
+            Some(sparse_group) => self.sparse.groups[sparse_group].nodes.len(),
         })
     }
 
-    /// The best of the nodes that pass.
-    pub(crate) fn choose(&self, feasible: Feasible) -> Choice {
+    /// The best of the feasible nodes.
+    pub(crate) fn choose(&self, feasible: FeasibleNodes) -> GroupChoice {
         match feasible.len() {
-            0 => Choice::Nothing,
+            0 => GroupChoice::Nothing,
             1 => {
                 let candidates = feasible.candidates;
                 let only = candidates.iter().position(|candidate| 0 < candidate.len);
                 let only = only.expect("one of them has a node");
-                let (level, _) = self.top(&candidates[only]);
-                Choice::Best(Best { parts: smallvec![(only, level)], candidates })
+                let (static_score, _) = self.top(&candidates[only]);
+                GroupChoice::Best(Best { parts: smallvec![(only, static_score)], candidates })
             }
             _ => match self.scores(&feasible) {
-                Some(scores) => Choice::Best(self.best(feasible.candidates, &scores)),
-                None => Choice::Unclear,
+                Some(scores) => GroupChoice::Best(self.best(feasible.candidates, &scores)),
+                None => GroupChoice::Unclear,
             },
         }
     }
 
-    /// Whether nodes may differ in anything but their levels.
+    /// Whether nodes can differ in anything other than their static scores.
     pub(crate) fn tells_apart(&self) -> bool {
-        0 < self.tallies.n_terms() || 1 < self.shape.cells.len()
+        0 < self.domain_counts.n_terms() || 1 < self.ranking.groups.len()
     }
 
-    /// The groups of nodes that pass. `len` says how many nodes there are in a cell that nothing is laid
-    /// over, or in one that is laid over it.
-    pub(crate) fn feasible(&self, len: impl Fn(usize, Option<usize>) -> usize) -> Feasible {
-        let n_terms = self.tallies.n_terms();
-        let mut candidates = Candidates::new();
-        let mut standings = Standings::new();
-        let totals = self.tallies.totals();
-        let mut consider = |cell: usize, over: Option<usize>| {
-            let candidate = Candidate { cell, over, len: len(cell, over) };
+    /// The groups that pass. `len` returns the number of nodes in a sparse group, or the number of nodes in a
+    /// group of the ranking that are in no sparse group.
+    pub(crate) fn feasible(&self, len: impl Fn(usize, Option<usize>) -> usize) -> FeasibleNodes {
+        let n_terms = self.domain_counts.n_terms();
+        let mut candidates = FeasibleGroups::new();
+        let mut term_counts = TermCounts::new();
+        let totals = self.domain_counts.totals();
+        let mut consider = |group: usize, sparse_group: Option<usize>| {
+            let candidate = FeasibleGroup { group, sparse_group, len: len(group, sparse_group) };
             if candidate.len == 0 {
                 return;
             }
-            let first = standings.len();
-            standings.extend((0..n_terms).map(|term| self.standing(&candidate, term)));
-            let own = &standings[first..];
-            let mut judges = self.tallies.judges.iter();
-            match judges.all(|(judge, range)| {
+            let first = term_counts.len();
+            term_counts.extend((0..n_terms).map(|term| self.term_count(&candidate, term)));
+            let own = &term_counts[first..];
+            let mut filters = self.domain_counts.filters.iter();
+            match filters.all(|(judge, range)| {
                 judge.verdict(&own[range.clone()], &totals[range.clone()]).passes()
             }) {
                 true => candidates.push(candidate),
-                false => standings.truncate(first),
+                false => term_counts.truncate(first),
             }
         };
-        for cell in 0..self.shape.cells.len() {
-            consider(cell, None);
+        for group in 0..self.ranking.groups.len() {
+            consider(group, None);
         }
-        for (over, one) in self.overlay.cells.iter().enumerate() {
-            consider(one.below as usize, Some(over));
+        for (sparse_group, one) in self.sparse.groups.iter().enumerate() {
+            consider(one.ranking_group as usize, Some(sparse_group));
         }
-        Feasible { candidates, standings }
+        FeasibleNodes { candidates, term_counts }
     }
 
-    fn standing(&self, candidate: &Candidate, term: usize) -> Standing {
-        let topology = self.tallies.topology(term);
-        let domain = self.shape.domain_in(&self.shape.cells[candidate.cell], topology);
-        let Ok(domain) = u32::try_from(domain) else { return Standing::default() };
-        let count = match (self.overlay.place_of(term), candidate.over) {
-            (None, _) => self.tallies.count_in(term, domain),
-            (Some(place), Some(over)) => self.overlay.cells[over].counts[place],
+    fn term_count(&self, candidate: &FeasibleGroup, term: usize) -> TermCount {
+        let topology = self.domain_counts.topology(term);
+        let domain = self.ranking.domain_in(&self.ranking.groups[candidate.group], topology);
+        let Ok(domain) = u32::try_from(domain) else { return TermCount::default() };
+        let count = match (self.sparse.place_of(term), candidate.sparse_group) {
+            (None, _) => self.domain_counts.count_in(term, domain),
+            (Some(place), Some(sparse_group)) => self.sparse.groups[sparse_group].counts[place],
             (Some(_), None) => 0,
         };
-        Standing { present: true, count }
+        TermCount { present: true, count }
     }
 
-    /// What the counts say of one node, for each term. `None` if the node does not pass by itself.
-    pub(crate) fn standings_of(&self, rank: Rank) -> Option<SmallVec<[Standing; 32]>> {
-        let (cell, _) = self.shape.place(rank)?;
-        let over = self.overlay.cell_of(rank);
-        let candidate = Candidate { cell: cell as usize, over, len: 1 };
-        Some((0..self.tallies.n_terms()).map(|term| self.standing(&candidate, term)).collect())
+    /// The counts for each term on one node; `None` if the node is rejected by itself.
+    pub(crate) fn term_counts_of(&self, index: NameIndex) -> Option<SmallVec<[TermCount; 32]>> {
+        let (group, _) = self.ranking.entry(index)?;
+        let sparse_group = self.sparse.group_of(index);
+        let candidate = FeasibleGroup { group: group as usize, sparse_group, len: 1 };
+        Some(
+            (0..self.domain_counts.n_terms())
+                .map(|term| self.term_count(&candidate, term))
+                .collect(),
+        )
     }
 
-    /// What each candidate scores without its levels. `None` if the counts do not tell.
-    pub(crate) fn scores(&self, feasible: &Feasible) -> Option<Scores> {
-        let Feasible { candidates, standings } = feasible;
+    /// The score of each candidate group without the static score; `None` if the counts do not suffice.
+    pub(crate) fn scores(&self, feasible: &FeasibleNodes) -> Option<Scores> {
+        let FeasibleNodes { candidates, term_counts } = feasible;
         let mut scores: Scores = smallvec![0; candidates.len()];
         let mut raws: SmallVec<[Scored; 16]> = SmallVec::new();
-        for (at, related) in self.shape.related.iter().enumerate() {
+        for (at, normalized) in self.ranking.normalized.iter().enumerate() {
             raws.clear();
-            let cells = &self.shape.cells;
-            raws.extend(candidates.iter().map(|one| scored(cells[one.cell].key[at])));
-            related.normalize.apply(&mut raws);
-            add(&mut scores, &raws, related.weight)?;
+            let groups = &self.ranking.groups;
+            raws.extend(candidates.iter().map(|one| scored(groups[one.group].key[at])));
+            normalized.normalize.apply(&mut raws);
+            add(&mut scores, &raws, normalized.weight)?;
         }
-        let n_terms = self.tallies.n_terms();
-        for (weight, ranker, range) in &self.tallies.rankers {
-            let own = |at: usize| &standings[at * n_terms + range.start..at * n_terms + range.end];
+        let n_terms = self.domain_counts.n_terms();
+        for (weight, ranker, range) in &self.domain_counts.scores {
+            let own =
+                |at: usize| &term_counts[at * n_terms + range.start..at * n_terms + range.end];
             let domains = match ranker.reads_domains() {
                 true => self.domains(ranker.as_ref(), range, candidates, own)?,
                 false => SmallVec::new(),
@@ -181,18 +186,18 @@ impl Chooser<'_> {
         Some(scores)
     }
 
-    /// For each term of a ranker, how many domains have a node that is ranked.
+    /// For each term of a score, how many domains have a node that is ranked.
     fn domains<'s>(
         &self,
         ranker: &dyn DomainScore,
         range: &Range<usize>,
-        candidates: &[Candidate],
-        own: impl Fn(usize) -> &'s [Standing],
+        candidates: &[FeasibleGroup],
+        own: impl Fn(usize) -> &'s [TermCount],
     ) -> Option<SmallVec<[usize; 4]>> {
         let counting: SmallVec<[usize; 16]> =
             (0..candidates.len()).filter(|&at| ranker.is_ranked(own(at))).collect();
         let count = |term: usize| {
-            let topology = &self.ground.topologies[self.tallies.topology(term)];
+            let topology = &self.cluster.topologies[self.domain_counts.topology(term)];
             let place = term - range.start;
             let present = |at: &&usize| own(**at)[place].present;
             if matches!(topology.key, TopologyKey::NodeWith(_)) {
@@ -208,11 +213,12 @@ impl Chooser<'_> {
                 }
                 counting.iter().filter(present).map(|&at| candidates[at].len).sum()
             } else {
-                let cells = counting.iter().filter(present).map(|&at| candidates[at].cell);
-                let number = self.tallies.topology(term);
-                let domain = |cell: usize| self.shape.domain_in(&self.shape.cells[cell], number);
+                let groups = counting.iter().filter(present).map(|&at| candidates[at].group);
+                let number = self.domain_counts.topology(term);
+                let domain =
+                    |group: usize| self.ranking.domain_in(&self.ranking.groups[group], number);
                 // A coarse key has at most 64 domains.
-                let met = cells.fold(0_u64, |met, cell| met | 1 << domain(cell));
+                let met = groups.fold(0_u64, |met, group| met | 1 << domain(group));
                 met.count_ones() as usize
             };
             Some(n_present + usize::from(some_miss))
@@ -220,28 +226,30 @@ impl Chooser<'_> {
         range.clone().map(count).collect()
     }
 
-    /// The highest level of a candidate, and how many nodes are there.
-    fn top(&self, candidate: &Candidate) -> (i64, usize) {
-        let covered = match candidate.over {
+    /// The highest static score in a candidate group, and how many nodes have it.
+    fn top(&self, candidate: &FeasibleGroup) -> (i64, usize) {
+        let excluded = match candidate.sparse_group {
             Some(_) => None,
-            None => self.overlay.over(candidate.cell),
+            None => self.sparse.excluded_from(candidate.group),
         };
-        let left = |level: i64, len: usize| len - covered.map_or(0, |covered| covered.at(level));
-        let levels = self.levels(candidate).highest_first();
-        levels
-            .map(|(level, set)| (level, left(level, set.len())))
+        let left = |static_score: i64, len: usize| {
+            len - excluded.map_or(0, |excluded| excluded.at(static_score))
+        };
+        let by_score = self.nodes_of(candidate).highest_first();
+        by_score
+            .map(|(static_score, set)| (static_score, left(static_score, set.len())))
             .find(|(_, left)| 0 < *left)
             .expect("a candidate has a node")
     }
 
-    fn levels(&self, candidate: &Candidate) -> &Levels {
-        match candidate.over {
-            Some(over) => &self.overlay.cells[over].levels,
-            None => &self.shape.cells[candidate.cell].levels,
+    fn nodes_of(&self, candidate: &FeasibleGroup) -> &NodesByScore {
+        match candidate.sparse_group {
+            Some(sparse_group) => &self.sparse.groups[sparse_group].nodes,
+            None => &self.ranking.groups[candidate.group].nodes,
         }
     }
 
-    fn best(&self, candidates: Candidates, scores: &[i64]) -> Best {
+    fn best(&self, candidates: FeasibleGroups, scores: &[i64]) -> Best {
         let tops: Scores = candidates.iter().map(|one| self.top(one).0).collect();
         let total = |at: usize| scores[at] + tops[at];
         let highest = (0..candidates.len()).map(total).max();
@@ -249,67 +257,72 @@ impl Chooser<'_> {
         Best { parts: parts.map(|at| (at, tops[at])).collect(), candidates }
     }
 
-    /// The ranks of one part, ascending.
-    fn ranks<'b>(
+    /// The nodes of one part by name index, ascending.
+    fn indices<'b>(
         &'b self,
         best: &'b Best,
-        (at, level): (usize, i64),
-    ) -> impl Iterator<Item = Rank> {
-        let (set, all) = self.part(best, at, level);
-        set.iter().filter(move |&rank| all || !self.overlay.has(rank))
+        (at, static_score): (usize, i64),
+    ) -> impl Iterator<Item = NameIndex> {
+        let (set, all) = self.part(best, at, static_score);
+        set.iter().filter(move |&index| all || !self.sparse.has(index))
     }
 
-    /// The nodes of one part, and whether they are those of the overlay: else those that are in the overlay
-    /// do not count.
-    fn part(&self, best: &Best, at: usize, level: i64) -> (&RankSet, bool) {
+    /// The nodes of one part, and whether they are from a sparse group. Otherwise members of sparse groups
+    /// must be left out.
+    fn part(&self, best: &Best, at: usize, static_score: i64) -> (&NameIndexSet, bool) {
         let candidate = &best.candidates[at];
-        let set = self.levels(candidate).at(level).expect("the level has a node");
-        (set, candidate.over.is_some())
+        let set = self.nodes_of(candidate).at(static_score).expect("a node has this static score");
+        (set, candidate.sparse_group.is_some())
     }
 
-    /// The best node whose name is the smallest.
+    /// The best node with the smallest name.
     pub(crate) fn first(&self, best: &Best) -> Row {
-        let firsts = best.parts.iter().filter_map(|&part| self.ranks(best, part).next());
-        self.ground.ranks.row(firsts.min().expect("there is a best node"))
+        let firsts = best.parts.iter().filter_map(|&part| self.indices(best, part).next());
+        self.cluster.name_order.row(firsts.min().expect("there is a best node"))
     }
 
-    /// Any of the best nodes: the one that [`pick`] takes of all of them, without listing them.
+    /// A random one of the best nodes: the same one that [`pick`] would take from their list, but without
+    /// making the list.
     pub(crate) fn any(&self, best: &Best, rng: &mut impl Rng) -> Row {
-        let sets = || best.parts.iter().map(|&(at, level)| self.part(best, at, level));
-        let n_ranks = self.ground.ranks.len();
-        // A few among very many nodes are listed sooner than looked for.
+        let sets =
+            || best.parts.iter().map(|&(at, static_score)| self.part(best, at, static_score));
+        let n_nodes = self.cluster.name_order.len();
+        // For few candidates among very many nodes a list is faster.
         let n_listed: usize = sets().map(|(set, _)| set.len()).sum();
-        let Some(marks) = self.overlay.marks().filter(|marks| marks.len() <= n_listed) else {
+        let Some(member_bits) =
+            self.sparse.member_bits().filter(|member_bits| member_bits.len() <= n_listed)
+        else {
             return pick(&self.all(best), TieBreak::Random, rng);
         };
-        let mut marked = Marked::none(n_ranks);
-        sets().filter(|(_, is_over)| !is_over).for_each(|(set, _)| marked.add(set));
-        marked.take_out(marks);
-        sets().filter(|(_, is_over)| *is_over).for_each(|(set, _)| marked.add(set));
-        let rank = match marked.len() {
+        let mut marked = NameIndexBits::none(n_nodes);
+        sets().filter(|(_, is_sparse_group)| !is_sparse_group).for_each(|(set, _)| marked.add(set));
+        marked.take_out(member_bits);
+        sets().filter(|(_, is_sparse_group)| *is_sparse_group).for_each(|(set, _)| marked.add(set));
+        let index = match marked.len() {
             1 => marked.nth(0),
             len => marked.nth(rng.random_range(0..len)),
         };
-        self.ground.ranks.row(rank.expect("there is a best node"))
+        self.cluster.name_order.row(index.expect("there is a best node"))
     }
 
-    /// All best nodes, by name.
+    /// All best nodes, sorted by name.
     pub(crate) fn all(&self, best: &Best) -> Vec<Row> {
         let parts = best.parts.iter();
-        let mut ranks: Vec<Rank> = parts.flat_map(|&part| self.ranks(best, part)).collect();
+        let mut indices: Vec<NameIndex> =
+            parts.flat_map(|&part| self.indices(best, part)).collect();
         if 1 < best.parts.len() {
-            ranks.sort_unstable();
+            indices.sort_unstable();
         }
-        ranks.into_iter().map(|rank| self.ground.ranks.row(rank)).collect()
+        indices.into_iter().map(|index| self.cluster.name_order.row(index)).collect()
     }
 }
 
 fn scored(score: i64) -> Scored {
-    // Which node it is of is of no account.
+    // The row does not matter here.
     Scored { row: Row::from_index(0), score }
 }
 
-/// Adds weighted scores. `None` if some score is out of range.
+/// Adds weighted scores; `None` if a score is out of range.
 fn add(scores: &mut [i64], normalized: &[Scored], weight: i64) -> Option<()> {
     for (score, one) in scores.iter_mut().zip(normalized) {
         if !(0..=MAX_NODE_SCORE).contains(&one.score) {

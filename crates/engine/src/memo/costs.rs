@@ -1,29 +1,29 @@
-//! Whether a shape pays, or a scan.
+//! Whether a node ranking or a scan is cheaper.
 //!
-//! A shape has to follow every change of a node since it was last of use, and costs a look at every node
-//! when it is made. A scan costs the same each time, whatever has changed. Nobody knows which pods are to
-//! come; so a shape is made, or brought up, once scans have cost as much more than it would have as it
-//! costs to do that. Whatever comes, both together cost at most about twice of what is best.
+//! Making a ranking costs a look at every node, and using it again costs a look at every node that has
+//! changed since. A scan always costs the same. Since future pods are unknown, a ranking is made or updated
+//! only after scans have wasted as much as that would cost. So the total cost is at most about twice that of
+//! the best choice.
 
 use super::Memo;
-use super::profile_memo::Known;
+use super::profile_memo::SignatureCaches;
 use crate::profile::Profile;
 use crate::scheduler::Scans;
 
-/// To look at one node by itself costs about as much as to scan so many.
+/// A look at one node costs about as much as scanning this many.
 const FOLLOW: u64 = 40;
 
-/// What was paid for pods of one kind. The unit is the scan of one node.
+/// The costs for pods of one signature. The unit is the scan of one node.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Costs {
-    /// The position in the log of changes at the last decision.
+    /// The position in the change log at the last decision.
     seen: Option<u64>,
-    /// How much more scans have cost than a shape that was always up to date.
+    /// How much more scans have cost than a ranking that was always up to date.
     wasted: u64,
 }
 
 impl Costs {
-    /// Whether to scan, where a shape is `behind` by so many changes of nodes, or is not there.
+    /// Whether to scan, if a ranking is `behind` by this many changes of nodes or does not exist.
     fn scan(&mut self, end: u64, behind: Option<u64>, n_nodes: u64) -> bool {
         let catching_up = behind.unwrap_or(n_nodes).min(n_nodes) * FOLLOW;
         if let Some(seen) = self.seen.replace(end) {
@@ -39,8 +39,8 @@ impl Costs {
 }
 
 impl Memo {
-    /// Whether to decide by a scan rather than from a shape.
-    pub(super) fn prefers_scan(&mut self, profile: &Profile, known: &Known) -> bool {
+    /// Whether to decide by a scan and not from a ranking.
+    pub(super) fn prefers_scan(&mut self, profile: &Profile, caches: &SignatureCaches) -> bool {
         let Some(of_profile) = self.profiles.get_mut(&profile.scheduler_name) else { return false };
         if !of_profile.can_scan || self.scans == Scans::Never {
             return false;
@@ -48,16 +48,16 @@ impl Memo {
         if self.scans == Scans::Always {
             return true;
         }
-        let grounds = self.ground.as_ref().expect("it was laid when changes were followed");
-        let (n_nodes, end) = (grounds.ranks.len() as u64, grounds.changed.end());
-        // Pods of another class may have needed the same shape since this one was learned.
-        let shape = known.shape.or_else(|| of_profile.shape_of(known.rows));
-        let shape = shape.and_then(|shape| self.shapes[shape].as_ref());
-        let behind = shape.map(|(shape, _)| end - shape.followed);
+        let node_set = self.node_set.as_ref().expect("it was built when changes were followed");
+        let (n_nodes, end) = (node_set.name_order.len() as u64, node_set.changed.end());
+        // A ranking may have been made for another signature with the same key.
+        let ranking = caches.ranking.or_else(|| of_profile.ranking_of(caches.ranking_key));
+        let ranking = ranking.and_then(|ranking| self.rankings[ranking].as_ref());
+        let behind = ranking.map(|(ranking, _)| end - ranking.followed);
         if behind.is_some_and(|behind| behind * FOLLOW <= n_nodes) {
             return false;
         }
-        of_profile.costs.entry(known.rows).or_default().scan(end, behind, n_nodes)
+        of_profile.costs.entry(caches.ranking_key).or_default().scan(end, behind, n_nodes)
     }
 }
 
@@ -67,7 +67,7 @@ mod tests {
 
     const NODES: u64 = 1000;
 
-    /// How many of `n` decisions are scans, with so many changes between them.
+    /// How many of `n` decisions are scans, with this many changes between two of them.
     fn scans(n: u64, changes: u64) -> usize {
         let (mut costs, mut behind) = (Costs::default(), None);
         let one = |at: u64| {
@@ -79,18 +79,18 @@ mod tests {
     }
 
     #[test]
-    fn pods_that_come_again_and_again_get_a_shape() {
+    fn frequent_pods_get_a_ranking() {
         let scans = scans(1000, 1);
         assert!((10..100).contains(&scans), "{scans}");
     }
 
     #[test]
-    fn pods_between_which_much_changes_are_scanned_for() {
+    fn pods_with_many_changes_in_between_are_scanned_for() {
         assert_eq!(scans(1000, NODES / 2), 1000);
     }
 
     #[test]
-    fn a_pod_that_comes_once_gets_no_shape() {
+    fn a_single_pod_gets_no_ranking() {
         assert_eq!(scans(1, 1), 1);
     }
 }

@@ -1,13 +1,14 @@
-//! What pods on nodes count for, by kind.
+//! What pods on nodes add to domain counts, by signature.
 
 use plimsoll_framework::Counting;
 
-use super::kinds::Kind;
+use super::signatures::SignatureId;
 
-/// Which tallies count pods of one kind, and how much.
+/// The domain counts that count pods of one signature, and what is added to them.
 type CountedBy = Vec<(usize, Counting)>;
 
-/// By kind of neighbour, once one is placed: which tallies count it, and how much.
+/// For each signature of pods on nodes, once a pod has been added: which domain counts count it, and what is
+/// added to them.
 #[derive(Debug, Default)]
 pub(super) struct Countings {
     of: Vec<Option<CountedBy>>,
@@ -15,43 +16,43 @@ pub(super) struct Countings {
 }
 
 impl Countings {
-    /// There is one more kind.
-    pub(super) fn add_kind(&mut self) {
+    /// Adds a signature.
+    pub(super) fn add_signature(&mut self) {
         self.of.push(None);
     }
 
-    /// Whether it is known which tallies count pods of a kind.
-    pub(super) fn has(&self, kind: Kind) -> bool {
-        self.of[kind as usize].is_some()
+    /// Whether it is known which domain counts count pods of a signature.
+    pub(super) fn has(&self, signature: SignatureId) -> bool {
+        self.of[signature as usize].is_some()
     }
 
-    pub(super) fn of(&self, kind: Kind) -> &[(usize, Counting)] {
-        self.of[kind as usize].as_deref().unwrap_or_default()
+    pub(super) fn of(&self, signature: SignatureId) -> &[(usize, Counting)] {
+        self.of[signature as usize].as_deref().unwrap_or_default()
     }
 
-    pub(super) fn set(&mut self, kind: Kind, counted_by: CountedBy) {
-        self.forget(kind);
+    pub(super) fn set(&mut self, signature: SignatureId, counted_by: CountedBy) {
+        self.forget(signature);
         self.bytes += counted_by.iter().map(bytes).sum::<usize>();
-        self.of[kind as usize] = Some(counted_by);
+        self.of[signature as usize] = Some(counted_by);
     }
 
-    /// Further tallies count pods of a kind, if it is known which do.
-    pub(super) fn add(&mut self, kind: Kind, tallies: usize, counting: Counting) {
-        if let Some(counted_by) = &mut self.of[kind as usize] {
-            let one = (tallies, counting);
+    /// Adds domain counts that count pods of a signature, if the others are known.
+    pub(super) fn add(&mut self, signature: SignatureId, domain_counts: usize, counting: Counting) {
+        if let Some(counted_by) = &mut self.of[signature as usize] {
+            let one = (domain_counts, counting);
             self.bytes += bytes(&one);
             counted_by.push(one);
         }
     }
 
-    /// It is not known any more which tallies count pods of a kind.
-    pub(super) fn forget(&mut self, kind: Kind) {
-        let gone = self.of[kind as usize].take();
+    /// Forgets which domain counts count pods of a signature.
+    pub(super) fn forget(&mut self, signature: SignatureId) {
+        let gone = self.of[signature as usize].take();
         self.bytes -= gone.iter().flatten().map(bytes).sum::<usize>();
     }
 
-    /// Some tallies are gone.
-    pub(super) fn drop_tallies(&mut self, number: usize) {
+    /// Removes domain counts.
+    pub(super) fn drop_domain_counts(&mut self, number: usize) {
         for counted_by in self.of.iter_mut().flatten() {
             counted_by.retain(|one| {
                 let stays = one.0 != number;
@@ -61,18 +62,18 @@ impl Countings {
         }
     }
 
-    /// It is known of no kind.
+    /// Forgets everything except how many signatures there are.
     pub(super) fn forget_all(&mut self) {
         self.of.iter_mut().for_each(|of| *of = None);
         self.bytes = 0;
     }
 
-    /// There is no kind.
+    /// Removes all signatures.
     pub(super) fn clear(&mut self) {
         *self = Countings::default();
     }
 
-    /// About how many bytes all of it takes.
+    /// The approximate size in bytes.
     pub(super) fn bytes(&self) -> usize {
         self.bytes
     }
@@ -92,10 +93,10 @@ mod tests {
     }
 
     #[test]
-    fn bytes_follow_what_is_kept() {
+    fn the_bytes_follow_every_change() {
         let mut countings = Countings::default();
-        countings.add_kind();
-        countings.add_kind();
+        countings.add_signature();
+        countings.add_signature();
         countings.add(0, 1, counting(1));
         assert_eq!((countings.bytes(), countings.has(0)), (0, false));
         countings.set(0, vec![(1, counting(1)), (2, counting(100))]);
@@ -103,7 +104,7 @@ mod tests {
         let before = countings.bytes();
         assert!(1600 < before, "{before}");
         countings.add(1, 2, counting(100));
-        countings.drop_tallies(2);
+        countings.drop_domain_counts(2);
         assert!(0 < countings.bytes() && countings.bytes() < 100);
         assert_eq!((countings.of(0).len(), countings.of(1).len()), (1, 0));
         countings.forget(0);

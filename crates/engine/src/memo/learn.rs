@@ -1,279 +1,313 @@
-//! Making shapes and tallies for classes that are new, and bringing known ones up to date.
+//! Makes rankings and domain counts for new signatures, and updates those of known ones.
 
 use hashbrown::hash_map::Entry;
 use plimsoll_framework::{Counting, Neighbour, PodInfo, View};
 use smallvec::SmallVec;
 
 use super::Memo;
-use super::kinds::Kind;
-use super::overlay::Overlay;
-use super::profile_memo::{Class, Known, TopologySet};
-use super::shape::{MadeBy, Shape};
-use super::tallies::Plan;
+use super::domain_counts::CountPlan;
+use super::node_ranking::{NodeRanking, RankingPlugins};
+use super::profile_memo::{SignatureCaches, SignatureEntry, TopologySet};
+use super::signatures::SignatureId;
+use super::sparse_domain_counts::SparseDomainCounts;
 use crate::cycle;
 use crate::profile::Profile;
 
-/// The memory that shapes may take, in bytes.
-const SHAPE_BUDGET: usize = 1 << 30;
-/// About what a new shape takes for each node, in bytes.
-const SHAPE_BYTES_PER_NODE: usize = 40;
-/// So many tallies are kept: each new kind of pod on a node is shown to all of them.
-const MOST_TALLIES: usize = 1 << 16;
+/// The memory for rankings, in bytes.
+const RANKING_BUDGET: usize = 1 << 30;
+/// The approximate size of a new ranking for each node, in bytes.
+const RANKING_BYTES_PER_NODE: usize = 40;
+/// At most this many domain counts are kept. Each of them is asked about every new signature of pods on
+/// nodes.
+const MOST_DOMAIN_COUNTS: usize = 1 << 16;
 
 impl Memo {
-    /// The pods on nodes that have terms, one of each kind.
+    /// One pod for each signature of pods on nodes that have affinity terms.
     pub(super) fn neighbours_with_terms(&self) -> Vec<Neighbour<'_>> {
-        let placed = |kind: &&Kind| !self.placed[**kind as usize].is_empty();
-        let kinds = self.with_terms.iter().filter(placed);
-        kinds.map(|&kind| Neighbour::from(&**self.neighbours.example(kind))).collect()
+        let placed = |signature: &&SignatureId| !self.placed[**signature as usize].is_empty();
+        let signatures = self.with_terms.iter().filter(placed);
+        signatures
+            .map(|&signature| Neighbour::from(&**self.neighbours.example(signature)))
+            .collect()
     }
 
-    /// How pods of a class are decided, if that is known.
-    pub(super) fn known(&self, profile: &Profile, class: Kind) -> Option<Known> {
-        match self.profiles[&profile.scheduler_name].known(class) {
-            Class::Known(known) => Some(known),
-            Class::Unknown | Class::FromScratch => None,
+    /// The caches of a signature, if they are known.
+    pub(super) fn caches(
+        &self,
+        profile: &Profile,
+        signature: SignatureId,
+    ) -> Option<SignatureCaches> {
+        match self.profiles[&profile.scheduler_name].entry(signature) {
+            SignatureEntry::Cached(caches) => Some(caches),
+            SignatureEntry::Unknown | SignatureEntry::FromScratch => None,
         }
     }
 
-    /// Finds out how pods of a class are decided, and finds or makes their tallies.
+    /// Determines how pods of a signature are decided, and finds or makes their domain counts.
     pub(super) fn learn(
         &mut self,
         profile: &Profile,
-        class: Kind,
+        signature: SignatureId,
         pod: &PodInfo,
         view: View<'_>,
-    ) -> Option<Known> {
+    ) -> Option<SignatureCaches> {
         let name = &profile.scheduler_name;
-        if matches!(self.profiles[name].known(class), Class::FromScratch) {
+        if matches!(self.profiles[name].entry(signature), SignatureEntry::FromScratch) {
             return None;
         }
         let of_profile = self.profiles.get_mut(name).expect("it was just used");
         if cycle::score_error(profile, pod).is_some() {
-            of_profile.learn(class, Class::FromScratch);
+            of_profile.learn(signature, SignatureEntry::FromScratch);
             return None;
         }
-        let [rows, unmoved, counts] = of_profile.kinds(pod)?;
-        let tallies = if let Some(tallies) = of_profile.tallies_of(counts) {
-            tallies
+        let [ranking, base, counts] = of_profile.signatures(pod)?;
+        let domain_counts = if let Some(domain_counts) = of_profile.domain_counts_of(counts) {
+            domain_counts
         } else {
-            let made = self.make_tallies(profile, pod, view);
+            let made = self.make_domain_counts(profile, pod, view);
             let of_profile = self.profiles.get_mut(name).expect("it was just used");
             if made.is_none() {
-                of_profile.learn(class, Class::FromScratch);
+                of_profile.learn(signature, SignatureEntry::FromScratch);
                 self.has_given_up = true;
             }
             made?
         };
-        let set = self.topology_set(tallies);
+        let set = self.topology_set(domain_counts);
         let of_profile = self.profiles.get_mut(name).expect("it was just used");
-        of_profile.set_tallies(counts, tallies);
-        let known = of_profile.way((rows, set), (unmoved, set), tallies);
-        of_profile.learn(class, Class::Known(known));
-        Some(known)
+        of_profile.set_domain_counts(counts, domain_counts);
+        let caches = of_profile.caches_for((ranking, set), (base, set), domain_counts);
+        of_profile.learn(signature, SignatureEntry::Cached(caches));
+        Some(caches)
     }
 
-    /// The topologies in which tallies count.
-    pub(super) fn topology_set(&mut self, tallies: usize) -> TopologySet {
-        let (tallies, _) = self.tallies[tallies].as_ref().expect("it is there");
+    /// The topologies of domain counts.
+    pub(super) fn topology_set(&mut self, domain_counts: usize) -> TopologySet {
+        let (domain_counts, _) = self.domain_counts[domain_counts].as_ref().expect("it is there");
         let mut topologies: SmallVec<[usize; 4]> =
-            (0..tallies.n_terms()).map(|term| tallies.topology(term)).collect();
+            (0..domain_counts.n_terms()).map(|term| domain_counts.topology(term)).collect();
         topologies.sort_unstable();
         topologies.dedup();
-        let grounds = self.ground.as_mut().expect("it was laid when changes were followed");
-        let known = grounds.sets.iter().position(|set| **set == *topologies);
+        let node_set = self.node_set.as_mut().expect("it was built when changes were followed");
+        let known = node_set.sets.iter().position(|set| **set == *topologies);
         known.unwrap_or_else(|| {
-            grounds.sets.push(topologies.to_vec());
-            grounds.sets.len() - 1
+            node_set.sets.push(topologies.to_vec());
+            node_set.sets.len() - 1
         })
     }
 
-    /// The shape of a class, which is made if it is not there.
-    pub(super) fn shape_of(
+    /// The ranking of a signature, which is made if necessary.
+    pub(super) fn ranking_of(
         &mut self,
         profile: &Profile,
-        class: Kind,
+        signature: SignatureId,
         pod: &PodInfo,
-        known: Known,
+        caches: SignatureCaches,
         view: View<'_>,
     ) -> usize {
-        if let Some(shape) = known.shape {
-            return shape;
+        if let Some(ranking) = caches.ranking {
+            return ranking;
         }
-        let shape = match self.profiles[&profile.scheduler_name].shape_of(known.rows) {
-            Some(shape) => shape,
-            None => self.make_shape(profile, pod, MadeBy::All, known.rows.1, None, view),
+        let ranking = match self.profiles[&profile.scheduler_name].ranking_of(caches.ranking_key) {
+            Some(ranking) => ranking,
+            None => self.make_ranking(
+                profile,
+                pod,
+                RankingPlugins::All,
+                caches.ranking_key.1,
+                None,
+                view,
+            ),
         };
         let of_profile = self.profiles.get_mut(&profile.scheduler_name).expect("it was just used");
-        of_profile.set_shape(class, known, shape);
-        shape
+        of_profile.set_ranking(signature, caches, ranking);
+        ranking
     }
 
-    /// The base of scans for a class, which is made if it is not there.
+    /// The base ranking of a signature for scans, which is made if necessary.
     pub(super) fn base_of(
         &mut self,
         profile: &Profile,
-        class: Kind,
+        signature: SignatureId,
         pod: &PodInfo,
-        known: Known,
+        caches: SignatureCaches,
         view: View<'_>,
     ) -> usize {
-        if let Some(base) = known.base {
+        if let Some(base) = caches.base {
             return base;
         }
-        let base = match self.profiles[&profile.scheduler_name].base_of(known.unmoved) {
+        let base = match self.profiles[&profile.scheduler_name].base_of(caches.base_key) {
             Some(base) => base,
-            None => self.make_shape(profile, pod, MadeBy::Unmoved, known.unmoved.1, None, view),
+            None => self.make_ranking(
+                profile,
+                pod,
+                RankingPlugins::IgnoringPods,
+                caches.base_key.1,
+                None,
+                view,
+            ),
         };
         let of_profile = self.profiles.get_mut(&profile.scheduler_name).expect("it was just used");
-        of_profile.set_base(class, known, base);
+        of_profile.set_base(signature, caches, base);
         base
     }
 
-    fn make_tallies(&mut self, profile: &Profile, pod: &PodInfo, view: View<'_>) -> Option<usize> {
-        let late = &self.profiles[&profile.scheduler_name].late;
-        let plan = Plan::new(profile, late, pod, &view, &self.neighbours_with_terms())?;
+    fn make_domain_counts(
+        &mut self,
+        profile: &Profile,
+        pod: &PodInfo,
+        view: View<'_>,
+    ) -> Option<usize> {
+        let uncached = &self.profiles[&profile.scheduler_name].uncached;
+        let plan = CountPlan::new(profile, uncached, pod, &view, &self.neighbours_with_terms())?;
         if plan.is_blank() && self.with_terms.is_empty() {
-            return Some(self.blank_tallies(pod, view));
+            return Some(self.blank_domain_counts(pod, view));
         }
-        self.make_room_for_tallies();
-        let grounds = self.ground.as_mut().expect("it was laid when changes were followed");
-        let numbers: Vec<usize> = plan.keys().map(|key| grounds.topology(key, view)).collect();
-        let ground = grounds.with(view);
-        let number = free(&mut self.tallies);
-        let mut countings: Vec<(Kind, Counting)> = Vec::new();
-        let n_kinds = Kind::try_from(self.placed.len()).expect("kinds have 32 bits");
-        let kinds: Vec<Kind> = match plan.counts_plain_pods() {
-            true => (0..n_kinds).collect(),
+        self.make_room_for_domain_counts();
+        let node_set = self.node_set.as_mut().expect("it was built when changes were followed");
+        let numbers: Vec<usize> = plan.keys().map(|key| node_set.topology(key, view)).collect();
+        let cluster = node_set.with(view);
+        let number = free(&mut self.domain_counts);
+        let mut countings: Vec<(SignatureId, Counting)> = Vec::new();
+        let n_signatures =
+            SignatureId::try_from(self.placed.len()).expect("signatures have 32 bits");
+        let signatures: Vec<SignatureId> = match plan.counts_plain_pods() {
+            true => (0..n_signatures).collect(),
             false => self.with_terms.clone(),
         };
-        for kind in kinds {
-            let is_placed = !self.placed[kind as usize].is_empty();
-            if !is_placed && !self.counted_by.has(kind) {
+        for signature in signatures {
+            let is_placed = !self.placed[signature as usize].is_empty();
+            if !is_placed && !self.counted_by.has(signature) {
                 continue;
             }
-            match plan.count(Neighbour::from(&**self.neighbours.example(kind))) {
-                Some(counting) => countings.push((kind, counting)),
-                // A kind of which no pod is left: it is asked about again when one comes.
-                None => self.counted_by.forget(kind),
+            match plan.count(Neighbour::from(&**self.neighbours.example(signature))) {
+                Some(counting) => countings.push((signature, counting)),
+                // No pod of this signature is left on a node. It is asked about again when one is added.
+                None => self.counted_by.forget(signature),
             }
         }
-        let mut tallies = plan.tallies(pod, &numbers, ground);
-        for (kind, counting) in countings.into_iter().filter(|(_, counting)| !counting.is_empty()) {
-            for (&rank, &times) in &self.placed[kind as usize] {
-                let row = ground.ranks.row(rank);
-                tallies.add(&counting, i64::from(times), (rank, row), ground);
+        let mut domain_counts = plan.domain_counts(pod, &numbers, cluster);
+        for (signature, counting) in
+            countings.into_iter().filter(|(_, counting)| !counting.is_empty())
+        {
+            for (&index, &times) in &self.placed[signature as usize] {
+                let row = cluster.name_order.row(index);
+                domain_counts.add(&counting, i64::from(times), (index, row), cluster);
             }
-            self.counted_by.add(kind, number, counting);
+            self.counted_by.add(signature, number, counting);
         }
-        self.tally_bytes += tallies.bytes();
-        self.counted_nodes_read |= tallies.reads();
-        self.tallies[number] = Some((tallies, self.n_decisions));
+        self.domain_count_bytes += domain_counts.bytes();
+        self.counted_nodes_read |= domain_counts.reads();
+        self.domain_counts[number] = Some((domain_counts, self.n_decisions));
         Some(number)
     }
 
-    /// The tallies of all pods for which nothing is counted.
-    fn blank_tallies(&mut self, pod: &PodInfo, view: View<'_>) -> usize {
+    /// The domain counts shared by all pods for which nothing is counted.
+    fn blank_domain_counts(&mut self, pod: &PodInfo, view: View<'_>) -> usize {
         if let Some(blank) = self.blank {
             return blank;
         }
-        self.make_room_for_tallies();
-        let grounds = self.ground.as_ref().expect("it was laid when changes were followed");
-        let tallies = Plan::default().tallies(pod, &[], grounds.with(view));
-        let number = free(&mut self.tallies);
-        self.tally_bytes += tallies.bytes();
-        self.tallies[number] = Some((tallies, self.n_decisions));
+        self.make_room_for_domain_counts();
+        let node_set = self.node_set.as_ref().expect("it was built when changes were followed");
+        let domain_counts = CountPlan::default().domain_counts(pod, &[], node_set.with(view));
+        let number = free(&mut self.domain_counts);
+        self.domain_count_bytes += domain_counts.bytes();
+        self.domain_counts[number] = Some((domain_counts, self.n_decisions));
         self.blank = Some(number);
         number
     }
 
-    pub(super) fn make_shape(
+    pub(super) fn make_ranking(
         &mut self,
         profile: &Profile,
         pod: &PodInfo,
-        made_by: MadeBy,
+        plugins: RankingPlugins,
         set: TopologySet,
         behind: Option<i32>,
         view: View<'_>,
     ) -> usize {
-        self.make_room_for_shape(view.nodes.len());
-        let grounds = self.ground.as_ref().expect("it was laid when changes were followed");
-        let followed = grounds.changed.end();
-        let ground = grounds.with(view);
-        let topologies = grounds.sets[set].clone();
-        let shape = Shape::new(profile, pod, made_by, topologies, behind, followed, ground);
-        let number = free(&mut self.shapes);
-        self.shape_bytes.set(number, shape.bytes());
-        self.shapes[number] = Some((shape, self.n_decisions));
+        self.make_room_for_ranking(view.nodes.len());
+        let node_set = self.node_set.as_ref().expect("it was built when changes were followed");
+        let followed = node_set.changed.end();
+        let cluster = node_set.with(view);
+        let topologies = node_set.sets[set].clone();
+        let ranking =
+            NodeRanking::new(profile, pod, plugins, topologies, behind, followed, cluster);
+        let number = free(&mut self.rankings);
+        self.ranking_bytes.set(number, ranking.bytes());
+        self.rankings[number] = Some((ranking, self.n_decisions));
         number
     }
 
-    /// Lets shape, tallies and overlay of a class follow all changes. `false` if the class has to be
-    /// judged from scratch.
+    /// Updates a ranking, domain counts and their sparse counts. Returns `false` if the pod must be decided
+    /// from scratch.
     pub(super) fn bring_up(
         &mut self,
         profile: &Profile,
-        shape: usize,
-        tallies: usize,
+        ranking: usize,
+        domain_counts: usize,
         view: View<'_>,
     ) -> bool {
-        let grounds = self.ground.as_ref().expect("it was laid when changes were followed");
-        let ground = grounds.with(view);
-        let (one, used) = self.shapes[shape].as_mut().expect("known classes have their shapes");
+        let node_set = self.node_set.as_ref().expect("it was built when changes were followed");
+        let cluster = node_set.with(view);
+        let (one, used) =
+            self.rankings[ranking].as_mut().expect("known signatures have their rankings");
         *used = self.n_decisions;
         let followed = one.followed;
-        one.followed = grounds.changed.end();
-        if let Some(changes) = grounds.changed.since(followed) {
-            for (rank, reads) in changes {
-                one.look(rank, ground.ranks.row(rank), reads, ground);
+        one.followed = node_set.changed.end();
+        if let Some(changes) = node_set.changed.since(followed) {
+            for (index, reads) in changes {
+                one.look(index, cluster.name_order.row(index), reads, cluster);
             }
         } else {
-            *one = one.again(profile, grounds.changed.end(), ground);
-            self.overlays.retain(|&(other, _), _| other != shape);
-            self.overlay_bytes.retain(|(other, _)| other != shape);
+            *one = one.again(profile, node_set.changed.end(), cluster);
+            self.sparse_counts.retain(|&(other, _), _| other != ranking);
+            self.sparse_bytes.retain(|(other, _)| other != ranking);
         }
-        self.shape_bytes.set(shape, one.bytes());
+        self.ranking_bytes.set(ranking, one.bytes());
         if one.is_broken {
             return false;
         }
-        let (counts, used) = self.tallies[tallies].as_mut().expect("known classes have tallies");
+        let (counts, used) =
+            self.domain_counts[domain_counts].as_mut().expect("known signatures have their counts");
         *used = self.n_decisions;
-        let key = (shape, tallies);
-        let overlay = match self.overlays.entry(key) {
+        let key = (ranking, domain_counts);
+        let sparse = match self.sparse_counts.entry(key) {
             Entry::Occupied(known) => {
-                let overlay = known.into_mut();
-                if !overlay.follow(one, counts, ground) {
-                    *overlay = Overlay::new(one, counts, ground);
+                let sparse = known.into_mut();
+                if !sparse.follow(one, counts, cluster) {
+                    *sparse = SparseDomainCounts::new(one, counts, cluster);
                 }
-                overlay
+                sparse
             }
-            Entry::Vacant(place) => place.insert(Overlay::new(one, counts, ground)),
+            Entry::Vacant(place) => place.insert(SparseDomainCounts::new(one, counts, cluster)),
         };
-        self.overlay_bytes.set(key, overlay.bytes());
+        self.sparse_bytes.set(key, sparse.bytes());
         true
     }
 
-    /// Drops shapes where memory is short, first those that were not of use for the longest time. Two are
-    /// left in any case: as many as a decision needs.
-    fn make_room_for_shape(&mut self, n_nodes: usize) {
-        while SHAPE_BUDGET < self.shape_bytes.total() + SHAPE_BYTES_PER_NODE * n_nodes {
-            let kept = self.shapes.iter().enumerate();
+    /// Drops the least recently used rankings until a new one fits. Two always stay, since a decision needs
+    /// up to two.
+    fn make_room_for_ranking(&mut self, n_nodes: usize) {
+        while RANKING_BUDGET < self.ranking_bytes.total() + RANKING_BYTES_PER_NODE * n_nodes {
+            let kept = self.rankings.iter().enumerate();
             let kept = kept.filter_map(|(at, slot)| Some((slot.as_ref()?.1, at)));
             let n_kept = kept.clone().count();
             let Some((_, number)) = kept.min().filter(|_| 2 <= n_kept) else { return };
-            self.drop_shape(number);
+            self.drop_ranking(number);
         }
     }
 
-    /// Drops all tallies where there are too many: those of use are soon made again.
-    fn make_room_for_tallies(&mut self) {
-        if self.tallies.len() == MOST_TALLIES && self.tallies.iter().all(Option::is_some) {
-            self.forget_tallies();
+    /// Drops all domain counts if there are too many. Those in use are quickly made again.
+    fn make_room_for_domain_counts(&mut self) {
+        if self.domain_counts.len() == MOST_DOMAIN_COUNTS
+            && self.domain_counts.iter().all(Option::is_some)
+        {
+            self.forget_domain_counts();
         }
     }
 }
 
-/// The number of a slot that is free.
+/// The index of a free slot.
 fn free<T>(slots: &mut Vec<Option<T>>) -> usize {
     let free = slots.iter().position(Option::is_none);
     free.unwrap_or_else(|| {

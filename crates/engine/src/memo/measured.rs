@@ -1,42 +1,45 @@
-//! What the plugins take that judge by counts: they can only be asked with what is remembered.
+//! Measures plugins that count by domain, which need the remembered counts.
 
 use plimsoll_framework::{Row, Verdict, View};
 use smallvec::SmallVec;
 
 use super::Memo;
 use super::choose::Chooser;
-use crate::metrics::{Meter, MeteredPoint, Status, Went};
+use crate::metrics::{CycleMeter, MeteredPoint, Status, Went};
 
 impl Memo {
-    /// Asks a plugin about one node, if it judges by counts, as the last decision asked it about many, and
-    /// takes note of how long that takes.
+    /// Asks a plugin that counts by domain about one node, as the last decision did for groups of nodes, and
+    /// records the duration.
     pub(crate) fn measure_counted(
         &self,
         plugin: &str,
         view: View<'_>,
         row: Row,
         went: &Went,
-        meter: &mut Meter,
+        meter: &mut CycleMeter,
     ) {
-        let (Some((shape, tallies)), Some(grounds)) = (self.decided_by, &self.ground) else {
+        let (Some((ranking, domain_counts)), Some(node_set)) = (self.decided_by, &self.node_set)
+        else {
             return;
         };
-        let (Some(Some((shape_of, _))), Some(Some((tallies_of, _)))) =
-            (self.shapes.get(shape), self.tallies.get(tallies))
+        let (Some(Some((ranking_of, _))), Some(Some((domain_counts_of, _)))) =
+            (self.rankings.get(ranking), self.domain_counts.get(domain_counts))
         else {
             return;
         };
         let is_meant = |name: &&str| *name == plugin;
-        if !tallies_of.judged_by.iter().chain(&tallies_of.ranked_by).any(is_meant) {
+        if !domain_counts_of.filter_names.iter().chain(&domain_counts_of.score_names).any(is_meant)
+        {
             return;
         }
-        let Some(overlay) = self.overlays.get(&(shape, tallies)) else { return };
-        let ground = grounds.with(view);
-        let chooser = Chooser { shape: shape_of, tallies: tallies_of, overlay, ground };
-        let Some(own) = chooser.standings_of(ground.ranks.rank(row)) else { return };
-        let totals = tallies_of.totals();
-        let judges = tallies_of.judges.iter().zip(&tallies_of.judged_by);
-        for ((judge, range), &name) in judges.filter(|(_, name)| is_meant(name)) {
+        let Some(sparse) = self.sparse_counts.get(&(ranking, domain_counts)) else { return };
+        let cluster = node_set.with(view);
+        let chooser =
+            Chooser { ranking: ranking_of, domain_counts: domain_counts_of, sparse, cluster };
+        let Some(own) = chooser.term_counts_of(cluster.name_order.index(row)) else { return };
+        let totals = domain_counts_of.totals();
+        let filters = domain_counts_of.filters.iter().zip(&domain_counts_of.filter_names);
+        for ((judge, range), &name) in filters.filter(|(_, name)| is_meant(name)) {
             let lap = meter.start_plugin();
             let status = match judge.verdict(&own[range.clone()], &totals[range.clone()]) {
                 Verdict::Pass => Status::Success,
@@ -47,9 +50,9 @@ impl Memo {
         if !went.iter().any(|&(phase, _)| phase == MeteredPoint::Score) {
             return;
         }
-        let rankers = tallies_of.rankers.iter().zip(&tallies_of.ranked_by);
-        for ((_, ranker, range), &name) in rankers.filter(|(_, name)| is_meant(name)) {
-            // One node is in one domain of each term.
+        let scores = domain_counts_of.scores.iter().zip(&domain_counts_of.score_names);
+        for ((_, ranker, range), &name) in scores.filter(|(_, name)| is_meant(name)) {
+            // A single node is in one domain of each term.
             let domains: SmallVec<[usize; 4]> = range.clone().map(|_| 1).collect();
             let lap = meter.start_plugin();
             ranker.raw(&own[range.clone()], &domains);

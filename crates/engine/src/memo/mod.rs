@@ -1,39 +1,44 @@
-//! Decisions from what is remembered: exact, and without a look at nodes that have not changed.
+//! What is remembered between decisions. Decisions made from it are exact, and nodes that have not changed
+//! are not looked at again.
 //!
-//! Pods are sorted into kinds by what plugins read of them. For each kind there is
-//! * a [`Shape`](shape::Shape): what every node is by itself, kept up to date node by node;
-//! * [`Tallies`](tallies::Tallies): the counts by topology domain, kept up to date pod by pod;
-//! * an [`Overlay`](overlay::Overlay) of the few nodes that counts tell apart one by one.
+//! Pods that are equal in what plugins read of them have the same [signature](signatures::Signatures). For
+//! each signature there are
+//! * a [`NodeRanking`](node_ranking::NodeRanking): the verdict on each node by itself and its static score,
+//!   updated node by node;
+//! * [`DomainCounts`](domain_counts::DomainCounts): the pods counted in each topology domain, updated pod by
+//!   pod;
+//! * [`SparseDomainCounts`](sparse_domain_counts::SparseDomainCounts): the few nodes whose counts differ from
+//!   those of most others.
 //!
-//! A decision looks at the cells of the shape and of the overlay, of which there are few, and takes the
-//! best node of the best cell. Everything here is derived: [`Memo::forget`] changes what a decision
-//! costs, never what it is. Where a plugin can neither judge node by node nor by counts, or a decision
-//! is not about all nodes, the [cycle](crate::cycle) judges from scratch.
+//! A decision compares groups of equal nodes, of which there are few, and takes the best node of the best
+//! group. Everything here is derived: [`Memo::forget`] changes the cost of a decision and never its result.
+//! The [cycle](crate::cycle) decides from scratch where a plugin judges nodes neither by themselves nor by
+//! counts, and where not all nodes are judged.
 
 mod account;
+mod change_log;
 mod choose;
 mod costs;
-mod counted;
+mod counted_values;
 mod countings;
-mod failures;
-mod kinds;
-mod late;
+mod diagnosis_cache;
+mod domain_counts;
 mod learn;
-mod levels;
 mod measured;
+mod name_index_set;
+mod name_order;
+mod node_diagnosis;
+mod node_ranking;
+mod nodes_by_score;
 mod nominations;
-mod overlay;
 mod pinned;
 mod preemption;
 mod profile_memo;
-mod rank_set;
-mod ranks;
 mod scan;
-mod shape;
-mod survey;
-mod tallies;
-mod trail;
-mod unplaced;
+mod signature_diagnoses;
+mod signatures;
+mod sparse_domain_counts;
+mod uncached_filters;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -44,140 +49,140 @@ use rand::Rng;
 use rustc_hash::FxBuildHasher;
 
 use self::account::Account;
-use self::choose::{Choice, Chooser};
+use self::change_log::ChangeLog;
+use self::choose::{Chooser, GroupChoice};
 use self::countings::Countings;
-use self::kinds::{Kind, Kinds};
+use self::diagnosis_cache::{DiagnosisCache, NominatedNodeVerdict};
+use self::domain_counts::DomainCounts;
+use self::name_index_set::NameIndex;
+use self::name_order::{NameOrder, Topology};
+use self::node_ranking::{ClusterView, NodeRanking};
 use self::nominations::Nominations;
-use self::overlay::Overlay;
 use self::profile_memo::ProfileMemo;
-use self::rank_set::Rank;
-use self::ranks::{Ranks, Topology};
 use self::scan::Scanner;
-use self::shape::{Ground, Shape};
-use self::tallies::Tallies;
-use self::trail::Trail;
-use self::unplaced::{Own, Unplaced};
-use crate::cache::{Change, Changes};
-use crate::cycle::Failure;
+use self::signatures::{SignatureId, Signatures};
+use self::sparse_domain_counts::SparseDomainCounts;
+use crate::cache::{Changes, RowChange};
+use crate::cycle::AttemptFailure;
 use crate::metrics::{MeteredPoint, Phases};
 use crate::pick::{TieBreak, pick};
 use crate::profile::Profile;
 use crate::scheduler::Scans;
 
-/// What a plugin reads of the pods on nodes: see [`Neighbour`].
+/// What a plugin reads of the pods on nodes. See [`Neighbour`].
 const NEIGHBOUR: PodReads =
     PodReads::NAMESPACE.union(PodReads::LABELS).union(PodReads::POD_AFFINITY);
 
-/// The memory that tallies may take together with what pods count for in them, in bytes.
-const TALLY_BUDGET: usize = 512 << 20;
-/// The memory that overlays may take, in bytes. They are soon made again.
-const OVERLAY_BUDGET: usize = 256 << 20;
-/// The memory that the domains of topology keys may take, in bytes: with 5000 nodes some 2000 keys that nodes
-/// have, of which there are seldom more than a hundred.
+/// The memory for domain counts, in bytes, including what pods on nodes add to them.
+const DOMAIN_COUNTS_BUDGET: usize = 512 << 20;
+/// The memory for sparse domain counts, in bytes. They are quickly made again.
+const SPARSE_BUDGET: usize = 256 << 20;
+/// The memory for the domains of topology keys, in bytes: with 5000 nodes about 2000 keys that nodes have.
+/// There are rarely more than a hundred.
 const TOPOLOGY_BUDGET: usize = 128 << 20;
-/// So many topology keys are known at a time, also such as no node has. Pods may name any.
+/// At most this many topology keys are known at a time. Pods may name keys that no node has.
 const MOST_KEYS: usize = 1 << 16;
-/// So many sets of topology keys are known at a time. They are looked through for each class.
+/// At most this many sets of topology keys are known at a time. They are searched for each new signature.
 const MOST_SETS: usize = 1 << 12;
 
 type FastMap<K, V> = HashMap<K, V, FxBuildHasher>;
 
-/// What is remembered of the cluster for the sake of the next decisions.
+/// What is remembered of the cluster.
 pub(crate) struct Memo {
     profiles: BTreeMap<String, ProfileMemo>,
-    ground: Option<Grounds>,
-    /// There are more kinds of pods on nodes than can be told apart: every decision is made from
-    /// scratch until nodes come or go.
+    node_set: Option<NodeSet>,
+    /// The pods on nodes have too many signatures. Until a node is added or removed, every decision is made
+    /// from scratch.
     is_overfull: bool,
-    neighbours: Kinds,
-    /// The kinds of neighbours that have affinity terms.
-    with_terms: Vec<Kind>,
-    /// By kind of neighbour: how many are on each node. Holds with the ground.
-    placed: Vec<FastMap<Rank, u32>>,
+    neighbours: Signatures,
+    /// The signatures of pods on nodes that have affinity terms.
+    with_terms: Vec<SignatureId>,
+    /// For each signature of pods on nodes: how many of them are on each node. Valid as long as `node_set`.
+    placed: Vec<FastMap<NameIndex, u32>>,
     counted_by: Countings,
-    shapes: Vec<Option<(Shape, Use)>>,
-    shape_bytes: Account<usize>,
-    tallies: Vec<Option<(Tallies, Use)>>,
-    /// About how many bytes the tallies take.
-    tally_bytes: usize,
-    /// What of a node decides whether pods on it count for any of the tallies.
+    rankings: Vec<Option<(NodeRanking, Use)>>,
+    ranking_bytes: Account<usize>,
+    domain_counts: Vec<Option<(DomainCounts, Use)>>,
+    /// The approximate size of the domain counts in bytes.
+    domain_count_bytes: usize,
+    /// The parts of a node that decide whether its pods count in any of the domain counts.
     counted_nodes_read: NodeReads,
-    /// The tallies of all pods for which nothing is counted. They hold as long as no pod is met that has
-    /// affinity terms: those would have to be asked of each kind.
+    /// The domain counts shared by all pods for which nothing is counted. They are dropped when a pod with
+    /// affinity terms is added to a node, since its terms may apply to any pod.
     blank: Option<usize>,
-    overlays: FastMap<(usize, usize), Overlay>,
-    overlay_bytes: Account<(usize, usize)>,
-    /// Some class is judged from scratch: perhaps only for the terms of pods on nodes.
+    sparse_counts: FastMap<(usize, usize), SparseDomainCounts>,
+    sparse_bytes: Account<(usize, usize)>,
+    /// Some signature is decided from scratch, perhaps only because of the terms of pods on nodes.
     has_given_up: bool,
-    unplaced: Unplaced,
-    /// Profiles and classes of pods about which late filters have something to say, for the last of which no
-    /// node was found.
-    late_in_vain: BTreeSet<(String, Kind)>,
+    diagnoses: DiagnosisCache,
+    /// Profiles and signatures with an [uncached filter](uncached_filters) whose last pod found no node.
+    no_node_found: BTreeSet<(String, SignatureId)>,
     scanner: Scanner,
     scans: Scans,
     n_decisions: u64,
-    /// What is measured of the decision that is being made.
+    /// The measurements of the current decision.
     pub(crate) phases: Phases,
-    /// The shape and the tallies that it was made from.
+    /// The ranking and the domain counts that were used for it.
     decided_by: Option<(usize, usize)>,
-    /// What plugins read of the cluster beside nodes one by one.
-    shapes_read: ClusterReads,
-    tallies_read: ClusterReads,
+    /// What plugins read of the cluster, other than nodes one by one.
+    rankings_read: ClusterReads,
+    domain_counts_read: ClusterReads,
 }
 
-/// When something was last of use: the number of the decision.
+/// When something was last used: the number of the decision.
 type Use = u64;
 
-/// What holds as long as no node comes, goes or changes its labels.
-struct Grounds {
-    ranks: Ranks,
+/// The nodes in the order of their names, and what is derived from that. It is made again when a node is
+/// added, removed or relabelled.
+struct NodeSet {
+    name_order: NameOrder,
     topologies: Vec<Topology>,
     by_key: BTreeMap<TopologyKey, usize>,
-    /// The topologies of keys that no node has, with the label as such and with a domain for each node: one
-    /// stands for all such keys, of which there may be any number.
-    void: [Option<usize>; 2],
-    /// About how many bytes the topologies take.
+    /// Topologies that no node belongs to, one for labels and one for [`TopologyKey::NodeWith`]. Each serves
+    /// all keys that no node has.
+    without_nodes: [Option<usize>; 2],
+    /// The approximate size of the topologies in bytes.
     topology_bytes: usize,
-    /// Sets of numbers of topologies, ascending.
+    /// Sets of topologies by index, each ascending.
     sets: Vec<Vec<usize>>,
     /// The changes of single nodes.
-    changed: Trail<(Rank, NodeReads)>,
+    changed: ChangeLog<(NameIndex, NodeReads)>,
     nominations: Nominations,
 }
 
-/// A decision from what is remembered.
-pub(crate) enum Answer {
-    /// The node, and all nodes that are as good, by name, if they were asked for.
+/// A decision from memory.
+pub(crate) enum MemoAnswer {
+    /// A node, and all equally good ones sorted by name, if they were requested.
     Found { row: Row, best: Vec<Row> },
-    /// The only node that is feasible among those that were looked at: the one that was cleared for the pod,
-    /// or one of those that the pod names.
+    /// The only feasible node among those that were judged: the nominated node of the pod, or one that the
+    /// pod names.
     Only { row: Row, n_judged: usize },
-    /// No node is feasible, and this is why.
-    Failed(Box<Failure>),
-    /// It has to be made from scratch.
+    /// No node is feasible, for these reasons.
+    Failed(Box<AttemptFailure>),
+    /// The decision must be made from scratch.
     Unclear,
 }
 
-/// What is wanted beside a node.
+/// Which of the best nodes are wanted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Want {
-    /// The first of the best nodes by name.
+    /// The first one by name.
     First,
-    /// Any of them, all equally likely.
+    /// A random one; all are equally likely.
     Any,
-    /// All of them.
+    /// All.
     All,
 }
 
-impl Answer {
-    /// What is wanted of the best nodes, of which there is one at least.
+impl MemoAnswer {
+    /// Selects from the best nodes. There is at least one.
     fn found(best: Vec<Row>, want: Want, rng: &mut impl Rng) -> Self {
         match want {
-            Want::First => Answer::Found { row: best[0], best: Vec::new() },
+            Want::First => MemoAnswer::Found { row: best[0], best: Vec::new() },
             Want::Any => {
-                Answer::Found { row: pick(&best, TieBreak::Random, rng), best: Vec::new() }
+                MemoAnswer::Found { row: pick(&best, TieBreak::Random, rng), best: Vec::new() }
             }
-            Want::All => Answer::Found { row: best[0], best },
+            Want::All => MemoAnswer::Found { row: best[0], best },
         }
     }
 }
@@ -186,119 +191,119 @@ impl Memo {
     pub(crate) fn new<'a>(profiles: impl Iterator<Item = &'a Profile>, scans: Scans) -> Self {
         let mut memo = Memo {
             profiles: BTreeMap::new(),
-            ground: None,
+            node_set: None,
             is_overfull: false,
             neighbours: neighbours(),
             with_terms: Vec::new(),
             placed: Vec::new(),
             counted_by: Countings::default(),
-            shapes: Vec::new(),
-            shape_bytes: Account::default(),
-            tallies: Vec::new(),
-            tally_bytes: 0,
+            rankings: Vec::new(),
+            ranking_bytes: Account::default(),
+            domain_counts: Vec::new(),
+            domain_count_bytes: 0,
             counted_nodes_read: NodeReads::empty(),
             blank: None,
-            overlays: FastMap::default(),
-            overlay_bytes: Account::default(),
+            sparse_counts: FastMap::default(),
+            sparse_bytes: Account::default(),
             has_given_up: false,
-            unplaced: Unplaced::default(),
-            late_in_vain: BTreeSet::new(),
+            diagnoses: DiagnosisCache::default(),
+            no_node_found: BTreeSet::new(),
             scanner: Scanner::default(),
             scans,
             n_decisions: 0,
             phases: Phases::default(),
             decided_by: None,
-            shapes_read: ClusterReads::EMPTY,
-            tallies_read: ClusterReads::EMPTY,
+            rankings_read: ClusterReads::EMPTY,
+            domain_counts_read: ClusterReads::EMPTY,
         };
         for profile in profiles {
             let of_profile = ProfileMemo::new(profile);
-            memo.shapes_read = memo.shapes_read.union(of_profile.shapes_read);
-            memo.tallies_read = memo.tallies_read.union(of_profile.tallies_read);
+            memo.rankings_read = memo.rankings_read.union(of_profile.rankings_read);
+            memo.domain_counts_read = memo.domain_counts_read.union(of_profile.domain_counts_read);
             memo.profiles.insert(profile.scheduler_name.clone(), of_profile);
-            memo.unplaced.add(profile);
+            memo.diagnoses.add(profile);
         }
         memo
     }
 
-    /// A decision begins, of which this is measured.
+    /// Begins a decision with these measurements.
     pub(crate) fn begin(&mut self, phases: Phases) {
         self.phases = phases;
         self.decided_by = None;
     }
 
-    /// Forgets everything that is derived.
+    /// Drops everything.
     pub(crate) fn forget(&mut self) {
-        self.ground = None;
+        self.node_set = None;
         self.neighbours = neighbours();
         self.placed.clear();
         self.with_terms.clear();
         self.counted_by.clear();
-        self.forget_tallies();
-        self.forget_shapes();
-        self.unplaced.forget_failures();
-        self.late_in_vain.clear();
+        self.forget_domain_counts();
+        self.forget_rankings();
+        self.diagnoses.forget_signature_diagnoses();
+        self.no_node_found.clear();
         self.profiles.values_mut().for_each(ProfileMemo::forget);
     }
 
-    fn forget_shapes(&mut self) {
-        self.shapes.clear();
-        self.shape_bytes.clear();
-        self.forget_overlays();
-        self.unplaced.forget_shapes();
-        self.profiles.values_mut().for_each(ProfileMemo::forget_shapes);
+    fn forget_rankings(&mut self) {
+        self.rankings.clear();
+        self.ranking_bytes.clear();
+        self.forget_sparse_counts();
+        self.diagnoses.forget_rankings();
+        self.profiles.values_mut().for_each(ProfileMemo::forget_rankings);
     }
 
-    fn forget_tallies(&mut self) {
-        self.tallies.clear();
-        self.tally_bytes = 0;
+    fn forget_domain_counts(&mut self) {
+        self.domain_counts.clear();
+        self.domain_count_bytes = 0;
         self.counted_nodes_read = NodeReads::empty();
         self.blank = None;
-        self.forget_overlays();
+        self.forget_sparse_counts();
         self.counted_by.forget_all();
-        self.profiles.values_mut().for_each(ProfileMemo::forget_tallies);
+        self.profiles.values_mut().for_each(ProfileMemo::forget_domain_counts);
     }
 
-    fn forget_overlays(&mut self) {
-        self.overlays.clear();
-        self.overlay_bytes.clear();
+    fn forget_sparse_counts(&mut self) {
+        self.sparse_counts.clear();
+        self.sparse_bytes.clear();
     }
 
-    /// Forgets what takes more memory than it may.
+    /// Drops what has grown beyond its limit.
     fn keep_within_bounds(&mut self) {
-        if TALLY_BUDGET < self.tally_bytes + self.counted_by.bytes() {
-            self.forget_tallies();
+        if DOMAIN_COUNTS_BUDGET < self.domain_count_bytes + self.counted_by.bytes() {
+            self.forget_domain_counts();
         }
-        if OVERLAY_BUDGET < self.overlay_bytes.total() {
-            self.forget_overlays();
+        if SPARSE_BUDGET < self.sparse_bytes.total() {
+            self.forget_sparse_counts();
         }
     }
 
-    /// Takes in what has changed since the last decision.
+    /// Applies the changes since the last decision.
     pub(crate) fn follow(
         &mut self,
         view: View<'_>,
         changes: &mut Changes,
         nominated: &mut NominatedPods,
     ) {
-        if changes.ground_moved() {
-            self.ground = None;
+        if changes.node_set_changed() {
+            self.node_set = None;
         }
         let (stores, log) = changes.take();
         let renominated = nominated.changed();
-        if self.ground.is_none() || !log.is_empty() || !renominated.is_empty() {
-            self.unplaced.forget_failures();
+        if self.node_set.is_none() || !log.is_empty() || !renominated.is_empty() {
+            self.diagnoses.forget_signature_diagnoses();
         }
-        if self.shapes_read.stores.intersects(stores) {
-            self.forget_shapes();
+        if self.rankings_read.stores.intersects(stores) {
+            self.forget_rankings();
         }
-        if self.tallies_read.stores.intersects(stores) {
-            self.forget_tallies();
+        if self.domain_counts_read.stores.intersects(stores) {
+            self.forget_domain_counts();
         }
         if !stores.is_empty() {
-            self.unplaced.forget_stores(stores);
+            self.diagnoses.forget_stores(stores);
         }
-        if self.ground.is_some() {
+        if self.node_set.is_some() {
             for change in log {
                 self.follow_one(view, change);
             }
@@ -306,38 +311,40 @@ impl Memo {
                 self.renominate(view, nominated, &node);
             }
         }
-        if self.ground.is_none() {
-            self.lay_ground(view, nominated);
+        if self.node_set.is_none() {
+            self.build_node_set(view, nominated);
         }
     }
 
-    fn lay_ground(&mut self, view: View<'_>, nominated: &NominatedPods) {
-        self.forget_tallies();
-        self.forget_shapes();
-        let ranks = Ranks::of(view.nodes);
+    fn build_node_set(&mut self, view: View<'_>, nominated: &NominatedPods) {
+        self.forget_domain_counts();
+        self.forget_rankings();
+        let name_order = NameOrder::of(view.nodes);
         self.neighbours.begin();
         self.placed.clear();
         self.with_terms.clear();
         self.counted_by.clear();
         self.is_overfull = false;
-        for (rank, row) in ranks.rows() {
+        for (index, row) in name_order.rows() {
             for pod in view.nodes.pods_on(row).iter() {
                 match self.neighbour(pod) {
-                    Some(kind) => *self.placed[kind as usize].entry(rank).or_default() += 1,
+                    Some(signature) => {
+                        *self.placed[signature as usize].entry(index).or_default() += 1
+                    }
                     None => self.is_overfull = true,
                 }
             }
         }
-        let nominations = self.nominations(&ranks, view, nominated);
+        let nominations = self.nominations(&name_order, view, nominated);
         self.neighbours.count_from_here();
-        let changed = Trail::new(ranks.len().max(1));
+        let changed = ChangeLog::new(name_order.len().max(1));
         let (topologies, by_key, sets) = (Vec::new(), BTreeMap::new(), Vec::new());
-        let (void, topology_bytes) = ([None; 2], 0);
-        self.ground = Some(Grounds {
-            ranks,
+        let (without_nodes, topology_bytes) = ([None; 2], 0);
+        self.node_set = Some(NodeSet {
+            name_order,
             topologies,
             by_key,
-            void,
+            without_nodes,
             topology_bytes,
             sets,
             changed,
@@ -346,42 +353,42 @@ impl Memo {
         self.scanner.forget();
     }
 
-    /// The kind of a pod on a node. Where there are too many kinds everything is begun anew.
-    fn neighbour(&mut self, pod: &PodInfo) -> Option<Kind> {
-        let (kind, is_new) = self.neighbours.number(pod)?;
+    /// The signature of a pod on a node; `None` if there are too many signatures.
+    fn neighbour(&mut self, pod: &PodInfo) -> Option<SignatureId> {
+        let (signature, is_new) = self.neighbours.number(pod)?;
         if is_new {
             self.placed.push(FastMap::default());
-            self.counted_by.add_kind();
+            self.counted_by.add_signature();
             if !pod.affinity.is_empty() {
-                self.with_terms.push(kind);
+                self.with_terms.push(signature);
                 if let Some(blank) = self.blank.take() {
-                    self.drop_tallies(blank);
+                    self.drop_domain_counts(blank);
                 }
             }
         }
-        Some(kind)
+        Some(signature)
     }
 
-    fn follow_one(&mut self, view: View<'_>, change: Change) {
+    fn follow_one(&mut self, view: View<'_>, change: RowChange) {
         match change {
-            Change::Node(row, reads) => {
+            RowChange::Node(row, reads) => {
                 if reads.intersects(NodeReads::NAME | NodeReads::LABELS) {
-                    self.ground = None;
+                    self.node_set = None;
                     return;
                 }
-                if self.shapes_read.nodes.intersects(reads) {
-                    self.forget_shapes();
+                if self.rankings_read.nodes.intersects(reads) {
+                    self.forget_rankings();
                 }
                 if self.counted_nodes_read.intersects(reads) {
-                    self.forget_tallies();
+                    self.forget_domain_counts();
                 }
                 self.note(row, reads);
             }
-            Change::Placed(row, pod) => {
+            RowChange::Placed(row, pod) => {
                 self.count(view, row, &pod, 1);
                 self.note(row, NodeReads::BY_PLACEMENT);
             }
-            Change::Displaced(row, pod) => {
+            RowChange::Displaced(row, pod) => {
                 self.count(view, row, &pod, -1);
                 self.note(row, NodeReads::BY_PLACEMENT);
             }
@@ -389,87 +396,87 @@ impl Memo {
     }
 
     fn note(&mut self, row: Row, reads: NodeReads) {
-        if let Some(ground) = &mut self.ground {
-            ground.changed.push((ground.ranks.rank(row), reads));
+        if let Some(node_set) = &mut self.node_set {
+            node_set.changed.push((node_set.name_order.index(row), reads));
         }
     }
 
-    /// Counts a pod that came to a node, or left it, wherever it counts.
+    /// Adds a pod on a node to all domain counts that count it, or removes it.
     fn count(&mut self, view: View<'_>, row: Row, pod: &PodInfo, times: i64) {
-        let Some(grounds) = &self.ground else { return };
-        let rank = grounds.ranks.rank(row);
-        let Some(kind) = self.neighbour(pod) else {
-            self.ground = None;
+        let Some(node_set) = &self.node_set else { return };
+        let index = node_set.name_order.index(row);
+        let Some(signature) = self.neighbour(pod) else {
+            self.node_set = None;
             return;
         };
-        let count = self.placed[kind as usize].entry(rank).or_default();
+        let count = self.placed[signature as usize].entry(index).or_default();
         *count = count.saturating_add_signed(if times < 0 { -1 } else { 1 });
         if *count == 0 {
-            self.placed[kind as usize].remove(&rank);
+            self.placed[signature as usize].remove(&index);
             if self.has_given_up
                 && !pod.affinity.is_empty()
-                && self.placed[kind as usize].is_empty()
+                && self.placed[signature as usize].is_empty()
             {
                 self.has_given_up = false;
                 self.profiles.values_mut().for_each(ProfileMemo::forget_from_scratch);
             }
         }
-        if !self.counted_by.has(kind) {
-            self.find_counting(kind);
+        if !self.counted_by.has(signature) {
+            self.find_counting(signature);
         }
-        let Some(grounds) = &self.ground else { return };
-        let ground = grounds.with(view);
-        for (number, counting) in self.counted_by.of(kind) {
-            if let Some((tallies, _)) = &mut self.tallies[*number] {
-                let before = tallies.bytes();
-                tallies.add(counting, times, (rank, row), ground);
-                self.tally_bytes += tallies.bytes() - before;
+        let Some(node_set) = &self.node_set else { return };
+        let cluster = node_set.with(view);
+        for (number, counting) in self.counted_by.of(signature) {
+            if let Some((domain_counts, _)) = &mut self.domain_counts[*number] {
+                let before = domain_counts.bytes();
+                domain_counts.add(counting, times, (index, row), cluster);
+                self.domain_count_bytes += domain_counts.bytes() - before;
             }
         }
     }
 
-    /// Asks all tallies whether they count pods of a kind that is new on nodes.
-    fn find_counting(&mut self, kind: Kind) {
-        let example = self.neighbours.example(kind).clone();
+    /// Determines which domain counts count pods of a signature that is new on nodes.
+    fn find_counting(&mut self, signature: SignatureId) {
+        let example = self.neighbours.example(signature).clone();
         let other = Neighbour::from(&*example);
         let is_plain = other.affinity.is_empty();
         let (mut counted_by, mut outdated) = (Vec::new(), Vec::new());
-        for (number, slot) in self.tallies.iter().enumerate() {
-            let Some((tallies, _)) = slot else { continue };
-            if is_plain && !tallies.counts_plain_pods {
+        for (number, slot) in self.domain_counts.iter().enumerate() {
+            let Some((domain_counts, _)) = slot else { continue };
+            if is_plain && !domain_counts.counts_plain_pods {
                 continue;
             }
-            match tallies.counting(other) {
+            match domain_counts.counting(other) {
                 None => outdated.push(number),
                 Some(counting) if counting.is_empty() => {}
                 Some(counting) => counted_by.push((number, counting)),
             }
         }
-        self.counted_by.set(kind, counted_by);
+        self.counted_by.set(signature, counted_by);
         for number in outdated {
-            self.drop_tallies(number);
+            self.drop_domain_counts(number);
         }
     }
 
-    fn drop_tallies(&mut self, number: usize) {
-        let gone = self.tallies[number].take();
-        self.tally_bytes -= gone.map_or(0, |(tallies, _)| tallies.bytes());
-        self.overlays.retain(|&(_, tallies), _| tallies != number);
-        self.overlay_bytes.retain(|(_, tallies)| tallies != number);
-        self.counted_by.drop_tallies(number);
-        self.profiles.values_mut().for_each(|profile| profile.drop_tallies(number));
+    fn drop_domain_counts(&mut self, number: usize) {
+        let gone = self.domain_counts[number].take();
+        self.domain_count_bytes -= gone.map_or(0, |(domain_counts, _)| domain_counts.bytes());
+        self.sparse_counts.retain(|&(_, domain_counts), _| domain_counts != number);
+        self.sparse_bytes.retain(|(_, domain_counts)| domain_counts != number);
+        self.counted_by.drop_domain_counts(number);
+        self.profiles.values_mut().for_each(|profile| profile.drop_domain_counts(number));
     }
 
-    fn drop_shape(&mut self, number: usize) {
-        self.shapes[number] = None;
-        self.shape_bytes.drop(number);
-        self.overlays.retain(|&(shape, _), _| shape != number);
-        self.overlay_bytes.retain(|(shape, _)| shape != number);
-        self.unplaced.drop_shape(number);
-        self.profiles.values_mut().for_each(|profile| profile.drop_shape(number));
+    fn drop_ranking(&mut self, number: usize) {
+        self.rankings[number] = None;
+        self.ranking_bytes.drop(number);
+        self.sparse_counts.retain(|&(ranking, _), _| ranking != number);
+        self.sparse_bytes.retain(|(ranking, _)| ranking != number);
+        self.diagnoses.drop_ranking(number);
+        self.profiles.values_mut().for_each(|profile| profile.drop_ranking(number));
     }
 
-    /// Decides a pod. Nothing has changed since [`Memo::follow`].
+    /// Decides a pod. [`Memo::follow`] must have been called after the last change.
     pub(crate) fn decide(
         &mut self,
         profile: &Profile,
@@ -478,115 +485,126 @@ impl Memo {
         nominated: &NominatedPods,
         want: Want,
         rng: &mut impl Rng,
-    ) -> Answer {
+    ) -> MemoAnswer {
         self.n_decisions += 1;
         if self.is_overfull {
-            return Answer::Unclear;
+            return MemoAnswer::Unclear;
         }
         let Some(of_profile) = self.profiles.get_mut(&profile.scheduler_name) else {
-            return Answer::Unclear;
+            return MemoAnswer::Unclear;
         };
-        if of_profile.is_full() || self.ground.as_ref().is_some_and(Grounds::is_full) {
+        if of_profile.is_full() || self.node_set.as_ref().is_some_and(NodeSet::is_full) {
             self.forget();
-            return Answer::Unclear;
+            return MemoAnswer::Unclear;
         }
         self.keep_within_bounds();
         let of_profile = self.profiles.get_mut(&profile.scheduler_name).expect("it was just found");
-        let Some(class) = of_profile.class(profile, pod, &view) else { return Answer::Unclear };
+        let Some(signature) = of_profile.signature(profile, pod, &view) else {
+            return MemoAnswer::Unclear;
+        };
         self.phases.over(MeteredPoint::PreFilter);
-        if of_profile.has_late(profile, pod) {
-            let best = self.decide_late(profile, class, pod, view, nominated, want);
-            return best.map_or(Answer::Unclear, |best| Answer::found(best, want, rng));
+        if of_profile.has_uncached_filter(profile, pod) {
+            let best = self.decide_uncached(profile, signature, pod, view, nominated, want);
+            return best.map_or(MemoAnswer::Unclear, |best| MemoAnswer::found(best, want, rng));
         }
-        let known = match self.known(profile, class) {
-            Some(known) => Some(known),
+        let caches = match self.caches(profile, signature) {
+            Some(caches) => Some(caches),
             None => match self.decide_pinned(profile, pod, view, nominated) {
                 Some(answer) => return answer,
-                None => self.learn(profile, class, pod, view),
+                None => self.learn(profile, signature, pod, view),
             },
         };
-        let Some(mut known) = known else { return Answer::Unclear };
-        if nominated.is_empty() && self.prefers_scan(profile, &known) {
-            if let Some(best) = self.scan(profile, (class, known), pod, &[], view, want) {
-                return Answer::found(best, want, rng);
+        let Some(mut caches) = caches else { return MemoAnswer::Unclear };
+        if nominated.is_empty() && self.prefers_scan(profile, &caches) {
+            if let Some(best) = self.scan(profile, (signature, caches), pod, &[], view, want) {
+                return MemoAnswer::found(best, want, rng);
             }
-            // To make room for the base of the scan, the shape may have been dropped.
-            match self.known(profile, class).or_else(|| self.learn(profile, class, pod, view)) {
-                Some(still) => known = still,
-                None => return Answer::Unclear,
+            // Making the base ranking may have dropped the other ranking.
+            match self
+                .caches(profile, signature)
+                .or_else(|| self.learn(profile, signature, pod, view))
+            {
+                Some(still) => caches = still,
+                None => return MemoAnswer::Unclear,
             }
         }
-        let (shape, tallies) = (self.shape_of(profile, class, pod, known, view), known.tallies);
-        let Some(shape) = self.behind_nominated(profile, pod, (shape, tallies), view, nominated)
+        let (ranking, domain_counts) =
+            (self.ranking_of(profile, signature, pod, caches, view), caches.domain_counts);
+        let Some(ranking) =
+            self.behind_nominated(profile, pod, (ranking, domain_counts), view, nominated)
         else {
-            return Answer::Unclear;
+            return MemoAnswer::Unclear;
         };
-        if !self.bring_up(profile, shape, tallies, view) {
-            return Answer::Unclear;
+        if !self.bring_up(profile, ranking, domain_counts, view) {
+            return MemoAnswer::Unclear;
         }
-        self.decided_by = Some((shape, tallies));
-        let own = match self.own_node(pod, (shape, tallies), view, nominated) {
-            Own::None => None,
-            Own::Takes(row) => return Answer::Only { row, n_judged: 1 },
-            Own::Unclear => return Answer::Unclear,
-            Own::Rejects(own) => Some(own),
+        self.decided_by = Some((ranking, domain_counts));
+        let own = match self.judge_nominated_node(pod, (ranking, domain_counts), view, nominated) {
+            NominatedNodeVerdict::None => None,
+            NominatedNodeVerdict::Takes(row) => return MemoAnswer::Only { row, n_judged: 1 },
+            NominatedNodeVerdict::Unclear => return MemoAnswer::Unclear,
+            NominatedNodeVerdict::Rejects(own) => Some(own),
         };
-        let grounds = self.ground.as_ref().expect("it was laid when changes were followed");
+        let node_set = self.node_set.as_ref().expect("it was built when changes were followed");
         let chooser = Chooser {
-            shape: &self.shapes[shape].as_ref().expect("it was just brought up").0,
-            tallies: &self.tallies[tallies].as_ref().expect("it was just brought up").0,
-            overlay: &self.overlays[&(shape, tallies)],
-            ground: grounds.with(view),
+            ranking: &self.rankings[ranking].as_ref().expect("it was just brought up").0,
+            domain_counts: &self.domain_counts[domain_counts]
+                .as_ref()
+                .expect("it was just brought up")
+                .0,
+            sparse: &self.sparse_counts[&(ranking, domain_counts)],
+            cluster: node_set.with(view),
         };
         let feasible = chooser.feasible_now();
         self.phases.over(MeteredPoint::Filter);
         self.phases.is_scored = 1 < feasible.len();
         match chooser.choose(feasible) {
-            Choice::Nothing => self
-                .failure(profile, pod, (shape, tallies), own.as_ref(), view)
-                .map_or(Answer::Unclear, |failure| Answer::Failed(Box::new(failure))),
-            Choice::Unclear => Answer::Unclear,
-            Choice::Best(best) => match want {
-                Want::First => Answer::Found { row: chooser.first(&best), best: Vec::new() },
-                Want::Any => Answer::Found { row: chooser.any(&best, rng), best: Vec::new() },
-                Want::All => Answer::found(chooser.all(&best), want, rng),
+            GroupChoice::Nothing => self
+                .failure(profile, pod, (ranking, domain_counts), own.as_ref(), view)
+                .map_or(MemoAnswer::Unclear, |failure| MemoAnswer::Failed(Box::new(failure))),
+            GroupChoice::Unclear => MemoAnswer::Unclear,
+            GroupChoice::Best(best) => match want {
+                Want::First => MemoAnswer::Found { row: chooser.first(&best), best: Vec::new() },
+                Want::Any => MemoAnswer::Found { row: chooser.any(&best, rng), best: Vec::new() },
+                Want::All => MemoAnswer::found(chooser.all(&best), want, rng),
             },
         }
     }
 }
 
-/// No pods on nodes yet, whose kinds are to be told apart: all of them must be.
-fn neighbours() -> Kinds {
-    Kinds::new(NEIGHBOUR).by_deletion().of_any_size()
+/// Signatures for pods on nodes: every pod needs one.
+fn neighbours() -> Signatures {
+    Signatures::new(NEIGHBOUR).by_deletion().of_any_size()
 }
 
-impl Grounds {
-    fn with<'a>(&'a self, view: View<'a>) -> Ground<'a> {
-        let Grounds { ranks, topologies, nominations, .. } = self;
-        Ground { view, ranks, topologies, nominations }
+impl NodeSet {
+    fn with<'a>(&'a self, view: View<'a>) -> ClusterView<'a> {
+        let NodeSet { name_order, topologies, nominations, .. } = self;
+        ClusterView { view, name_order, topologies, nominations }
     }
 
-    /// Whether there are so many topologies that everything has to be begun anew.
+    /// Whether there are too many topologies, so that everything must be dropped.
     fn is_full(&self) -> bool {
         MOST_KEYS <= self.by_key.len()
             || MOST_SETS <= self.sets.len()
             || TOPOLOGY_BUDGET <= self.topology_bytes
     }
 
-    /// The number of a topology, which is made if it is not there.
+    /// The index of a topology, which is made if necessary.
     fn topology(&mut self, key: &TopologyKey, view: View<'_>) -> usize {
         if let Some(&known) = self.by_key.get(key) {
             return known;
         }
-        let made = Topology::new(key.clone(), view.nodes, &self.ranks);
-        let void = made.is_void().then(|| usize::from(matches!(key, TopologyKey::NodeWith(_))));
-        let number = void.and_then(|sort| self.void[sort]).unwrap_or_else(|| {
+        let made = Topology::new(key.clone(), view.nodes, &self.name_order);
+        let without_nodes =
+            made.has_no_nodes().then(|| usize::from(matches!(key, TopologyKey::NodeWith(_))));
+        let number = without_nodes.and_then(|sort| self.without_nodes[sort]).unwrap_or_else(|| {
             self.topology_bytes += made.bytes();
             self.topologies.push(made);
             self.topologies.len() - 1
         });
-        if let Some(sort) = void {
-            self.void[sort] = Some(number);
+        if let Some(sort) = without_nodes {
+            self.without_nodes[sort] = Some(number);
         }
         self.by_key.insert(key.clone(), number);
         number

@@ -1,38 +1,38 @@
-//! The nominated pods as shapes see them: by node, and as changes of nodes.
+//! The nominated pods, by node.
 //!
-//! A node to which a pod was nominated is judged twice: as if the pod were there, and as it is. So a
-//! nomination is a change of one node, for those who make room for the nominated pod.
+//! A node with a nominated pod is judged twice: as if the pod were there, and as it is. So for pods that must
+//! leave room for the nominated pod, a nomination is a change of the node.
 
 use plimsoll_framework::{Columns, NominatedPods, PodInfo, Row};
 
 use super::FastMap;
-use super::kinds::Kind;
-use super::rank_set::Rank;
-use super::ranks::Ranks;
+use super::name_index_set::NameIndex;
+use super::name_order::NameOrder;
+use super::signatures::SignatureId;
 
 /// The nominated pods on known nodes.
 #[derive(Debug, Default)]
 pub(crate) struct Nominations {
-    /// By node, each node's by name.
-    on: FastMap<Rank, Vec<(Kind, PodInfo)>>,
-    /// How many there are of each kind of neighbour and each priority.
-    kinds: FastMap<(Kind, i32), u32>,
+    /// By node; the pods of each node are sorted by name.
+    on: FastMap<NameIndex, Vec<(SignatureId, PodInfo)>>,
+    /// How many there are of each signature and priority.
+    signatures: FastMap<(SignatureId, i32), u32>,
 }
 
 impl Nominations {
-    /// Takes in what became of the pods nominated to one node. `kind` sorts pods as
-    /// [neighbours](plimsoll_framework::Neighbour), unless there are too many kinds.
+    /// Sets the pods nominated to one node. `signature` returns the signature of a pod as a
+    /// [neighbour](plimsoll_framework::Neighbour), or `None` if there are too many.
     pub(crate) fn set(
         &mut self,
-        rank: Rank,
+        index: NameIndex,
         pods: &[PodInfo],
-        mut kind: impl FnMut(&PodInfo) -> Option<Kind>,
+        mut signature: impl FnMut(&PodInfo) -> Option<SignatureId>,
     ) -> Option<()> {
-        for (kind, pod) in self.on.remove(&rank).into_iter().flatten() {
-            let left = self.kinds.get_mut(&(kind, pod.priority)).expect("it was counted");
+        for (signature, pod) in self.on.remove(&index).into_iter().flatten() {
+            let left = self.signatures.get_mut(&(signature, pod.priority)).expect("it was counted");
             *left -= 1;
             if *left == 0 {
-                self.kinds.remove(&(kind, pod.priority));
+                self.signatures.remove(&(signature, pod.priority));
             }
         }
         if pods.is_empty() {
@@ -40,48 +40,53 @@ impl Nominations {
         }
         let mut on = Vec::with_capacity(pods.len());
         for pod in pods {
-            let kind = kind(pod)?;
-            *self.kinds.entry((kind, pod.priority)).or_default() += 1;
-            on.push((kind, pod.clone()));
+            let signature = signature(pod)?;
+            *self.signatures.entry((signature, pod.priority)).or_default() += 1;
+            on.push((signature, pod.clone()));
         }
-        self.on.insert(rank, on);
+        self.on.insert(index, on);
         Some(())
     }
 
-    /// Whether a pod of `priority` has to make room for some pod on a node.
-    pub(crate) fn has_ahead(&self, rank: Rank, priority: i32) -> bool {
-        let on = self.on.get(&rank);
+    /// Whether a pod of `priority` must leave room for a pod nominated to a node.
+    pub(crate) fn has_ahead(&self, index: NameIndex, priority: i32) -> bool {
+        let on = self.on.get(&index);
         on.is_some_and(|on| on.iter().any(|(_, other)| priority <= other.priority))
     }
 
-    /// The pods on a node for which a pod of `priority` has to make room, other than `own`: as in
+    /// The pods nominated to a node for which a pod of `priority` must leave room, without `own`. As in
     /// [`NominatedPods::ahead_of`].
-    pub(crate) fn ahead(&self, rank: Rank, priority: i32, own: Option<&PodInfo>) -> Vec<PodInfo> {
+    pub(crate) fn ahead(
+        &self,
+        index: NameIndex,
+        priority: i32,
+        own: Option<&PodInfo>,
+    ) -> Vec<PodInfo> {
         let is_ahead = |other: &&PodInfo| {
             priority <= other.priority && own.is_none_or(|own| own.key != other.key)
         };
-        let on = self.on.get(&rank).into_iter().flatten().map(|(_, pod)| pod);
+        let on = self.on.get(&index).into_iter().flatten().map(|(_, pod)| pod);
         on.filter(is_ahead).cloned().collect()
     }
 
-    /// The kinds of all pods for which a pod of `priority` has to make room.
-    pub(crate) fn kinds_ahead(&self, priority: i32) -> impl Iterator<Item = Kind> {
-        let ahead = self.kinds.keys().filter(move |&&(_, other)| priority <= other);
-        ahead.map(|&(kind, _)| kind)
+    /// The signatures of all nominated pods for which a pod of `priority` must leave room.
+    pub(crate) fn signatures_ahead(&self, priority: i32) -> impl Iterator<Item = SignatureId> {
+        let ahead = self.signatures.keys().filter(move |&&(_, other)| priority <= other);
+        ahead.map(|&(signature, _)| signature)
     }
 }
 
-/// The pods nominated to the node in `row`, by name.
+/// The pods nominated to the node in `row`, sorted by name.
 pub(crate) fn on(nominated: &NominatedPods, nodes: &Columns, row: Row) -> Vec<PodInfo> {
     nominated.on(nodes.name_of(row)).cloned().collect()
 }
 
 /// The node named `name`.
-pub(crate) fn find(name: &str, ranks: &Ranks, nodes: &Columns) -> Option<Rank> {
-    ranks.find(|row| nodes.name_of(row).as_str().cmp(name))
+pub(crate) fn find(name: &str, name_order: &NameOrder, nodes: &Columns) -> Option<NameIndex> {
+    name_order.find(|row| nodes.name_of(row).as_str().cmp(name))
 }
 
-/// A node that other pods are put onto in thought.
+/// A node for a dry run with other pods on it.
 pub(crate) struct OnScratch<'a> {
     pub(crate) scratch: &'a mut Columns,
     pub(crate) nodes: &'a Columns,

@@ -1,23 +1,23 @@
-//! Pods that name the nodes on which they may be, as those of a DaemonSet do.
+//! Pods that name the nodes on which they may run, such as those of a DaemonSet.
 
 use plimsoll_framework::{Candidates, NominatedPods, PodInfo, Row, View};
 
-use super::shape::MadeBy;
-use super::tallies::Plan;
-use super::{Answer, Memo, shape};
+use super::domain_counts::CountPlan;
+use super::node_ranking::RankingPlugins;
+use super::{Memo, MemoAnswer, node_ranking};
 use crate::profile::Profile;
 
 impl Memo {
-    /// Decides a pod by a look at the nodes that it names: they are few, and there are as many kinds of
-    /// such pods as nodes, so that shapes would be of no use again. `None` for other pods.
+    /// Decides such a pod by judging the nodes that it names. They are few, and each node has its own
+    /// signature of such pods, so that rankings would never be used again. `None` for other pods.
     pub(super) fn decide_pinned(
         &self,
         profile: &Profile,
         pod: &PodInfo,
         view: View<'_>,
         nominated: &NominatedPods,
-    ) -> Option<Answer> {
-        let (_, filters) = shape::filters(profile, pod, MadeBy::All, &view);
+    ) -> Option<MemoAnswer> {
+        let (_, filters) = node_ranking::filters(profile, pod, RankingPlugins::All, &view);
         let mut narrowed = filters.iter().filter_map(|filter| match filter.candidates() {
             Candidates::Only(names) => Some(names),
             Candidates::All => None,
@@ -26,12 +26,13 @@ impl Memo {
         let names =
             narrowed.fold(first, |names, other| names.intersection(&other).cloned().collect());
         if !nominated.is_empty() || self.is_counted_by(profile, pod, view) {
-            return Some(Answer::Unclear);
+            return Some(MemoAnswer::Unclear);
         }
-        let ranks = &self.ground.as_ref().expect("it was laid when changes were followed").ranks;
+        let name_order =
+            &self.node_set.as_ref().expect("it was built when changes were followed").name_order;
         let rows = names.iter().filter_map(|name| {
-            let rank = ranks.find(|row| view.nodes.name_of(row).cmp(name))?;
-            Some(ranks.row(rank))
+            let index = name_order.find(|row| view.nodes.name_of(row).cmp(name))?;
+            Some(name_order.row(index))
         });
         let rows: Vec<Row> = rows.collect();
         let passes = |row: &Row| {
@@ -39,15 +40,15 @@ impl Memo {
         };
         let mut feasible = rows.iter().copied().filter(passes);
         Some(match (feasible.next(), feasible.next()) {
-            (Some(row), None) => Answer::Only { row, n_judged: rows.len() },
-            // Several have to be scored, and of none the reasons are wanted.
-            _ => Answer::Unclear,
+            (Some(row), None) => MemoAnswer::Only { row, n_judged: rows.len() },
+            // Several nodes must be scored, and if there is none, the reasons are needed.
+            _ => MemoAnswer::Unclear,
         })
     }
 
-    /// Whether some plugin judges the pod by counts, or from scratch.
+    /// Whether a plugin judges the pod by counts or needs a decision from scratch.
     fn is_counted_by(&self, profile: &Profile, pod: &PodInfo, view: View<'_>) -> bool {
-        let plan = Plan::new(profile, &[], pod, &view, &self.neighbours_with_terms());
+        let plan = CountPlan::new(profile, &[], pod, &view, &self.neighbours_with_terms());
         plan.is_none_or(|plan| plan.keys().next().is_some())
     }
 }

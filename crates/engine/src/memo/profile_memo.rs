@@ -1,4 +1,4 @@
-//! How one profile sorts pods into kinds.
+//! The signatures of the pods of one profile, and the caches that belong to them.
 
 use std::collections::BTreeMap;
 
@@ -6,70 +6,70 @@ use plimsoll_framework::parts::{ClusterReads, PodReads};
 use plimsoll_framework::{PodInfo, Point, View};
 
 use super::costs::Costs;
-use super::kinds::{Kind, Kinds};
+use super::signatures::{SignatureId, Signatures};
 use super::{FastMap, scan};
 use crate::profile::{PluginIndex, Profile};
 
-/// What is known of a class: pods that are equal in everything that plugins read.
+/// What is known about a signature.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Class {
-    /// Nothing yet.
+pub(crate) enum SignatureEntry {
     Unknown,
-    /// How it is decided.
-    Known(Known),
-    /// Some plugin can only judge it from scratch.
+    /// Pods are decided from these caches.
+    Cached(SignatureCaches),
+    /// Pods are decided from scratch, because of some plugin.
     FromScratch,
 }
 
-/// How pods of a class are decided.
+/// The caches from which pods of a signature are decided.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Known {
-    /// The number of the shape, if there is one.
-    pub(crate) shape: Option<usize>,
-    /// The number of the base of scans, if there is one.
+pub(crate) struct SignatureCaches {
+    /// The index of the node ranking, if it was made.
+    pub(crate) ranking: Option<usize>,
+    /// The index of the base ranking for scans, if it was made.
     pub(crate) base: Option<usize>,
-    /// The number of the tallies.
-    pub(crate) tallies: usize,
-    /// What pods are to all plugins that judge node by node, and in which topologies they are counted.
-    pub(crate) rows: (Kind, TopologySet),
-    /// What they are to those of these plugins that are of no mind what is on a node.
-    pub(crate) unmoved: (Kind, TopologySet),
+    /// The index of the domain counts.
+    pub(crate) domain_counts: usize,
+    /// The key of the ranking: the signature for plugins that judge each node by itself, and the topologies
+    /// of the domain counts.
+    pub(crate) ranking_key: (SignatureId, TopologySet),
+    /// The key of the base ranking: the same for those of these plugins that do not read the pods on a node.
+    pub(crate) base_key: (SignatureId, TopologySet),
 }
 
-/// The number of a set of topologies.
+/// The index of a set of topologies.
 pub(crate) type TopologySet = usize;
 
-/// How one profile sorts pods into kinds.
+/// The signatures and caches of one profile.
 pub(crate) struct ProfileMemo {
-    /// Plugins that can only judge from scratch: pods that they have something to say about are no
-    /// matter for the memo.
+    /// Plugins that cannot use caches. Pods to which one of them applies are decided from scratch.
     from_scratch: Vec<(PluginIndex, Point)>,
-    /// Filters that have to ask every node, in their order: see [`late`](super::late).
-    pub(super) late: Vec<PluginIndex>,
-    classes: Kinds,
-    of_class: Vec<Class>,
-    rows: Kinds,
-    shapes: FastMap<(Kind, TopologySet), usize>,
-    unmoved: Kinds,
-    bases: FastMap<(Kind, TopologySet), usize>,
-    /// By what a shape is for: what it would have cost, and what scans have.
-    pub(super) costs: FastMap<(Kind, TopologySet), Costs>,
-    counts: Kinds,
-    tallies: BTreeMap<Kind, usize>,
-    /// Whether scans can add up its scores.
+    /// [Uncached filters](super::uncached_filters), in the order of the profile.
+    pub(super) uncached: Vec<PluginIndex>,
+    signatures: Signatures,
+    entries: Vec<SignatureEntry>,
+    ranking_signatures: Signatures,
+    rankings: FastMap<(SignatureId, TopologySet), usize>,
+    base_signatures: Signatures,
+    bases: FastMap<(SignatureId, TopologySet), usize>,
+    /// By the key of the ranking: the costs of rankings and of scans.
+    pub(super) costs: FastMap<(SignatureId, TopologySet), Costs>,
+    count_signatures: Signatures,
+    domain_counts: BTreeMap<SignatureId, usize>,
+    /// Whether the totals of its scores are exact in scans.
     pub(super) can_scan: bool,
-    /// What is read by plugins that judge node by node, beside the node.
-    pub(crate) shapes_read: ClusterReads,
-    /// What is read by plugins that judge by counts, beside nodes and pods.
-    pub(crate) tallies_read: ClusterReads,
+    /// What plugins that judge each node by itself read, other than the node.
+    pub(crate) rankings_read: ClusterReads,
+    /// What plugins that count by domain read, other than nodes and pods.
+    pub(crate) domain_counts_read: ClusterReads,
 }
 
 impl ProfileMemo {
     pub(crate) fn new(profile: &Profile) -> Self {
         let (mut by_row, mut by_count) = (PodReads::empty(), PodReads::empty());
-        let mut unmoved = PodReads::empty();
-        let (mut shapes_read, mut tallies_read) = (ClusterReads::EMPTY, ClusterReads::EMPTY);
-        let (mut from_scratch, mut late) = (Vec::new(), Vec::new());
+        let mut ignoring_pods = PodReads::empty();
+        let (mut rankings_read, mut domain_counts_read) =
+            (ClusterReads::EMPTY, ClusterReads::EMPTY);
+        let (mut from_scratch, mut uncached) = (Vec::new(), Vec::new());
         let looks = |index| profile.indices(Point::PreFilter).any(|(other, _)| other == index);
         for (index, _) in profile.indices(Point::Filter) {
             let points = &profile.get(index).points;
@@ -78,20 +78,20 @@ impl ProfileMemo {
             let shares = reads.pod.contains(PodReads::SHARED);
             if points.filter_is_local && !shares {
                 by_row |= reads.pod;
-                if !scan::moves(reads.node) {
-                    unmoved |= reads.pod;
+                if !scan::reads_placement(reads.node) {
+                    ignoring_pods |= reads.pod;
                 }
             } else if let Some(objects) = filter.counts_by().filter(|_| !shares) {
                 by_count |= reads.pod;
-                tallies_read = tallies_read.union(objects);
+                domain_counts_read = domain_counts_read.union(objects);
             } else {
                 match !shares && looks(index) {
-                    true => late.push(index),
+                    true => uncached.push(index),
                     false => from_scratch.push((index, Point::Filter)),
                 }
             }
         }
-        // A plugin that only looks at pods at PreFilter may reject them there.
+        // A plugin that runs at PreFilter but not at Filter may still reject the pod.
         let judges = |index| profile.indices(Point::Filter).any(|(other, _)| other == index);
         for (index, _) in profile.indices(Point::PreFilter) {
             if profile.get(index).points.filter.is_some() && !judges(index) {
@@ -101,45 +101,45 @@ impl ProfileMemo {
         for (index, _) in profile.indices(Point::Score) {
             let Some(score) = &profile.get(index).points.score else { continue };
             let reads = score.reads();
-            let shares = reads.pod.contains(PodReads::SHARED);
+            let shares = reads.pod.contains(PodReads::SHARED) || score.shares_state();
             if !shares && score.is_by_row() {
                 by_row |= reads.pod;
-                if !scan::moves(reads.node) {
-                    unmoved |= reads.pod;
+                if !scan::reads_placement(reads.node) {
+                    ignoring_pods |= reads.pod;
                 }
-                shapes_read = shapes_read.union(reads.cluster);
+                rankings_read = rankings_read.union(reads.cluster);
             } else if let Some(objects) = score.counts_by().filter(|_| !shares) {
                 by_count |= reads.pod;
-                tallies_read = tallies_read.union(objects);
+                domain_counts_read = domain_counts_read.union(objects);
             } else {
                 from_scratch.push((index, Point::Score));
             }
         }
         ProfileMemo {
             from_scratch,
-            late,
-            classes: Kinds::new(by_row | by_count),
-            of_class: Vec::new(),
-            rows: Kinds::new(by_row),
-            shapes: FastMap::default(),
-            unmoved: Kinds::new(unmoved),
+            uncached,
+            signatures: Signatures::new(by_row | by_count),
+            entries: Vec::new(),
+            ranking_signatures: Signatures::new(by_row),
+            rankings: FastMap::default(),
+            base_signatures: Signatures::new(ignoring_pods),
             bases: FastMap::default(),
             costs: FastMap::default(),
             can_scan: scan::are_totals_exact(profile.at(Point::Score).map(|(_, weight)| weight)),
-            counts: Kinds::new(by_count),
-            tallies: BTreeMap::new(),
-            shapes_read,
-            tallies_read,
+            count_signatures: Signatures::new(by_count),
+            domain_counts: BTreeMap::new(),
+            rankings_read,
+            domain_counts_read,
         }
     }
 
-    /// The class of a pod; `None` if it has to be judged from scratch.
-    pub(crate) fn class(
+    /// The signature of a pod; `None` if the pod must be decided from scratch.
+    pub(crate) fn signature(
         &mut self,
         profile: &Profile,
         pod: &PodInfo,
         view: &View<'_>,
-    ) -> Option<Kind> {
+    ) -> Option<SignatureId> {
         let has_something_to_say = |&(index, point): &(PluginIndex, Point)| {
             let points = &profile.get(index).points;
             match point {
@@ -150,116 +150,139 @@ impl ProfileMemo {
         if self.from_scratch.iter().any(has_something_to_say) {
             return None;
         }
-        let (class, is_new) = self.classes.number(pod)?;
+        let (signature, is_new) = self.signatures.number(pod)?;
         if is_new {
-            self.of_class.push(Class::Unknown);
+            self.entries.push(SignatureEntry::Unknown);
         }
-        Some(class)
+        Some(signature)
     }
 
-    /// Whether there are so many kinds that everything has to be begun anew.
+    /// Whether there are too many signatures, so that everything must be dropped.
     pub(crate) fn is_full(&self) -> bool {
-        [&self.classes, &self.rows, &self.unmoved, &self.counts].into_iter().any(Kinds::is_full)
+        [&self.signatures, &self.ranking_signatures, &self.base_signatures, &self.count_signatures]
+            .into_iter()
+            .any(Signatures::is_full)
     }
 
-    pub(crate) fn known(&self, class: Kind) -> Class {
-        self.of_class[class as usize]
+    pub(crate) fn entry(&self, signature: SignatureId) -> SignatureEntry {
+        self.entries[signature as usize]
     }
 
-    pub(crate) fn learn(&mut self, class: Kind, what: Class) {
-        self.of_class[class as usize] = what;
+    pub(crate) fn learn(&mut self, signature: SignatureId, what: SignatureEntry) {
+        self.entries[signature as usize] = what;
     }
 
-    /// What a pod is to plugins that judge node by node, to those of them that are of no mind what is on a
-    /// node, and to those that judge by counts.
-    pub(crate) fn kinds(&mut self, pod: &PodInfo) -> Option<[Kind; 3]> {
-        let kinds = [&mut self.rows, &mut self.unmoved, &mut self.counts];
-        let [rows, unmoved, counts] = kinds.map(|kinds| Some(kinds.number(pod)?.0));
-        Some([rows?, unmoved?, counts?])
+    /// The signatures of a pod for its ranking, its base ranking and its domain counts.
+    pub(crate) fn signatures(&mut self, pod: &PodInfo) -> Option<[SignatureId; 3]> {
+        let signatures =
+            [&mut self.ranking_signatures, &mut self.base_signatures, &mut self.count_signatures];
+        let [ranking, base, counts] = signatures.map(|signatures| Some(signatures.number(pod)?.0));
+        Some([ranking?, base?, counts?])
     }
 
-    /// How pods are decided of which this is known.
-    pub(crate) fn way(
+    /// The caches for these keys.
+    pub(crate) fn caches_for(
         &self,
-        rows: (Kind, TopologySet),
-        unmoved: (Kind, TopologySet),
-        tallies: usize,
-    ) -> Known {
-        let (shape, base) = (self.shape_of(rows), self.base_of(unmoved));
-        Known { shape, base, tallies, rows, unmoved }
+        ranking_key: (SignatureId, TopologySet),
+        base_key: (SignatureId, TopologySet),
+        domain_counts: usize,
+    ) -> SignatureCaches {
+        let (ranking, base) = (self.ranking_of(ranking_key), self.base_of(base_key));
+        SignatureCaches { ranking, base, domain_counts, ranking_key, base_key }
     }
 
-    pub(crate) fn shape_of(&self, rows: (Kind, TopologySet)) -> Option<usize> {
-        self.shapes.get(&rows).copied()
+    pub(crate) fn ranking_of(&self, ranking_key: (SignatureId, TopologySet)) -> Option<usize> {
+        self.rankings.get(&ranking_key).copied()
     }
 
-    pub(crate) fn base_of(&self, unmoved: (Kind, TopologySet)) -> Option<usize> {
-        self.bases.get(&unmoved).copied()
+    pub(crate) fn base_of(&self, base_key: (SignatureId, TopologySet)) -> Option<usize> {
+        self.bases.get(&base_key).copied()
     }
 
-    pub(crate) fn set_shape(&mut self, class: Kind, known: Known, shape: usize) {
-        self.shapes.insert(known.rows, shape);
-        self.learn(class, Class::Known(Known { shape: Some(shape), ..known }));
+    pub(crate) fn set_ranking(
+        &mut self,
+        signature: SignatureId,
+        caches: SignatureCaches,
+        ranking: usize,
+    ) {
+        self.rankings.insert(caches.ranking_key, ranking);
+        self.learn(
+            signature,
+            SignatureEntry::Cached(SignatureCaches { ranking: Some(ranking), ..caches }),
+        );
     }
 
-    pub(crate) fn set_base(&mut self, class: Kind, known: Known, base: usize) {
-        self.bases.insert(known.unmoved, base);
-        self.learn(class, Class::Known(Known { base: Some(base), ..known }));
+    pub(crate) fn set_base(
+        &mut self,
+        signature: SignatureId,
+        caches: SignatureCaches,
+        base: usize,
+    ) {
+        self.bases.insert(caches.base_key, base);
+        self.learn(
+            signature,
+            SignatureEntry::Cached(SignatureCaches { base: Some(base), ..caches }),
+        );
     }
 
-    pub(crate) fn tallies_of(&self, counts: Kind) -> Option<usize> {
-        self.tallies.get(&counts).copied()
+    pub(crate) fn domain_counts_of(&self, count_signature: SignatureId) -> Option<usize> {
+        self.domain_counts.get(&count_signature).copied()
     }
 
-    pub(crate) fn set_tallies(&mut self, counts: Kind, tallies: usize) {
-        self.tallies.insert(counts, tallies);
+    pub(crate) fn set_domain_counts(&mut self, count_signature: SignatureId, domain_counts: usize) {
+        self.domain_counts.insert(count_signature, domain_counts);
     }
 
     pub(crate) fn forget(&mut self) {
-        for kinds in [&mut self.classes, &mut self.rows, &mut self.unmoved, &mut self.counts] {
-            kinds.clear();
+        for signatures in [
+            &mut self.signatures,
+            &mut self.ranking_signatures,
+            &mut self.base_signatures,
+            &mut self.count_signatures,
+        ] {
+            signatures.clear();
         }
-        self.of_class.clear();
-        self.forget_shapes();
-        self.forget_tallies();
+        self.entries.clear();
+        self.forget_rankings();
+        self.forget_domain_counts();
     }
 
-    pub(crate) fn forget_shapes(&mut self) {
-        self.shapes.clear();
+    pub(crate) fn forget_rankings(&mut self) {
+        self.rankings.clear();
         self.bases.clear();
         self.costs.clear();
-        self.of_class.fill(Class::Unknown);
+        self.entries.fill(SignatureEntry::Unknown);
     }
 
-    pub(crate) fn forget_tallies(&mut self) {
-        self.tallies.clear();
-        self.of_class.fill(Class::Unknown);
+    pub(crate) fn forget_domain_counts(&mut self) {
+        self.domain_counts.clear();
+        self.entries.fill(SignatureEntry::Unknown);
     }
 
-    pub(crate) fn drop_shape(&mut self, number: usize) {
-        self.shapes.retain(|_, shape| *shape != number);
+    pub(crate) fn drop_ranking(&mut self, number: usize) {
+        self.rankings.retain(|_, ranking| *ranking != number);
         self.bases.retain(|_, base| *base != number);
-        self.forget_those(|known| [known.shape, known.base].contains(&Some(number)));
+        self.forget_those(|caches| [caches.ranking, caches.base].contains(&Some(number)));
     }
 
-    pub(crate) fn drop_tallies(&mut self, number: usize) {
-        self.tallies.retain(|_, tallies| *tallies != number);
-        self.forget_those(|known| known.tallies == number);
+    pub(crate) fn drop_domain_counts(&mut self, number: usize) {
+        self.domain_counts.retain(|_, domain_counts| *domain_counts != number);
+        self.forget_those(|caches| caches.domain_counts == number);
     }
 
-    /// Classes that could only be judged from scratch may be judged otherwise now.
+    /// Forgets which signatures had to be decided from scratch, since this may have changed.
     pub(crate) fn forget_from_scratch(&mut self) {
-        for class in &mut self.of_class {
-            if *class == Class::FromScratch {
-                *class = Class::Unknown;
+        for signature in &mut self.entries {
+            if *signature == SignatureEntry::FromScratch {
+                *signature = SignatureEntry::Unknown;
             }
         }
     }
 
-    fn forget_those(&mut self, are: impl Fn(&Known) -> bool) {
-        for class in &mut self.of_class {
-            if matches!(class, Class::Known(known) if are(known)) {
-                *class = Class::Unknown;
+    fn forget_those(&mut self, are: impl Fn(&SignatureCaches) -> bool) {
+        for signature in &mut self.entries {
+            if matches!(signature, SignatureEntry::Cached(caches) if are(caches)) {
+                *signature = SignatureEntry::Unknown;
             }
         }
     }

@@ -1,87 +1,99 @@
-//! A look at all nodes at once, for pods that share too little with others.
+//! Decides a pod by one pass over all nodes, for pods whose signature is rare.
 //!
-//! What pods come and go does not change is known of each node from a shape of its own kind: the *base*,
-//! made by those plugins alone that do not read what is on a node. The rest is told by amounts: which
-//! nodes have enough left, and how high their scores can be. That goes through all nodes in a few passes
-//! over arrays; only the nodes that may be the best are then judged by the plugins themselves, until
-//! one is as good as it could be. So the bounds decide what a decision costs, and the plugins what it is.
+//! What does not change when pods are added or removed is known from a *base ranking*, to which only plugins
+//! contribute that do not read the pods on a node. The other plugins state their rules as amounts: how much a
+//! node must have left, and an upper bound of its score. These are evaluated for all nodes in a few passes
+//! over arrays. Then the plugins judge the nodes with the highest bounds, until no other node can be better.
+//! So the bounds determine the cost of a decision, and the plugins its result.
 
 use plimsoll_api::Str;
 use plimsoll_framework::parts::NodeReads;
 use plimsoll_framework::{
-    Bound, ByRow, Code, MAX_NODE_SCORE, NEVER, Needs, PodInfo, Point, Prepared, Row, RowScore,
+    ByRow, Code, MAX_NODE_SCORE, NEVER, Needs, PodInfo, Point, Prepared, Row, RowScore, ScoreBound,
     Supply, Verdict, View,
 };
 use smallvec::SmallVec;
 
+use super::change_log::ChangeLog;
 use super::choose::Chooser;
-use super::kinds::Kind;
-use super::profile_memo::Known;
-use super::rank_set::Rank;
-use super::ranks::Ranks;
-use super::shape::Ground;
-use super::trail::Trail;
+use super::name_index_set::NameIndex;
+use super::name_order::NameOrder;
+use super::node_ranking::ClusterView;
+use super::profile_memo::SignatureCaches;
+use super::signatures::SignatureId;
 use super::{Memo, Want};
 use crate::metrics::MeteredPoint;
 use crate::profile::Profile;
 
-/// So many nodes are looked at as one where most are out of the question.
+/// The size of the blocks of nodes whose highest total is stored, so that most blocks are skipped.
 const BLOCK: usize = 64;
-/// More resources than these are not looked after.
+/// At most this many resources are tracked.
 const MOST_RESOURCES: usize = 64;
-/// Above this, numbers of 32 bits are not exact.
+/// Up to this number, integers are exact in 32-bit floats.
 const MOST_TOTAL: i64 = 1 << 23;
 
-/// Whether pods that come and go change what this reads.
-pub(super) fn moves(reads: NodeReads) -> bool {
+/// Whether adding and removing pods changes what is read.
+pub(super) fn reads_placement(reads: NodeReads) -> bool {
     reads.intersects(NodeReads::BY_PLACEMENT)
 }
 
-/// What those plugins hold for one pod that read what is on a node.
-struct Moving {
+/// The plugins that read the pods on a node, prepared for one pod.
+struct PlacementPlugins {
     needs: SmallVec<[Needs; 2]>,
-    scores: SmallVec<[Score; 4]>,
-    /// What the scores read of nodes.
+    scores: SmallVec<[PlacementScore; 4]>,
+    /// What the scores read of a node.
     reads: NodeReads,
 }
 
-struct Score {
+struct PlacementScore {
     plugin: &'static str,
     weight: i64,
-    bound: Box<dyn Bound>,
+    bound: Box<dyn ScoreBound>,
     by_row: Box<dyn RowScore>,
 }
 
-impl Moving {
-    /// `None` if one of them does not tell by amounts.
+impl PlacementPlugins {
+    /// `None` if one of the plugins does not state its rule as amounts.
     fn of(profile: &Profile, pod: &PodInfo, view: View<'_>) -> Option<Self> {
-        let mut moving =
-            Moving { needs: SmallVec::new(), scores: SmallVec::new(), reads: NodeReads::empty() };
+        let mut placement = PlacementPlugins {
+            needs: SmallVec::new(),
+            scores: SmallVec::new(),
+            reads: NodeReads::empty(),
+        };
         for (plugin, _) in profile.at(Point::Filter) {
             let Some(filter) = &plugin.points.filter else { continue };
-            let is_moving = plugin.points.filter_is_local && moves(plugin.points.reads.node);
-            if is_moving && filter.applies(pod) {
-                moving.needs.push(filter.needs(pod)?);
+            let is_affected =
+                plugin.points.filter_is_local && reads_placement(plugin.points.reads.node);
+            if is_affected && filter.applies(pod) {
+                placement.needs.push(filter.needs(pod)?);
             }
         }
         for (plugin, weight) in profile.at(Point::Score) {
             let Some(score) = &plugin.points.score else { continue };
-            if score.is_by_row() && moves(score.reads().node) && score.applies_in(pod, &view) {
+            if score.is_by_row()
+                && reads_placement(score.reads().node)
+                && score.applies_in(pod, &view)
+            {
                 let bound = score.bound(pod)?;
                 let ByRow::Scores(by_row, _) = score.by_row(pod, &view) else { return None };
-                moving.scores.push(Score { plugin: plugin.name, weight, bound, by_row });
-                moving.reads |= score.reads().node;
+                placement.scores.push(PlacementScore {
+                    plugin: plugin.name,
+                    weight,
+                    bound,
+                    by_row,
+                });
+                placement.reads |= score.reads().node;
             }
         }
-        Some(moving)
+        Some(placement)
     }
 
-    /// How many resources pods need: each costs an array over all nodes.
+    /// How many resources the pod needs: each costs a pass over all nodes.
     fn n_needed(&self) -> usize {
         self.needs.iter().map(|needs| needs.0.len()).sum()
     }
 
-    /// The weighted scores of one node. `None` if one is out of range.
+    /// The weighted scores of a node; `None` if one is out of range.
     fn score(&self, pod: &PodInfo, view: View<'_>, row: Row) -> Option<i64> {
         let weighted = self.scores.iter().map(|one| {
             let score = one.by_row.raw(pod, view.nodes, row);
@@ -91,17 +103,17 @@ impl Moving {
     }
 }
 
-/// What of the scores of a plugin depends on the node alone.
-struct Own {
+/// The part of a plugin's score that depends only on the node.
+struct NodeScoreParts {
     plugin: &'static str,
     resources: SmallVec<[Str; 4]>,
-    /// How far the changes of nodes have been followed.
+    /// The position in the change log of nodes.
     followed: u64,
-    /// By rank; empty if the plugin has no such part.
+    /// By name index; empty if the score has no such part.
     of: Vec<f32>,
 }
 
-impl Own {
+impl NodeScoreParts {
     fn is_of(&self, plugin: &str, resources: &[Str]) -> bool {
         self.plugin == plugin && *self.resources == *resources
     }
@@ -112,126 +124,138 @@ fn changes_amounts(reads: NodeReads) -> bool {
     reads.intersects(NodeReads::BY_PLACEMENT | NodeReads::ALLOCATABLE)
 }
 
-/// The arrays that scans go through.
+/// The arrays for scans.
 #[derive(Default)]
 pub(super) struct Scanner {
-    /// By rank: what nodes have left.
+    /// By name index: what nodes have left.
     supply: Supply,
-    /// How far the changes of nodes have been followed.
+    /// The position in the change log of nodes.
     followed: u64,
-    owns: Vec<Own>,
-    /// By rank: how good a node can be at most.
+    node_parts: Vec<NodeScoreParts>,
+    /// By name index: an upper bound of the total of each node.
     totals: Vec<f32>,
-    /// By rank: the cell of the base, or behind those the cell of what is laid over it.
+    /// By name index: the group of the base ranking, or the sparse group, whose numbers follow those of the
+    /// ranking.
     groups: Vec<u32>,
     /// The highest total of each block.
     tops: Vec<f32>,
 }
 
 impl Scanner {
-    /// Other nodes are there.
+    /// Drops everything, since there are other nodes.
     pub(super) fn forget(&mut self) {
         *self = Scanner::default();
     }
 
-    /// Brings up what nodes have left, of all resources that are asked about. `None` if there are too
-    /// many.
+    /// Updates what nodes have left of all resources that the pod needs; `None` if there are too many
+    /// resources.
     fn follow(
         &mut self,
-        moving: &Moving,
-        log: &Trail<(Rank, NodeReads)>,
-        ranks: &Ranks,
+        placement: &PlacementPlugins,
+        log: &ChangeLog<(NameIndex, NodeReads)>,
+        name_order: &NameOrder,
         view: View<'_>,
     ) -> Option<()> {
-        if MOST_RESOURCES < moving.n_needed() {
+        if MOST_RESOURCES < placement.n_needed() {
             return None;
         }
-        match log.since(self.followed).filter(|_| self.supply.len() == ranks.len()) {
+        match log.since(self.followed).filter(|_| self.supply.len() == name_order.len()) {
             Some(changes) => {
-                for (rank, _) in changes.filter(|&(_, reads)| changes_amounts(reads)) {
-                    self.supply.look(rank as usize, view.nodes, ranks.row(rank));
+                for (index, _) in changes.filter(|&(_, reads)| changes_amounts(reads)) {
+                    self.supply.look(index as usize, view.nodes, name_order.row(index));
                 }
             }
-            None => self.supply = Supply::new(ranks.len()),
+            None => self.supply = Supply::new(name_order.len()),
         }
         self.followed = log.end();
-        let rows = || ranks.rows().map(|(_, row)| row);
-        for (resource, _) in moving.needs.iter().flat_map(|needs| &needs.0) {
+        let rows = || name_order.rows().map(|(_, row)| row);
+        for (resource, _) in placement.needs.iter().flat_map(|needs| &needs.0) {
             self.supply.cover(resource, view.nodes, rows());
         }
-        for one in &moving.scores {
+        for one in &placement.scores {
             let resources = one.bound.resources();
             for resource in &resources {
                 self.supply.cover(resource, view.nodes, rows());
             }
-            self.follow_own(one, resources, log, ranks, view);
+            self.follow_node_parts(one, resources, log, name_order, view);
         }
-        if MOST_RESOURCES < self.supply.n_resources() || MOST_RESOURCES < self.owns.len() {
+        if MOST_RESOURCES < self.supply.n_resources() || MOST_RESOURCES < self.node_parts.len() {
             self.forget();
             return None;
         }
         Some(())
     }
 
-    fn follow_own(
+    fn follow_node_parts(
         &mut self,
-        score: &Score,
+        score: &PlacementScore,
         resources: SmallVec<[Str; 4]>,
-        log: &Trail<(Rank, NodeReads)>,
-        ranks: &Ranks,
+        log: &ChangeLog<(NameIndex, NodeReads)>,
+        name_order: &NameOrder,
         view: View<'_>,
     ) {
         let own = |row| score.bound.own(view.nodes, row);
-        let known = self.owns.iter().position(|one| one.is_of(score.plugin, &resources));
-        let at = known.unwrap_or(self.owns.len());
-        let changes = known.and_then(|at| log.since(self.owns[at].followed));
+        let known = self.node_parts.iter().position(|one| one.is_of(score.plugin, &resources));
+        let at = known.unwrap_or(self.node_parts.len());
+        let changes = known.and_then(|at| log.since(self.node_parts[at].followed));
         let Some(changes) = changes else {
-            let of = ranks.rows().map_while(|(_, row)| own(row)).collect();
-            self.owns.truncate(at);
-            self.owns.push(Own { plugin: score.plugin, resources, followed: log.end(), of });
+            let of = name_order.rows().map_while(|(_, row)| own(row)).collect();
+            self.node_parts.truncate(at);
+            self.node_parts.push(NodeScoreParts {
+                plugin: score.plugin,
+                resources,
+                followed: log.end(),
+                of,
+            });
             return;
         };
-        let one = &mut self.owns[at];
+        let one = &mut self.node_parts[at];
         one.followed = log.end();
         if one.of.is_empty() {
             return;
         }
-        for (rank, _) in changes.filter(|&(_, reads)| changes_amounts(reads)) {
-            one.of[rank as usize] = own(ranks.row(rank)).unwrap_or(0.0);
+        for (index, _) in changes.filter(|&(_, reads)| changes_amounts(reads)) {
+            one.of[index as usize] = own(name_order.row(index)).unwrap_or(0.0);
         }
     }
 
-    /// Leaves out nodes that have too little left, and says how good the others can be by themselves.
-    fn sift(&mut self, moving: &Moving, ground: Ground<'_>) {
-        for needs in &moving.needs {
+    /// Excludes nodes that have too little left, and adds the bounds of the scores to the totals of the
+    /// others.
+    fn apply_bounds(&mut self, placement: &PlacementPlugins, cluster: ClusterView<'_>) {
+        for needs in &placement.needs {
             if !needs.sieve(&self.supply, &mut self.totals) {
                 continue;
             }
-            let view = ground.view;
+            let view = cluster.view;
             needs.doubtful(&self.supply, |at| {
-                let row = ground.ranks.row(to_rank(at));
+                let row = cluster.name_order.row(to_index(at));
                 if NEVER < self.totals[at] && !needs.are_met(view.nodes, row) {
                     self.totals[at] = NEVER;
                 }
             });
         }
-        for one in &moving.scores {
+        for one in &placement.scores {
             let resources = one.bound.resources();
-            let own = self.owns.iter().find(|own| own.is_of(one.plugin, &resources));
+            let own = self.node_parts.iter().find(|own| own.is_of(one.plugin, &resources));
             let own = own.expect("it was just brought up");
             one.bound.add(&self.supply, &own.of, to_f32(one.weight), &mut self.totals);
         }
     }
 
-    /// Leaves out nodes that one of `late` rejects. `None` if some node could not be judged.
-    fn ask(&mut self, late: &[Prepared], pod: &PodInfo, ground: Ground<'_>) -> Option<()> {
-        if late.is_empty() {
+    /// Excludes nodes that one of the `uncached` filters rejects; `None` if one of them cannot judge a node.
+    fn apply_uncached_filters(
+        &mut self,
+        uncached: &[Prepared],
+        pod: &PodInfo,
+        cluster: ClusterView<'_>,
+    ) -> Option<()> {
+        if uncached.is_empty() {
             return Some(());
         }
         let left = self.totals.iter_mut().enumerate().filter(|(_, total)| NEVER < **total);
         for (at, total) in left {
-            let row = ground.ranks.row(to_rank(at));
-            let verdicts = late.iter().map(|one| one.judge_one(pod, ground.view.nodes, row));
+            let row = cluster.name_order.row(to_index(at));
+            let verdicts = uncached.iter().map(|one| one.judge_one(pod, cluster.view.nodes, row));
             match verdicts.into_iter().find(|verdict| !verdict.passes()) {
                 Some(Verdict::Fail(why)) if why.code == Code::Error => return None,
                 Some(_) => *total = NEVER,
@@ -241,61 +265,64 @@ impl Scanner {
         Some(())
     }
 
-    /// Adds to each node what all nodes of its group score beside. `None` if the counts do not tell.
-    fn rank(&mut self, chooser: &Chooser<'_>) -> Option<Scored> {
-        let n_cells = chooser.shape.cells.len();
-        let n_groups = n_cells + chooser.overlay.cells.len();
-        let group = |over: Option<usize>, cell: usize| over.map_or(cell, |over| n_cells + over);
-        for (rank, of) in chooser.overlay.placed() {
-            self.groups[rank as usize] = to_rank(n_cells + of);
+    /// Adds to each node the score of its group; `None` if the counts do not suffice.
+    fn add_group_scores(&mut self, chooser: &Chooser<'_>) -> Option<GroupScores> {
+        let n_groups = chooser.ranking.groups.len();
+        let n_all_groups = n_groups + chooser.sparse.groups.len();
+        let number_of = |sparse_group: Option<usize>, group: usize| {
+            sparse_group.map_or(group, |sparse_group| n_groups + sparse_group)
+        };
+        for (index, of) in chooser.sparse.placed() {
+            self.groups[index as usize] = to_index(n_groups + of);
         }
-        let mut lens = vec![0; n_groups];
+        let mut lens = vec![0; n_all_groups];
         for (&group, &total) in self.groups.iter().zip(&self.totals) {
             if NEVER < total {
                 lens[group as usize] += 1;
             }
         }
-        let feasible = chooser.feasible(|cell, over| lens[group(over, cell)]);
+        let feasible = chooser.feasible(|group, sparse_group| lens[number_of(sparse_group, group)]);
         let scores = match feasible.len() {
-            0 => return Some(Scored::Nothing),
+            0 => return Some(GroupScores::NoNode),
             1 => None,
             _ => Some(chooser.scores(&feasible)?),
         };
-        let mut added = vec![None; n_groups];
+        let mut added = vec![None; n_all_groups];
         for (at, one) in feasible.candidates.iter().enumerate() {
             let score = scores.as_ref().map_or(0, |scores| scores[at]);
-            added[group(one.over, one.cell)] = Some(score);
+            added[number_of(one.sparse_group, one.group)] = Some(score);
         }
         let by_group: Vec<f32> = added.iter().map(|one| one.map_or(NEVER, to_f32)).collect();
         for (total, &group) in self.totals.iter_mut().zip(&self.groups) {
             *total += by_group[group as usize];
         }
-        Some(Scored::ByGroup(added))
+        Some(GroupScores::ByGroup(added))
     }
 
-    /// The nodes with the highest total, ascending, at least the first of them. `exact` is what the total
-    /// of a node really is, at most what it was said to be. `None` if that is not to be told.
+    /// The nodes with the highest total, ascending; if only the first one is wanted, the others may be
+    /// missing. `exact` computes the real total of a node, which is at most its bound. `None` if it cannot be
+    /// computed.
     fn best(
         &mut self,
         want: Want,
-        mut exact: impl FnMut(Rank) -> Option<i64>,
-    ) -> Option<Vec<Rank>> {
+        mut exact: impl FnMut(NameIndex) -> Option<i64>,
+    ) -> Option<Vec<NameIndex>> {
         self.tops.clear();
         self.tops.extend(self.totals.chunks(BLOCK).map(highest));
-        let mut best: Vec<Rank> = Vec::new();
+        let mut best: Vec<NameIndex> = Vec::new();
         let mut highest_yet = i64::MIN;
         let mut bar = self.next_below(f32::INFINITY);
         while NEVER < bar && highest_yet <= to_i64(bar) {
-            for rank in self.at(bar) {
-                let total = exact(rank)?;
+            for index in self.at(bar) {
+                let total = exact(index)?;
                 if highest_yet < total {
                     highest_yet = total;
                     best.clear();
                 }
                 if highest_yet == total {
-                    best.push(rank);
+                    best.push(index);
                 }
-                // No node can be better, and those that are as good come later.
+                // No other node can be better, and equally good ones follow.
                 if want == Want::First && total == to_i64(bar) && best.len() == 1 {
                     return Some(best);
                 }
@@ -322,65 +349,66 @@ impl Scanner {
         })
     }
 
-    /// The nodes that can have this total, ascending.
-    fn at(&self, bar: f32) -> impl Iterator<Item = Rank> + '_ {
+    /// The nodes with this bound, ascending.
+    fn at(&self, bar: f32) -> impl Iterator<Item = NameIndex> + '_ {
         let blocks = self.tops.iter().zip(self.totals.chunks(BLOCK)).enumerate();
         let blocks = blocks.filter(move |(_, (top, _))| bar <= **top);
         blocks.flat_map(move |(number, (_, block))| {
             let at = block.iter().enumerate().filter(move |&(_, &one)| bar <= one && one <= bar);
-            at.map(move |(at, _)| to_rank(number * BLOCK + at))
+            at.map(move |(at, _)| to_index(number * BLOCK + at))
         })
     }
 }
 
-/// What groups of nodes score.
-enum Scored {
+/// The scores of groups.
+enum GroupScores {
     /// No node is feasible.
-    Nothing,
-    /// By group, if its nodes are feasible.
+    NoNode,
+    /// By group; `None` if its nodes are not feasible.
     ByGroup(Vec<Option<i64>>),
 }
 
 impl Memo {
-    /// The best nodes for a pod, by name, found by a look at all nodes at once; `late` filters judge each node
-    /// that the others leave. Of the best that are not wanted some may be left out. `None` if it cannot be
-    /// done that way, or no node is feasible.
+    /// The best nodes for a pod, sorted by name; those that are not wanted may be missing. The `uncached`
+    /// filters judge each node that all other filters pass. `None` if a scan is not possible or no node is
+    /// feasible.
     pub(super) fn scan(
         &mut self,
         profile: &Profile,
-        (class, known): (Kind, Known),
+        (signature, caches): (SignatureId, SignatureCaches),
         pod: &PodInfo,
-        late: &[Prepared],
+        uncached: &[Prepared],
         view: View<'_>,
         want: Want,
     ) -> Option<Vec<Row>> {
-        let moving = Moving::of(profile, pod, view)?;
-        let (base, tallies) = (self.base_of(profile, class, pod, known, view), known.tallies);
-        if !self.bring_up(profile, base, tallies, view) {
+        let placement = PlacementPlugins::of(profile, pod, view)?;
+        let (base, domain_counts) =
+            (self.base_of(profile, signature, pod, caches, view), caches.domain_counts);
+        if !self.bring_up(profile, base, domain_counts, view) {
             return None;
         }
-        self.decided_by = Some((base, tallies));
-        let grounds = self.ground.as_ref().expect("it was laid when changes were followed");
-        let ground = grounds.with(view);
+        self.decided_by = Some((base, domain_counts));
+        let node_set = self.node_set.as_ref().expect("it was built when changes were followed");
+        let cluster = node_set.with(view);
         let chooser = Chooser {
-            shape: &self.shapes[base].as_ref()?.0,
-            tallies: &self.tallies[tallies].as_ref()?.0,
-            overlay: &self.overlays[&(base, tallies)],
-            ground,
+            ranking: &self.rankings[base].as_ref()?.0,
+            domain_counts: &self.domain_counts[domain_counts].as_ref()?.0,
+            sparse: &self.sparse_counts[&(base, domain_counts)],
+            cluster,
         };
         let scanner = &mut self.scanner;
-        scanner.follow(&moving, &grounds.changed, ground.ranks, view)?;
-        scanner.totals.clone_from(&chooser.shape.totals);
-        scanner.sift(&moving, ground);
-        scanner.ask(late, pod, ground)?;
+        scanner.follow(&placement, &node_set.changed, cluster.name_order, view)?;
+        scanner.totals.clone_from(&chooser.ranking.totals);
+        scanner.apply_bounds(&placement, cluster);
+        scanner.apply_uncached_filters(uncached, pod, cluster)?;
         self.phases.over(MeteredPoint::Filter);
         let by_group = if chooser.tells_apart() {
             scanner.groups.clear();
-            let cells = chooser.shape.cells_of_nodes();
-            scanner.groups.extend(cells.map(Option::unwrap_or_default));
-            match scanner.rank(&chooser)? {
-                Scored::Nothing => return None,
-                Scored::ByGroup(added) => Some(added),
+            let groups = chooser.ranking.groups_of_nodes();
+            scanner.groups.extend(groups.map(Option::unwrap_or_default));
+            match scanner.add_group_scores(&chooser)? {
+                GroupScores::NoNode => return None,
+                GroupScores::ByGroup(added) => Some(added),
             }
         } else {
             None
@@ -388,36 +416,37 @@ impl Memo {
         let mut feasible = scanner.totals.iter().filter(|total| NEVER < **total);
         self.phases.is_scored = feasible.nth(1).is_some();
         let groups = std::mem::take(&mut scanner.groups);
-        // Where a bound is too high, it is so for many equal nodes.
+        // If a bound is too high, it is so for many equal nodes, so the last score often applies again.
         let mut last: Option<(Row, i64)> = None;
-        let best = scanner.best(want, |rank| {
-            let (_, level) = chooser.shape.place(rank)?;
+        let best = scanner.best(want, |index| {
+            let (_, static_score) = chooser.ranking.entry(index)?;
             let beside = match &by_group {
-                Some(added) => added[groups[rank as usize] as usize]?,
+                Some(added) => added[groups[index as usize] as usize]?,
                 None => 0,
             };
-            let row = ground.ranks.row(rank);
-            let same = last.filter(|&(other, _)| view.nodes.have_alike(other, row, moving.reads));
+            let row = cluster.name_order.row(index);
+            let same =
+                last.filter(|&(other, _)| view.nodes.have_alike(other, row, placement.reads));
             let score = match same {
                 Some((_, score)) => score,
-                None => moving.score(pod, view, row)?,
+                None => placement.score(pod, view, row)?,
             };
             last = Some((row, score));
-            Some(level + beside + score)
+            Some(static_score + beside + score)
         });
         scanner.groups = groups;
-        let best: Vec<Row> = best?.into_iter().map(|rank| ground.ranks.row(rank)).collect();
+        let best: Vec<Row> = best?.into_iter().map(|index| cluster.name_order.row(index)).collect();
         (!best.is_empty()).then_some(best)
     }
 }
 
-/// Whether all totals are whole numbers that 32 bits can tell apart.
+/// Whether all totals are integers that 32-bit floats represent exactly.
 pub(super) fn are_totals_exact(weights: impl Iterator<Item = i64>) -> bool {
     let sum = weights.fold(0_i64, |sum, weight| sum.saturating_add(weight.saturating_abs()));
     sum.saturating_mul(MAX_NODE_SCORE) <= MOST_TOTAL
 }
 
-/// The highest of some numbers, of which several are compared at a time.
+/// The highest number. Several are compared at a time.
 fn highest(block: &[f32]) -> f32 {
     const LANES: usize = 8;
     let (chunks, rest) = block.as_chunks::<LANES>();
@@ -430,8 +459,8 @@ fn highest(block: &[f32]) -> f32 {
     rest.iter().chain(&lanes).copied().fold(NEVER, f32::max)
 }
 
-fn to_rank(at: usize) -> Rank {
-    Rank::try_from(at).expect("ranks and groups have 32 bits")
+fn to_index(at: usize) -> NameIndex {
+    NameIndex::try_from(at).expect("indices and groups have 32 bits")
 }
 
 #[expect(clippy::cast_precision_loss, reason = "totals are exact, see `are_totals_exact`")]

@@ -9,7 +9,7 @@ use super::Stopwatch;
 use super::event_label::EventLabel;
 use super::histogram::Histogram;
 use super::inventory;
-use super::meter::{Lap, Meter, MeteredPoint, Status, Watch};
+use super::meter::{CycleMeter, Lap, MeteredPoint, Status, Watch};
 use super::phases::{Phases, Went};
 use crate::profile::PluginIndex;
 
@@ -22,43 +22,43 @@ pub(super) const MOST_ATTEMPTS: usize = 15;
 
 /// The outcome of an attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Outcome {
+pub(crate) enum AttemptResult {
     Scheduled,
     Unschedulable,
     Error,
 }
 
-impl Outcome {
+impl AttemptResult {
     /// All of them, in their order.
-    pub(super) const ALL: [Outcome; 3] =
-        [Outcome::Scheduled, Outcome::Unschedulable, Outcome::Error];
+    pub(super) const ALL: [AttemptResult; 3] =
+        [AttemptResult::Scheduled, AttemptResult::Unschedulable, AttemptResult::Error];
 
     /// The value of the label `result`. As in metrics/profile_metrics.go.
     pub(super) fn as_str(self) -> &'static str {
         match self {
-            Outcome::Scheduled => "scheduled",
-            Outcome::Unschedulable => "unschedulable",
-            Outcome::Error => "error",
+            AttemptResult::Scheduled => "scheduled",
+            AttemptResult::Unschedulable => "unschedulable",
+            AttemptResult::Error => "error",
         }
     }
 }
 
 /// The source of a decision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Source {
+pub(crate) enum DecisionSource {
     Memory,
     Scratch,
 }
 
-impl Source {
+impl DecisionSource {
     /// All of them, in their order.
-    pub(super) const ALL: [Source; 2] = [Source::Memory, Source::Scratch];
+    pub(super) const ALL: [DecisionSource; 2] = [DecisionSource::Memory, DecisionSource::Scratch];
 
     /// The value of the label `source`.
     pub(super) fn as_str(self) -> &'static str {
         match self {
-            Source::Memory => "memory",
-            Source::Scratch => "scratch",
+            DecisionSource::Memory => "memory",
+            DecisionSource::Scratch => "scratch",
         }
     }
 }
@@ -132,7 +132,7 @@ impl OfProfile {
 
 /// All counters.
 #[derive(Clone, Debug)]
-pub(crate) struct Counts {
+pub(crate) struct SchedulerCounters {
     watch: Watch,
     pub(super) profiles: Vec<OfProfile>,
     pub(super) decisions: [u64; 2],
@@ -154,7 +154,7 @@ pub(crate) struct Counts {
 
 /// A pod that leaves the queue because it is bound.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Bound {
+pub(crate) struct BoundPod {
     pub(crate) attempts: u32,
     /// When it was first ready to be tried.
     pub(crate) first_ready: Option<Time>,
@@ -164,9 +164,9 @@ pub(crate) struct Bound {
     pub(crate) began: Lap,
 }
 
-impl Counts {
+impl SchedulerCounters {
     pub(crate) fn new(n_profiles: usize, stopwatch: Option<Stopwatch>) -> Self {
-        Counts {
+        SchedulerCounters {
             watch: Watch::new(stopwatch),
             profiles: vec![OfProfile::new(); n_profiles],
             decisions: [0; 2],
@@ -190,8 +190,8 @@ impl Counts {
     }
 
     /// The meter of the next cycle from scratch.
-    pub(crate) fn meter(&self) -> Meter {
-        Meter::new(self.watch, self.samples(Source::Scratch))
+    pub(crate) fn meter(&self) -> CycleMeter {
+        CycleMeter::new(self.watch, self.samples(DecisionSource::Scratch))
     }
 
     /// The phases of the next decision from memory, which began at `lap`.
@@ -201,8 +201,8 @@ impl Counts {
 
     /// Counts a decision from memory, and returns whether to measure its plugins.
     pub(crate) fn remembered(&mut self) -> bool {
-        let samples = self.samples(Source::Memory);
-        self.decisions[Source::Memory as usize] += 1;
+        let samples = self.samples(DecisionSource::Memory);
+        self.decisions[DecisionSource::Memory as usize] += 1;
         samples
     }
 
@@ -227,27 +227,27 @@ impl Counts {
 
     /// In how many decisions from memory plugins were measured.
     pub(crate) fn n_sampled(&self) -> u64 {
-        self.decisions[Source::Memory as usize].div_ceil(SAMPLED as u64)
+        self.decisions[DecisionSource::Memory as usize].div_ceil(SAMPLED as u64)
     }
 
     /// A meter that measures single plugins.
-    pub(crate) fn sampling_meter(&self) -> Meter {
-        Meter::new(self.watch, true)
+    pub(crate) fn sampling_meter(&self) -> CycleMeter {
+        CycleMeter::new(self.watch, true)
     }
 
     /// Whether plugins are measured in the next decision of a kind.
-    fn samples(&self, source: Source) -> bool {
+    fn samples(&self, source: DecisionSource) -> bool {
         self.decisions[source as usize].is_multiple_of(SAMPLED as u64)
     }
 
     /// Counts a decision from scratch.
-    pub(crate) fn decided(&mut self, profile: usize, meter: &mut Meter) {
-        self.decisions[Source::Scratch as usize] += 1;
+    pub(crate) fn decided(&mut self, profile: usize, meter: &mut CycleMeter) {
+        self.decisions[DecisionSource::Scratch as usize] += 1;
         self.take_in(profile, meter);
     }
 
     /// Adds the measurements of a cycle.
-    pub(crate) fn take_in(&mut self, profile: usize, meter: &mut Meter) {
+    pub(crate) fn take_in(&mut self, profile: usize, meter: &mut CycleMeter) {
         let Some(readings) = meter.readings() else { return };
         for (stage, status, span) in readings.stages {
             self.took(profile, stage, status, span);
@@ -285,7 +285,7 @@ impl Counts {
     }
 
     /// Records an attempt that began at `lap`.
-    pub(crate) fn ended(&mut self, profile: usize, outcome: Outcome, lap: Lap) {
+    pub(crate) fn ended(&mut self, profile: usize, outcome: AttemptResult, lap: Lap) {
         let took = self.watch.since(lap);
         let counts = &mut self.profiles[profile];
         counts.attempts[outcome as usize] += 1;
@@ -295,8 +295,8 @@ impl Counts {
     }
 
     /// Counts a bound pod.
-    pub(crate) fn bound(&mut self, now: Time, profile: usize, pod: &Bound) {
-        self.ended(profile, Outcome::Scheduled, pod.began);
+    pub(crate) fn bound(&mut self, now: Time, profile: usize, pod: &BoundPod) {
+        self.ended(profile, AttemptResult::Scheduled, pod.began);
         self.attempts.observe(f64::from(pod.attempts));
         self.after_flush += u64::from(pod.flushed);
         if let Some(first_ready) = pod.first_ready {

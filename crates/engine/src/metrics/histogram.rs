@@ -2,25 +2,7 @@
 
 use std::time::Duration;
 
-/// The upper bounds of a histogram: `start`, and then each bound is `factor` times the previous one.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Buckets {
-    /// The first bound.
-    pub start: f64,
-    /// The factor between bounds.
-    pub factor: f64,
-    /// The number of bounds; greater values are counted, too.
-    pub count: usize,
-}
-
-impl Buckets {
-    /// The bounds, ascending. They are multiplied one after the other, as in client_golang, so that all
-    /// digits are the same.
-    pub fn bounds(self) -> impl Iterator<Item = f64> {
-        std::iter::successors(Some(self.start), move |bound| Some(bound * self.factor))
-            .take(self.count)
-    }
-}
+use plimsoll_framework::metrics::Buckets;
 
 /// A histogram.
 #[derive(Clone, Debug, PartialEq)]

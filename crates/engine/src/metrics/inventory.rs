@@ -7,8 +7,7 @@
 
 use plimsoll_framework::Release;
 
-use super::family::{Descriptor, Kind, Stability};
-use super::histogram::Buckets;
+use plimsoll_framework::metrics::{Buckets, Descriptor, MetricType, Stability};
 
 pub(super) const ATTEMPT_BUCKETS: Buckets = Buckets { start: 0.001, factor: 2.0, count: 15 };
 pub(super) const EXTENSION_POINT_BUCKETS: Buckets =
@@ -99,199 +98,199 @@ pub(super) fn as_of(release: Release, newest: &'static Descriptor) -> Option<&'s
 const fn new(
     name: &'static str,
     stability: Stability,
-    kind: Kind,
+    metric_type: MetricType,
     labels: &'static [&'static str],
     help: &'static str,
 ) -> Descriptor {
-    Descriptor { name, help, stability, kind, labels }
+    Descriptor { name, help, stability, metric_type, labels }
 }
 
 pub(super) const AUDITED: Descriptor = new(
     "plimsoll_audit_decisions_total",
     Stability::Alpha,
-    Kind::Counter,
+    MetricType::Counter,
     &[],
     "Number of decisions from memory that were made a second time, from scratch, and compared.",
 );
 pub(super) const DIFFERING: Descriptor = new(
     "plimsoll_audit_differences_total",
     Stability::Alpha,
-    Kind::Counter,
+    MetricType::Counter,
     &[],
     "Number of audited decisions that came out otherwise from scratch. Anything but 0 is a defect: the decision from scratch was carried out, and what was remembered was dropped.",
 );
 pub(super) const DECISIONS: Descriptor = new(
     "plimsoll_decisions_total",
     Stability::Alpha,
-    Kind::Counter,
+    MetricType::Counter,
     &["source"],
     "Number of decisions, by what they were made from.",
 );
 pub(super) const CACHE_SIZE: Descriptor = new(
     "scheduler_cache_size",
     Stability::Alpha,
-    Kind::Gauge,
+    MetricType::Gauge,
     &["type"],
     "Number of nodes, pods, and assumed (bound) pods in the scheduler cache.",
 );
 pub(super) const EVENT_HANDLING: Descriptor = new(
     "scheduler_event_handling_duration_seconds",
     Stability::Alpha,
-    Kind::Histogram(EXTENSION_POINT_BUCKETS),
+    MetricType::Histogram(EXTENSION_POINT_BUCKETS),
     &["event"],
     "Event handling latency in seconds.",
 );
 pub(super) const EXTENSION_POINT: Descriptor = new(
     "scheduler_framework_extension_point_duration_seconds",
     Stability::Stable,
-    Kind::Histogram(EXTENSION_POINT_BUCKETS),
+    MetricType::Histogram(EXTENSION_POINT_BUCKETS),
     &["extension_point", "status", "profile"],
     "Latency for running all plugins of a specific extension point.",
 );
 pub(super) const GOROUTINES: Descriptor = new(
     "scheduler_goroutines",
     Stability::Beta,
-    Kind::Gauge,
+    MetricType::Gauge,
     &["operation"],
     "Number of running goroutines split by the work they do such as binding.",
 );
 pub(super) const INFLIGHT_EVENTS: Descriptor = new(
     "scheduler_inflight_events",
     Stability::Alpha,
-    Kind::Gauge,
+    MetricType::Gauge,
     &["event"],
     "Number of events currently tracked in the scheduling queue.",
 );
 pub(super) const PENDING_PODS: Descriptor = new(
     "scheduler_pending_pods",
     Stability::Stable,
-    Kind::Gauge,
+    MetricType::Gauge,
     &["queue"],
     "Number of pending pods, by the queue type. 'active' means number of pods in activeQ; 'backoff' means number of pods in backoffQ; 'unschedulable' means number of pods in unschedulableEntities that the scheduler attempted to schedule and failed; 'gated' is the number of unschedulable pods that the scheduler never attempted to schedule because they are gated; 'incomplete' means number of pods in incompletePodGroupPods; 'pending' means number of pods in pendingPodGroupPods.",
 );
 pub(super) const PERMIT_WAIT: Descriptor = new(
     "scheduler_permit_wait_duration_seconds",
     Stability::Beta,
-    Kind::Histogram(ATTEMPT_BUCKETS),
+    MetricType::Histogram(ATTEMPT_BUCKETS),
     &["result"],
     "Duration of waiting on permit.",
 );
 pub(super) const PLUGIN_EVALUATION: Descriptor = new(
     "scheduler_plugin_evaluation_total",
     Stability::Beta,
-    Kind::Counter,
+    MetricType::Counter,
     &["plugin", "extension_point", "profile"],
     "Number of attempts to schedule pods by each plugin and the extension point (available only in PreFilter, Filter, PreScore, and Score).",
 );
 pub(super) const PLUGIN_EXECUTION: Descriptor = new(
     "scheduler_plugin_execution_duration_seconds",
     Stability::Beta,
-    Kind::Histogram(PLUGIN_BUCKETS),
+    MetricType::Histogram(PLUGIN_BUCKETS),
     &["plugin", "extension_point", "status"],
     "Duration for running a plugin at a specific extension point.",
 );
 pub(super) const AFTER_FLUSH: Descriptor = new(
     "scheduler_pod_scheduled_after_flush_total",
     Stability::Alpha,
-    Kind::Counter,
+    MetricType::Counter,
     &[],
     "Number of pods that were successfully scheduled after being flushed from unschedulableEntities due to timeout. This metric helps detect potential queueing hint misconfigurations or event handling issues.",
 );
 pub(super) const ATTEMPTS: Descriptor = new(
     "scheduler_pod_scheduling_attempts",
     Stability::Stable,
-    Kind::Histogram(ATTEMPTS_BUCKETS),
+    MetricType::Histogram(ATTEMPTS_BUCKETS),
     &[],
     "Number of attempts to successfully schedule a pod.",
 );
 pub(super) const SLI: Descriptor = new(
     "scheduler_pod_scheduling_sli_duration_seconds",
     Stability::Beta,
-    Kind::Histogram(SLI_BUCKETS),
+    MetricType::Histogram(SLI_BUCKETS),
     &["attempts"],
     "E2e latency for a pod being scheduled, from the time the pod enters the scheduling queue and might involve multiple scheduling attempts.",
 );
 pub(super) const PREEMPTION_ATTEMPTS: Descriptor = new(
     "scheduler_preemption_attempts_total",
     Stability::Stable,
-    Kind::Counter,
+    MetricType::Counter,
     &[],
     "Total preemption attempts in the cluster till now",
 );
 pub(super) const EVICTIONS_TOOK: Descriptor = new(
     "scheduler_preemption_goroutines_duration_seconds",
     Stability::Alpha,
-    Kind::Histogram(SLI_BUCKETS),
+    MetricType::Histogram(SLI_BUCKETS),
     &["result"],
     "(Deprecated since 1.37.0) Duration in seconds for running goroutines for the preemption.",
 );
 pub(super) const EVICTIONS: Descriptor = new(
     "scheduler_preemption_goroutines_execution_total",
     Stability::Alpha,
-    Kind::Counter,
+    MetricType::Counter,
     &["result"],
     "Number of preemption goroutines executed.",
 );
 pub(super) const VICTIMS: Descriptor = new(
     "scheduler_preemption_victims",
     Stability::Stable,
-    Kind::Histogram(VICTIMS_BUCKETS),
+    MetricType::Histogram(VICTIMS_BUCKETS),
     &[],
     "Number of selected preemption victims for preemption initiated by a single pod",
 );
 pub(super) const INCOMING_ENTITIES: Descriptor = new(
     "scheduler_queue_incoming_entities_total",
     Stability::Alpha,
-    Kind::Counter,
+    MetricType::Counter,
     &["queue", "event", "type"],
     "Number of scheduling entities added to scheduling queues by event, queue type, and entity type. Entity types are either 'pod' (for individual pods that are not members of any podgroup) or 'podgroup'.",
 );
 pub(super) const QUEUED_ENTITIES: Descriptor = new(
     "scheduler_queued_entities",
     Stability::Alpha,
-    Kind::Gauge,
+    MetricType::Gauge,
     &["queue", "type"],
     "Number of queued scheduling entities ('pod' or 'podgroup'; 'pod' stands for individual pods that are not members of any podgroup) by the queue type. 'active' means number of entities in activeQ; 'backoff' means number of entities in backoffQ; 'unschedulable' means number of entities in unschedulableEntities that the scheduler attempted to schedule and failed; 'gated' is the number of unschedulable entities that the scheduler never attempted to schedule because they are gated.",
 );
 pub(super) const INCOMING_PODS: Descriptor = new(
     "scheduler_queue_incoming_pods_total",
     Stability::Stable,
-    Kind::Counter,
+    MetricType::Counter,
     &["queue", "event"],
     "Number of pods added to scheduling queues by event and queue type.",
 );
 pub(super) const HINTS: Descriptor = new(
     "scheduler_queueing_hint_execution_duration_seconds",
     Stability::Alpha,
-    Kind::Histogram(PLUGIN_BUCKETS),
+    MetricType::Histogram(PLUGIN_BUCKETS),
     &["plugin", "event", "hint"],
     "Duration for running a queueing hint function of a plugin.",
 );
 pub(super) const SCHEDULE_ATTEMPTS: Descriptor = new(
     "scheduler_schedule_attempts_total",
     Stability::Stable,
-    Kind::Counter,
+    MetricType::Counter,
     &["result", "profile"],
     "Number of attempts to schedule pods, by the result. 'unschedulable' means a pod could not be scheduled, while 'error' means an internal scheduler problem.",
 );
 pub(super) const ALGORITHM: Descriptor = new(
     "scheduler_scheduling_algorithm_duration_seconds",
     Stability::Beta,
-    Kind::Histogram(ATTEMPT_BUCKETS),
+    MetricType::Histogram(ATTEMPT_BUCKETS),
     &[],
     "Scheduling algorithm latency in seconds",
 );
 pub(super) const ATTEMPT_TOOK: Descriptor = new(
     "scheduler_scheduling_attempt_duration_seconds",
     Stability::Stable,
-    Kind::Histogram(ATTEMPT_BUCKETS),
+    MetricType::Histogram(ATTEMPT_BUCKETS),
     &["result", "profile"],
     "Scheduling attempt latency in seconds (scheduling algorithm + binding)",
 );
 pub(super) const UNSCHEDULABLE_PODS: Descriptor = new(
     "scheduler_unschedulable_pods",
     Stability::Beta,
-    Kind::Gauge,
+    MetricType::Gauge,
     &["plugin", "profile"],
     "The number of unschedulable pods broken down by plugin name. A pod will increment the gauge for all plugins that caused it to not schedule and so this metric have meaning only when broken down by plugin.",
 );

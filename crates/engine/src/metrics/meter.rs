@@ -150,7 +150,7 @@ impl From<Code> for Status {
 /// The measurements of one scheduling cycle from scratch. Without a stopwatch it takes no memory and
 /// does nothing.
 #[derive(Debug, Default)]
-pub(crate) struct Meter(Option<Box<Readings>>);
+pub(crate) struct CycleMeter(Option<Box<Readings>>);
 
 /// The measurements.
 #[derive(Debug, Default)]
@@ -166,11 +166,11 @@ pub(super) struct Readings {
     pub(super) evaluations: Vec<(&'static str, MeteredPoint, u32)>,
 }
 
-impl Meter {
+impl CycleMeter {
     /// Measures extension points, and single plugins if `samples`.
     pub(crate) fn new(watch: Watch, samples: bool) -> Self {
         let readings = || Box::new(Readings { watch, samples, ..Readings::default() });
-        Meter(watch.0.map(|_| readings()))
+        CycleMeter(watch.0.map(|_| readings()))
     }
 
     /// Whether anything is measured.

@@ -16,6 +16,7 @@ mod family;
 mod histogram;
 mod inventory;
 mod meter;
+mod of_plugins;
 mod phases;
 mod queue_counts;
 mod sampled;
@@ -23,13 +24,15 @@ mod snapshot;
 
 use std::time::Duration;
 
-pub(crate) use counts::{Bound, Counts, Outcome};
+pub(crate) use counts::{AttemptResult, BoundPod, SchedulerCounters};
 pub(crate) use event_label::EventLabel;
-pub use family::{Descriptor, Family, Kind, Series, Stability, Value};
-pub use histogram::{Buckets, Histogram};
+pub use family::{Family, MetricSeries, Value};
+pub use histogram::Histogram;
 pub use inventory::inventory;
-pub(crate) use meter::{Lap, Meter, MeteredPoint, Status};
+pub(crate) use meter::{CycleMeter, Lap, MeteredPoint, Status};
+pub(crate) use of_plugins::PluginMetrics;
 pub(crate) use phases::{Phases, Went, went};
+pub use plimsoll_framework::metrics::{Buckets, Descriptor, MetricType, Stability};
 pub(crate) use queue_counts::{Hints, QueueCounts, QueueName};
 pub(crate) use sampled::Sampled;
 

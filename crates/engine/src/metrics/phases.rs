@@ -1,9 +1,9 @@
 //! Measurements of a decision from memory.
 //!
 //! It has the same phases as a scheduling cycle from scratch, but most of the work was done before:
-//! updating counts and kinds is its PreFilter, updating nodes its Filter, choosing among cells its
-//! Score, and the survey with its clearings its PostFilter. A completely remembered result counts as
-//! the phases that it replaces, which then took almost no time.
+//! updating counts and signatures is its PreFilter, updating nodes its Filter, choosing among groups of
+//! nodes its Score, and the diagnosis with its preemption candidates its PostFilter. A completely
+//! remembered result counts as the phases that it replaces, which then took almost no time.
 
 use std::time::Duration;
 

@@ -103,22 +103,22 @@ impl QueueCounts {
 #[derive(Debug, Default)]
 pub(crate) struct Hints {
     watch: Watch,
-    took: BTreeMap<(&'static str, EventLabel, Worth), Histogram>,
+    took: BTreeMap<(&'static str, EventLabel, HintResult), Histogram>,
 }
 
 /// The result of a hint. As in metrics.go; hints cannot fail here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Worth {
+pub(super) enum HintResult {
     Queue,
     Skip,
 }
 
-impl Worth {
+impl HintResult {
     /// The value of the label `hint`.
     pub(super) fn as_str(self) -> &'static str {
         match self {
-            Worth::Queue => "Queue",
-            Worth::Skip => "QueueSkip",
+            HintResult::Queue => "Queue",
+            HintResult::Skip => "QueueSkip",
         }
     }
 }
@@ -132,7 +132,7 @@ impl Hints {
     /// Records the result of a hint.
     pub(crate) fn said(&mut self, plugin: &'static str, event: EventLabel, queue: bool, lap: Lap) {
         if let Some(span) = self.watch.since(lap) {
-            let worth = if queue { Worth::Queue } else { Worth::Skip };
+            let worth = if queue { HintResult::Queue } else { HintResult::Skip };
             let took = self.took.entry((plugin, event, worth));
             took.or_insert_with(|| Histogram::new(inventory::PLUGIN_BUCKETS)).observe_span(span);
         }
@@ -141,7 +141,7 @@ impl Hints {
     /// All measurements.
     pub(super) fn iter(
         &self,
-    ) -> impl Iterator<Item = (&'static str, EventLabel, Worth, &Histogram)> {
+    ) -> impl Iterator<Item = (&'static str, EventLabel, HintResult, &Histogram)> {
         self.took.iter().map(|(&(plugin, event, worth), took)| (plugin, event, worth, took))
     }
 }

@@ -9,7 +9,7 @@
 use plimsoll_framework::{ByRow, CycleState, PodInfo, Point, Row, Verdict, View};
 
 use super::counts::{Evaluations, SAMPLED};
-use super::meter::{Meter, MeteredPoint, Status};
+use super::meter::{CycleMeter, MeteredPoint, Status};
 use super::phases::Went;
 use crate::profile::{PluginIndex, Profile, ProfilePlugin};
 
@@ -61,7 +61,7 @@ impl<'a> Sampled<'a> {
     }
 
     /// Runs a plugin, as far as it judges node by node, and records the duration.
-    pub(crate) fn measure(&self, plugin: &ProfilePlugin, meter: &mut Meter) {
+    pub(crate) fn measure(&self, plugin: &ProfilePlugin, meter: &mut CycleMeter) {
         if plugin.points.filter_is_local && self.went_through(MeteredPoint::Filter) {
             self.filter(plugin, meter);
         }
@@ -93,7 +93,7 @@ impl<'a> Sampled<'a> {
     }
 
     /// Runs a plugin at PreFilter and Filter.
-    fn filter(&self, plugin: &ProfilePlugin, meter: &mut Meter) {
+    fn filter(&self, plugin: &ProfilePlugin, meter: &mut CycleMeter) {
         let Some(filter) = plugin.points.filter.as_ref().filter(|one| one.applies(self.pod)) else {
             return;
         };
@@ -118,7 +118,7 @@ impl<'a> Sampled<'a> {
     }
 
     /// Runs a plugin at PreScore and Score.
-    fn score(&self, plugin: &ProfilePlugin, meter: &mut Meter) {
+    fn score(&self, plugin: &ProfilePlugin, meter: &mut CycleMeter) {
         let score = plugin.points.score.as_ref();
         let score = score.filter(|score| score.is_by_row() && score.applies(self.pod));
         let Some(score) = score.filter(|_| self.stands_at(plugin, Point::Score)) else { return };

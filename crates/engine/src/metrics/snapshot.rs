@@ -3,23 +3,24 @@
 use std::collections::BTreeMap;
 
 use plimsoll_api::Str;
+use plimsoll_framework::metrics::Descriptor;
 use plimsoll_framework::{Point, Release};
 
-use super::counts::{Counts, MOST_ATTEMPTS, Outcome, Source};
+use super::counts::{AttemptResult, DecisionSource, MOST_ATTEMPTS, SchedulerCounters};
 use super::event_label::EventLabel;
-use super::family::{Descriptor, Family, Series, Value};
+use super::family::{Family, MetricSeries, Value};
 use super::histogram::Histogram;
 use super::inventory as known;
 use super::meter::{MeteredPoint, Status};
 use super::queue_counts::QueueCounts;
-use crate::queue::Place;
+use crate::queue::QueuePlace;
 use crate::scheduler::Scheduler;
 
 /// The type of queued entities: there are no pod groups.
 const POD: &str = "pod";
 
 impl Scheduler {
-    /// All metrics with values, by name. This iterates over all pending pods.
+    /// All metrics with values, by name, and then those of plugins. This iterates over all pending pods.
     pub fn metrics(&self) -> Vec<Family> {
         let mut book = Book { release: self.options.release, families: BTreeMap::new() };
         self.attempts(&mut book);
@@ -33,24 +34,27 @@ impl Scheduler {
         }
         // kube-scheduler has a goroutine for each pod that is being bound.
         book.number(&known::GOROUTINES, &["binding"], as_u64(self.bindings.len()));
-        book.families.into_values().collect()
+        let mut families: Vec<_> = book.families.into_values().collect();
+        families.extend(self.plugin_metrics.families());
+        families
     }
 
     /// Resets the metrics.
     pub fn reset_metrics(&mut self) {
         let stopwatch = self.options.stopwatch;
-        self.counts = Counts::new(self.profiles.iter().count(), stopwatch);
+        self.counts = SchedulerCounters::new(self.profiles.iter().count(), stopwatch);
         self.queue.counts = QueueCounts::new(stopwatch);
+        self.plugin_metrics.reset();
     }
 
     fn attempts(&self, book: &mut Book) {
         let counts = &self.counts;
-        for source in Source::ALL {
+        for source in DecisionSource::ALL {
             let count = counts.decisions[source as usize];
             book.number(&known::DECISIONS, &[source.as_str()], count);
         }
         for (profile, counts) in self.profiles.iter().zip(&counts.profiles) {
-            for outcome in Outcome::ALL {
+            for outcome in AttemptResult::ALL {
                 let labels = [outcome.as_str(), &profile.scheduler_name];
                 book.counted(&known::SCHEDULE_ATTEMPTS, &labels, counts.attempts[outcome as usize]);
                 book.measured(&known::ATTEMPT_TOOK, &labels, &counts.took[outcome as usize]);
@@ -133,11 +137,11 @@ impl Scheduler {
         let (mut pending, mut unschedulable) = ([0; 4], BTreeMap::<(&str, &str), u64>::new());
         for (_, info) in queue.iter_in_any_order() {
             let place = match info.place {
-                Place::Active => 0,
-                Place::Backoff { .. } | Place::ErrorBackoff { .. } => 1,
-                Place::Unschedulable => 2,
-                Place::Gated { .. } => 3,
-                Place::InFlight => continue,
+                QueuePlace::Active => 0,
+                QueuePlace::Backoff { .. } | QueuePlace::ErrorBackoff { .. } => 1,
+                QueuePlace::Unschedulable => 2,
+                QueuePlace::Gated { .. } => 3,
+                QueuePlace::InFlight => continue,
             };
             pending[place] += 1;
             for plugin in info.rejectors().filter(|plugin| !plugin.is_empty()) {
@@ -200,7 +204,7 @@ impl Book {
         let family = self.families.entry(descriptor.name);
         let family = family.or_insert_with(|| Family { descriptor, series: Vec::new() });
         let labels = labels.iter().map(|&label| Str::from(label)).collect();
-        family.series.push(Series { labels, value });
+        family.series.push(MetricSeries { labels, value });
     }
 }
 

@@ -11,9 +11,9 @@ use plimsoll_framework::Time;
 use rustc_hash::FxBuildHasher;
 
 use super::shelves::ActiveKey;
-use crate::class::ClassId;
-use crate::lane::Lane;
 use crate::names::PodId;
+use crate::signature::QueueSignature;
+use crate::sorted_pods::SortedPods;
 
 /// The order of a pod among those in backoff.
 pub(super) type BackoffKey = (Time, ActiveKey);
@@ -21,54 +21,55 @@ pub(super) type BackoffKey = (Time, ActiveKey);
 /// The pods that are tried early.
 #[derive(Debug, Default)]
 pub(super) struct Early {
-    /// Pods without a known class.
-    single: Lane<BackoffKey>,
-    /// The others, by class.
-    alike: HashMap<ClassId, Lane<BackoffKey>, FxBuildHasher>,
-    /// The first pod of each class that is not skipped.
-    firsts: BTreeSet<(BackoffKey, ClassId)>,
-    /// The skipped classes.
-    in_vain: BTreeSet<ClassId>,
+    /// Pods without a known signature.
+    single: SortedPods<BackoffKey>,
+    /// The others, by signature.
+    alike: HashMap<QueueSignature, SortedPods<BackoffKey>, FxBuildHasher>,
+    /// The first pod of each signature that is not skipped.
+    firsts: BTreeSet<(BackoffKey, QueueSignature)>,
+    /// The skipped signatures.
+    in_vain: BTreeSet<QueueSignature>,
 }
 
 impl Early {
     /// Inserts a pod.
-    pub(super) fn put(&mut self, key: BackoffKey, class: Option<ClassId>, pod: PodId) {
-        match class {
+    pub(super) fn put(&mut self, key: BackoffKey, signature: Option<QueueSignature>, pod: PodId) {
+        match signature {
             None => self.single.insert(key, pod),
-            Some(class) => self.change(class, |lane| lane.insert(key, pod)),
+            Some(signature) => self.change(signature, |pods| pods.insert(key, pod)),
         }
     }
 
     /// Takes a pod out.
-    pub(super) fn take(&mut self, key: &BackoffKey, class: Option<ClassId>) {
-        match class {
+    pub(super) fn take(&mut self, key: &BackoffKey, signature: Option<QueueSignature>) {
+        match signature {
             None => self.single.remove(key),
-            Some(class) => self.change(class, |lane| lane.remove(key)),
+            Some(signature) => self.change(signature, |pods| pods.remove(key)),
         }
     }
 
-    /// Skips a class after one of its pods has failed.
-    pub(super) fn pass_over(&mut self, class: ClassId) {
-        if self.in_vain.insert(class)
-            && let Some((first, _)) = self.alike.get(&class).and_then(Lane::first)
+    /// Skips a signature after one of its pods has failed.
+    pub(super) fn pass_over(&mut self, signature: QueueSignature) {
+        if self.in_vain.insert(signature)
+            && let Some((first, _)) = self.alike.get(&signature).and_then(SortedPods::first)
         {
-            self.firsts.remove(&(first.clone(), class));
+            self.firsts.remove(&(first.clone(), signature));
         }
     }
 
-    /// Stops skipping classes after a change.
+    /// Stops skipping signatures after a change.
     pub(super) fn pass_over_none(&mut self) {
-        for class in std::mem::take(&mut self.in_vain) {
-            if let Some((first, _)) = self.alike.get(&class).and_then(Lane::first) {
-                self.firsts.insert((first.clone(), class));
+        for signature in std::mem::take(&mut self.in_vain) {
+            if let Some((first, _)) = self.alike.get(&signature).and_then(SortedPods::first) {
+                self.firsts.insert((first.clone(), signature));
             }
         }
     }
 
     /// The next pod to try.
     pub(super) fn first(&self) -> Option<PodId> {
-        let alike = self.firsts.first().and_then(|(_, class)| self.alike.get(class)?.first());
+        let alike =
+            self.firsts.first().and_then(|(_, signature)| self.alike.get(signature)?.first());
         self.single.first().into_iter().chain(alike).min_by_key(|(key, _)| *key).map(|(_, pod)| pod)
     }
 
@@ -77,21 +78,22 @@ impl Early {
         !self.single.is_empty() || !self.firsts.is_empty()
     }
 
-    fn change(&mut self, class: ClassId, act: impl FnOnce(&mut Lane<BackoffKey>)) {
-        let lane = self.alike.entry(class).or_default();
-        let first = |lane: &Lane<BackoffKey>| lane.first().map(|(key, pod)| (key.clone(), pod));
-        let before = first(lane);
-        act(lane);
-        let after = first(lane);
+    fn change(&mut self, signature: QueueSignature, act: impl FnOnce(&mut SortedPods<BackoffKey>)) {
+        let pods = self.alike.entry(signature).or_default();
+        let first =
+            |pods: &SortedPods<BackoffKey>| pods.first().map(|(key, pod)| (key.clone(), pod));
+        let before = first(pods);
+        act(pods);
+        let after = first(pods);
         let is_empty = after.is_none();
-        if before != after && !self.in_vain.contains(&class) {
+        if before != after && !self.in_vain.contains(&signature) {
             if let Some((first, _)) = before {
-                self.firsts.remove(&(first, class));
+                self.firsts.remove(&(first, signature));
             }
-            self.firsts.extend(after.map(|(first, _)| (first, class)));
+            self.firsts.extend(after.map(|(first, _)| (first, signature)));
         }
         if is_empty {
-            self.alike.remove(&class);
+            self.alike.remove(&signature);
         }
     }
 }

@@ -4,35 +4,35 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::pod::Verdict;
-use crate::class::ClassId;
+use super::pod::AttemptVerdict;
 use crate::names::PodId;
+use crate::signature::QueueSignature;
 
 /// The key of a group.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Common {
-    /// Their class; `None` if a plugin reads individual fields of pods, so that each pod must be
+pub(super) struct GroupKey {
+    /// Their signature; `None` if a plugin reads individual fields of pods, so that each pod must be
     /// checked.
-    pub(super) class: Option<ClassId>,
+    pub(super) signature: Option<QueueSignature>,
     /// The reason why they wait.
-    pub(super) wait: Wait,
+    pub(super) wait: WaitReason,
 }
 
 /// The reason why a pod waits.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Wait {
+pub(super) enum WaitReason {
     /// It waits for a change that helps with the plugins that rejected it.
-    Change(Arc<Verdict>),
+    Change(Arc<AttemptVerdict>),
     /// It waits until this plugin opens its gate.
     Gate(&'static str),
 }
 
-impl Wait {
+impl WaitReason {
     /// The plugins that keep the pod waiting.
     pub(super) fn plugins(&self) -> impl Iterator<Item = &'static str> {
         let (verdict, gate) = match self {
-            Wait::Change(verdict) => (Some(&verdict.rejectors), None),
-            Wait::Gate(plugin) => (None, Some(*plugin)),
+            WaitReason::Change(verdict) => (Some(&verdict.rejectors), None),
+            WaitReason::Gate(plugin) => (None, Some(*plugin)),
         };
         verdict.into_iter().flatten().copied().chain(gate)
     }
@@ -43,18 +43,18 @@ pub(super) type GroupId = usize;
 
 /// Pods with the same key.
 #[derive(Debug)]
-pub(super) struct Group {
-    pub(super) common: Common,
+pub(super) struct WaitingGroup {
+    pub(super) key: GroupKey,
     /// In no particular order; never empty.
     pub(super) pods: Vec<PodId>,
 }
 
 /// The waiting pods, in groups.
 #[derive(Debug, Default)]
-pub(super) struct Groups {
-    all: Vec<Option<Group>>,
+pub(super) struct WaitingGroups {
+    all: Vec<Option<WaitingGroup>>,
     free: Vec<GroupId>,
-    by_common: BTreeMap<Common, GroupId>,
+    by_key: BTreeMap<GroupKey, GroupId>,
     /// Groups by each plugin for which they wait: a change for which a plugin is not registered costs
     /// nothing, however many pods wait.
     by_plugin: BTreeMap<&'static str, BTreeSet<GroupId>>,
@@ -62,15 +62,15 @@ pub(super) struct Groups {
     n_for_change: usize,
 }
 
-impl Groups {
+impl WaitingGroups {
     /// Inserts a pod, and returns its group and its index there.
-    pub(super) fn insert(&mut self, common: Common, pod: PodId) -> (GroupId, usize) {
-        if matches!(common.wait, Wait::Change(_)) {
+    pub(super) fn insert(&mut self, key: GroupKey, pod: PodId) -> (GroupId, usize) {
+        if matches!(key.wait, WaitReason::Change(_)) {
             self.n_for_change += 1;
         }
-        let id = match self.by_common.get(&common) {
+        let id = match self.by_key.get(&key) {
             Some(&id) => id,
-            None => self.make(common),
+            None => self.make(key),
         };
         let pods = &mut self.all[id].as_mut().expect(KNOWN).pods;
         pods.push(pod);
@@ -80,7 +80,7 @@ impl Groups {
     /// Removes the pod at index `at` of a group, and returns the pod that has moved there.
     pub(super) fn remove(&mut self, id: GroupId, at: usize) -> Option<PodId> {
         let group = self.all[id].as_mut().expect(KNOWN);
-        if matches!(group.common.wait, Wait::Change(_)) {
+        if matches!(group.key.wait, WaitReason::Change(_)) {
             self.n_for_change -= 1;
         }
         group.pods.swap_remove(at);
@@ -92,16 +92,16 @@ impl Groups {
     }
 
     /// Removes a whole group.
-    pub(super) fn take(&mut self, id: GroupId) -> Group {
+    pub(super) fn take(&mut self, id: GroupId) -> WaitingGroup {
         let group = self.forget(id);
-        if matches!(group.common.wait, Wait::Change(_)) {
+        if matches!(group.key.wait, WaitReason::Change(_)) {
             self.n_for_change -= group.pods.len();
         }
         group
     }
 
     /// The group with this id.
-    pub(super) fn get(&self, id: GroupId) -> &Group {
+    pub(super) fn get(&self, id: GroupId) -> &WaitingGroup {
         self.all[id].as_ref().expect(KNOWN)
     }
 
@@ -117,7 +117,7 @@ impl Groups {
     /// The pods that wait for a change.
     pub(super) fn for_change(&self) -> impl Iterator<Item = PodId> {
         let groups = self.all.iter().flatten();
-        let waiting = groups.filter(|group| matches!(group.common.wait, Wait::Change(_)));
+        let waiting = groups.filter(|group| matches!(group.key.wait, WaitReason::Change(_)));
         waiting.flat_map(|group| &group.pods).copied()
     }
 
@@ -126,24 +126,24 @@ impl Groups {
         self.n_for_change != 0
     }
 
-    fn make(&mut self, common: Common) -> GroupId {
+    fn make(&mut self, key: GroupKey) -> GroupId {
         let id = self.free.pop().unwrap_or_else(|| {
             self.all.push(None);
             self.all.len() - 1
         });
-        for plugin in common.wait.plugins() {
+        for plugin in key.wait.plugins() {
             self.by_plugin.entry(plugin).or_default().insert(id);
         }
-        self.by_common.insert(common.clone(), id);
-        self.all[id] = Some(Group { common, pods: Vec::new() });
+        self.by_key.insert(key.clone(), id);
+        self.all[id] = Some(WaitingGroup { key, pods: Vec::new() });
         id
     }
 
-    fn forget(&mut self, id: GroupId) -> Group {
+    fn forget(&mut self, id: GroupId) -> WaitingGroup {
         let group = self.all[id].take().expect(KNOWN);
         self.free.push(id);
-        self.by_common.remove(&group.common);
-        for plugin in group.common.wait.plugins() {
+        self.by_key.remove(&group.key);
+        for plugin in group.key.wait.plugins() {
             let groups = self.by_plugin.get_mut(plugin).expect("its group is listed there");
             groups.remove(&id);
             if groups.is_empty() {

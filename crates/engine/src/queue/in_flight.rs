@@ -16,7 +16,7 @@ use crate::names::PodId;
 
 /// A change, kept with its objects.
 #[derive(Clone, Debug)]
-pub(crate) struct Kept {
+pub(crate) struct KeptChange {
     event: ClusterEvent,
     object: KeptObject,
 }
@@ -29,7 +29,7 @@ enum KeptObject {
     Other(AnyVersions),
 }
 
-impl Kept {
+impl KeptChange {
     /// Keeps `change`.
     pub(crate) fn new(change: &Change<'_>) -> Self {
         let object = match change.object {
@@ -43,7 +43,7 @@ impl Kept {
             Object::Itself { before } => KeptObject::Itself { before: before.clone() },
             Object::Other(change) => KeptObject::Other(change.clone()),
         };
-        Kept { event: change.event, object }
+        KeptChange { event: change.event, object }
     }
 
     /// The label for metrics.
@@ -83,7 +83,7 @@ pub(crate) struct InFlight {
     /// How many attempts began before each change, earliest first. The first number is never 0.
     begun: VecDeque<(Since, usize)>,
     /// The changes, numbered consecutively up to `next`.
-    log: VecDeque<(Option<PodId>, Kept)>,
+    log: VecDeque<(Option<PodId>, KeptChange)>,
     next: Since,
 }
 
@@ -103,13 +103,13 @@ impl InFlight {
     /// Records an event, for all pods in flight or only for one.
     pub(crate) fn record(&mut self, only: Option<PodId>, change: &Change<'_>) {
         if !self.begun.is_empty() {
-            self.log.push_back((only, Kept::new(change)));
+            self.log.push_back((only, KeptChange::new(change)));
             self.next += 1;
         }
     }
 
     /// Ends the attempt of `pod` that began at `since`, and returns the events since then.
-    pub(crate) fn end(&mut self, pod: PodId, since: Since) -> Vec<Kept> {
+    pub(crate) fn end(&mut self, pod: PodId, since: Since) -> Vec<KeptChange> {
         let n_heard = usize::try_from(self.next - since).expect("the log lies in memory");
         let heard = self.log.range(self.log.len() - n_heard..);
         let heard = heard.filter(|(only, _)| only.is_none_or(|only| only == pod));

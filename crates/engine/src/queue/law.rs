@@ -12,38 +12,39 @@ use plimsoll_framework::{Action, Change, ClusterEvent, PodInfo, Release, Time};
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;
 
-use super::in_flight::Kept;
-use super::pod::{Place, QueuedPodInfo, Verdict};
-use super::worth::{Strategy, Surroundings};
+use super::in_flight::KeptChange;
+use super::pod::{AttemptVerdict, QueuePlace, QueuedPodInfo};
+use super::worth::{QueueingStrategy, Surroundings};
 use super::{Audience, Backoff, FLUSH_INTERVAL, Queue, Ready};
 use crate::cache::Cache;
-use crate::class;
 use crate::metrics::{Hints, Lap, QueueCounts};
-use crate::names::{Names, PodId};
+use crate::names::{PodId, PodNames};
 use crate::profiles::Profiles;
+use crate::signature;
 use crate::tests::lab;
 
 const MAX_WAIT: Duration = Duration::from_mins(5);
 
 /// The slow, obvious queue.
 #[derive(Default)]
-struct Slow {
+struct ReferenceQueue {
     pods: BTreeMap<PodKey, QueuedPodInfo>,
     /// The events since each attempt in flight began.
-    in_flight: BTreeMap<PodKey, Vec<Kept>>,
+    in_flight: BTreeMap<PodKey, Vec<KeptChange>>,
     arrivals: u64,
     next_flush: Option<Time>,
     /// Pods that failed since the last change, with their rejectors.
     in_vain: Vec<QueuedPodInfo>,
 }
 
-impl Slow {
+impl ReferenceQueue {
     fn set(&mut self, now: Time, pod: PodInfo, with: Surroundings<'_>) {
         let key = pod.key.clone();
         let Some(info) = self.pods.get_mut(&key) else {
             self.arrivals += 1;
             let mut info = QueuedPodInfo::new(pod, now, self.arrivals);
-            info.place = with.gate(&info.pod, &mut QueueCounts::new(None)).unwrap_or(Place::Active);
+            info.place =
+                with.gate(&info.pod, &mut QueueCounts::new(None)).unwrap_or(QueuePlace::Active);
             self.pods.insert(key, info);
             return;
         };
@@ -56,13 +57,15 @@ impl Slow {
         let object = Object::Itself { before: &before };
         let change = Change { event, object, view: with.cache.view() };
         match info.place {
-            Place::InFlight => {
+            QueuePlace::InFlight => {
                 if let Some(heard) = self.in_flight.get_mut(&key) {
-                    heard.push(Kept::new(&change));
+                    heard.push(KeptChange::new(&change));
                 }
             }
-            Place::Gated { .. } => self.requeue(now, &key, Strategy::AfterBackoff, with),
-            Place::Unschedulable => {
+            QueuePlace::Gated { .. } => {
+                self.requeue(now, &key, QueueingStrategy::AfterBackoff, with)
+            }
+            QueuePlace::Unschedulable => {
                 let strategy = with.worth(info, &change, &mut Hints::default());
                 self.requeue(now, &key, strategy, with);
             }
@@ -72,10 +75,10 @@ impl Slow {
 
     fn pop(&mut self, now: Time, with: Surroundings<'_>) -> Option<PodKey> {
         for info in self.pods.values_mut() {
-            if let Place::Backoff { until } | Place::ErrorBackoff { until } = info.place
+            if let QueuePlace::Backoff { until } | QueuePlace::ErrorBackoff { until } = info.place
                 && until <= now
             {
-                info.place = Place::Active;
+                info.place = QueuePlace::Active;
             }
         }
         let due = *self.next_flush.get_or_insert(now + FLUSH_INTERVAL);
@@ -83,24 +86,25 @@ impl Slow {
             self.next_flush = Some(now + FLUSH_INTERVAL);
             for key in self.keys() {
                 let info = &self.pods[&key];
-                if info.place == Place::Unschedulable && info.queued < now - MAX_WAIT {
-                    self.requeue(now, &key, Strategy::AfterBackoff, with);
+                if info.place == QueuePlace::Unschedulable && info.queued < now - MAX_WAIT {
+                    self.requeue(now, &key, QueueingStrategy::AfterBackoff, with);
                 }
             }
         }
         let stand = |info: &&mut QueuedPodInfo| (with.key(info), info.arrival);
-        let active = self.pods.values_mut().filter(|info| info.place == Place::Active);
+        let active = self.pods.values_mut().filter(|info| info.place == QueuePlace::Active);
         let first = active.min_by_key(stand).map(|info| info.pod.key.clone());
-        let parts = PodReads::all().difference(class::OWN_PARTS).difference(PodReads::VOLUMES);
+        let parts = PodReads::all().difference(signature::OWN_PARTS).difference(PodReads::VOLUMES);
         let until = |info: &&mut QueuedPodInfo| match info.place {
-            Place::Backoff { until } => Some(until),
+            QueuePlace::Backoff { until } => Some(until),
             _ => None,
         };
         let first = first.or_else(|| {
             let in_vain = &self.in_vain;
             let is_like = |info: &QueuedPodInfo| {
                 let is_one = |info| fails_alike(info, with);
-                let alike = |other: &QueuedPodInfo| class::are_alike(parts, &other.pod, &info.pod);
+                let alike =
+                    |other: &QueuedPodInfo| signature::are_alike(parts, &other.pod, &info.pod);
                 is_one(info) && in_vain.iter().any(|other| is_one(other) && alike(other))
             };
             let backoff = self.pods.values_mut();
@@ -110,12 +114,12 @@ impl Slow {
         })?;
         let info = self.pods.get_mut(&first).expect("it was just found");
         info.begin(Lap::default());
-        info.place = Place::InFlight;
+        info.place = QueuePlace::InFlight;
         self.in_flight.insert(first.clone(), Vec::new());
         Some(first)
     }
 
-    fn failed(&mut self, now: Time, key: &PodKey, verdict: Verdict, with: Surroundings<'_>) {
+    fn failed(&mut self, now: Time, key: &PodKey, verdict: AttemptVerdict, with: Surroundings<'_>) {
         let heard = self.in_flight.remove(key).unwrap_or_default();
         let info = self.pods.get_mut(key).expect("it is in flight");
         info.fail(now, verdict, 0);
@@ -124,8 +128,8 @@ impl Slow {
             .map(|kept| with.worth(info, &kept.replay(with.cache), &mut Hints::default()))
             .max();
         let strategy = match info.verdict {
-            None => Strategy::AfterBackoff,
-            Some(_) => worth.unwrap_or(Strategy::Skip),
+            None => QueueingStrategy::AfterBackoff,
+            Some(_) => worth.unwrap_or(QueueingStrategy::Skip),
         };
         self.requeue(now, key, strategy, with);
     }
@@ -134,36 +138,42 @@ impl Slow {
         &mut self,
         now: Time,
         change: &Change<'_>,
-        (audience, names): (Audience, &Names),
+        (audience, names): (Audience, &PodNames),
         with: Surroundings<'_>,
     ) {
-        self.in_flight.values_mut().for_each(|heard| heard.push(Kept::new(change)));
+        self.in_flight.values_mut().for_each(|heard| heard.push(KeptChange::new(change)));
         self.in_vain.clear();
         for key in self.keys() {
             let info = &self.pods[&key];
-            let waits = matches!(info.place, Place::Unschedulable | Place::Gated { .. });
+            let waits = matches!(info.place, QueuePlace::Unschedulable | QueuePlace::Gated { .. });
             let id = names.find(&key).expect("every pod has a number");
             if waits && audience.has(id, info) {
                 match with.worth(info, change, &mut Hints::default()) {
-                    Strategy::Skip => {}
+                    QueueingStrategy::Skip => {}
                     strategy => self.requeue(now, &key, strategy, with),
                 }
             }
         }
     }
 
-    fn requeue(&mut self, now: Time, key: &PodKey, strategy: Strategy, with: Surroundings<'_>) {
+    fn requeue(
+        &mut self,
+        now: Time,
+        key: &PodKey,
+        strategy: QueueingStrategy,
+        with: Surroundings<'_>,
+    ) {
         let info = self.pods.get_mut(key).expect("it is in the queue");
         let until = Backoff::default().end(info.queued, info.failures());
         let gate = with.gate(&info.pod, &mut QueueCounts::new(None));
         info.place = match (strategy, until.filter(|until| now < *until)) {
-            (Strategy::Skip, _) => Place::Unschedulable,
+            (QueueingStrategy::Skip, _) => QueuePlace::Unschedulable,
             _ if gate.is_some() => gate.expect("it is there"),
-            (Strategy::AfterBackoff, Some(until)) if info.verdict.is_none() => {
-                Place::ErrorBackoff { until }
+            (QueueingStrategy::AfterBackoff, Some(until)) if info.verdict.is_none() => {
+                QueuePlace::ErrorBackoff { until }
             }
-            (Strategy::AfterBackoff, Some(until)) => Place::Backoff { until },
-            _ => Place::Active,
+            (QueueingStrategy::AfterBackoff, Some(until)) => QueuePlace::Backoff { until },
+            _ => QueuePlace::Active,
         };
     }
 
@@ -173,7 +183,7 @@ impl Slow {
 }
 
 fn waits(info: &QueuedPodInfo) -> bool {
-    info.place == Place::Unschedulable
+    info.place == QueuePlace::Unschedulable
 }
 
 /// Whether the plugins that rejected a pod would most likely reject all equal pods.
@@ -183,9 +193,9 @@ fn fails_alike(info: &QueuedPodInfo, with: Surroundings<'_>) -> bool {
 
 /// Both queues, and the cluster.
 struct Both {
-    names: Names,
+    names: PodNames,
     fast: Queue,
-    slow: Slow,
+    slow: ReferenceQueue,
     cache: Cache,
     profiles: Profiles,
     now: Time,
@@ -197,9 +207,9 @@ impl Both {
     fn new() -> Self {
         let profile = lab::profile("lab", None, |_| true);
         Both {
-            names: Names::default(),
+            names: PodNames::default(),
             fast: Queue::new(Backoff::default(), MAX_WAIT, None),
-            slow: Slow::default(),
+            slow: ReferenceQueue::default(),
             cache: Cache::default(),
             profiles: Profiles::new(vec![profile], Release::NEWEST).expect("there is one profile"),
             now: Time::ZERO,
@@ -336,7 +346,7 @@ fn random_pod(rng: &mut Pcg64) -> Pod {
     lab::pod(&name, &what)
 }
 
-fn random_verdict(rng: &mut Pcg64) -> Verdict {
+fn random_verdict(rng: &mut Pcg64) -> AttemptVerdict {
     const PLUGINS: [&str; 7] = ["Cpu", "Zone", "Invited", "Also", "Disk", "", "Elsewhere"];
     let mut some = |most: usize| -> BTreeSet<&'static str> {
         let n = rng.random_range(0..=most);
@@ -344,7 +354,7 @@ fn random_verdict(rng: &mut Pcg64) -> Verdict {
     };
     let rejectors = some(2);
     let pending = some(1).intersection(&rejectors).copied().collect();
-    Verdict { rejectors, pending }
+    AttemptVerdict { rejectors, pending }
 }
 
 #[test]
@@ -362,7 +372,10 @@ fn pods_go_in_the_order_of_a_queue_that_asks_every_pod_for_itself() {
 #[test]
 fn pods_that_differ_only_in_name_wait_as_one_and_those_that_are_asked_by_name_apart() {
     let mut both = Both::new();
-    let rejected = |plugin| Verdict { rejectors: BTreeSet::from([plugin]), ..Verdict::default() };
+    let rejected = |plugin| AttemptVerdict {
+        rejectors: BTreeSet::from([plugin]),
+        ..AttemptVerdict::default()
+    };
     for i in 0..100 {
         let pod = |kind: &str, what| lab::pod(&format!("{kind}-{i}"), &[what]);
         both.set(pod("small", "cpu=2"));
@@ -378,7 +391,7 @@ fn pods_that_differ_only_in_name_wait_as_one_and_those_that_are_asked_by_name_ap
     }
     let asked = |queue: &Queue, plugin: &str| {
         let groups = queue.groups.waiting_for(|known| known == plugin);
-        let as_one = |id: &usize| queue.groups.get(*id).common.class.is_some();
+        let as_one = |id: &usize| queue.groups.get(*id).key.signature.is_some();
         (groups.len(), groups.iter().all(as_one))
     };
     assert_eq!(asked(&both.fast, "Cpu"), (2, true));

@@ -20,18 +20,18 @@ use plimsoll_framework::parts::PodReads;
 use plimsoll_framework::{Change, ClusterEvent, PodInfo, SortKey, Time};
 
 pub use self::backoff::Backoff;
-use self::groups::{Common, GroupId, Groups, Wait};
-use self::in_flight::{InFlight, Kept, Since};
-pub(crate) use self::pod::{Attempt, Verdict};
-pub use self::pod::{Place, QueuedPodInfo};
+use self::groups::{GroupId, GroupKey, WaitReason, WaitingGroups};
+use self::in_flight::{InFlight, KeptChange, Since};
+pub(crate) use self::pod::{Attempt, AttemptVerdict};
+pub use self::pod::{QueuePlace, QueuedPodInfo};
 pub(crate) use self::shelves::Ready;
 use self::shelves::{ActiveKey, Shelves};
-use self::worth::Strategy;
+use self::worth::QueueingStrategy;
 pub(crate) use self::worth::{Audience, Surroundings};
 use crate::by_pod::ByPod;
-use crate::class::{ClassId, Classes, OWN_PARTS};
-use crate::metrics::{Bound, EventLabel, Lap, QueueCounts, QueueName, Stopwatch};
+use crate::metrics::{BoundPod, EventLabel, Lap, QueueCounts, QueueName, Stopwatch};
 use crate::names::PodId;
+use crate::signature::{OWN_PARTS, QueueSignature, QueueSignatures};
 
 /// How often the queue is checked for pods that have waited too long.
 const FLUSH_INTERVAL: Duration = Duration::from_secs(30);
@@ -45,12 +45,12 @@ pub(crate) struct Queue {
     backoff: Backoff,
     /// How long a pod may wait for a change before it is tried anyway.
     max_wait: Duration,
-    pods: ByPod<Entry>,
+    pods: ByPod<QueueEntry>,
     shelves: Shelves,
-    groups: Groups,
-    classes: Classes,
+    groups: WaitingGroups,
+    signatures: QueueSignatures,
     /// The same, ignoring the claims of pods.
-    likes: Classes,
+    likes: QueueSignatures,
     in_flight: InFlight,
     /// Pods that are held back while their victims are being evicted, with the plugin that requested
     /// it.
@@ -64,7 +64,7 @@ pub(crate) struct Queue {
 
 /// A pod of the queue, with its position.
 #[derive(Debug)]
-struct Entry {
+struct QueueEntry {
     info: QueuedPodInfo,
     /// Its order among the ready pods, derived from the pod and its time of queueing.
     sort: SortKey,
@@ -72,21 +72,21 @@ struct Entry {
     hears_since: Option<Since>,
     /// Its group and its index there, while it waits.
     group: Option<(GroupId, usize)>,
-    /// The class of pods that most likely fail like this one, once computed.
+    /// The signature of pods that most likely fail like this one, once computed.
     like: Like,
 }
 
-/// The class of pods that most likely fail like a given one.
+/// The signature of pods that most likely fail like a given one.
 #[derive(Clone, Copy, Debug, Default)]
 enum Like {
     /// Not computed yet.
     #[default]
     Unasked,
-    /// This class; `None` if nothing can be concluded about other pods.
-    Is(Option<ClassId>),
+    /// This signature; `None` if nothing can be concluded about other pods.
+    Is(Option<QueueSignature>),
 }
 
-impl Entry {
+impl QueueEntry {
     fn active_key(&self) -> ActiveKey {
         (self.sort.clone(), self.info.arrival)
     }
@@ -99,9 +99,11 @@ impl Queue {
             max_wait,
             pods: ByPod::default(),
             shelves: Shelves::default(),
-            groups: Groups::default(),
-            classes: Classes::default(),
-            likes: Classes::by(PodReads::all().difference(OWN_PARTS).difference(PodReads::VOLUMES)),
+            groups: WaitingGroups::default(),
+            signatures: QueueSignatures::default(),
+            likes: QueueSignatures::by(
+                PodReads::all().difference(OWN_PARTS).difference(PodReads::VOLUMES),
+            ),
             in_flight: InFlight::default(),
             held: BTreeMap::new(),
             arrivals: 0,
@@ -129,9 +131,9 @@ impl Queue {
         self.arrivals += 1;
         let info = QueuedPodInfo::new(pod, now, self.arrivals);
         let sort = with.key(&info);
-        let entry = Entry { info, sort, hears_since: None, group: None, like: Like::Unasked };
+        let entry = QueueEntry { info, sort, hears_since: None, group: None, like: Like::Unasked };
         self.pods.insert(id, entry);
-        self.pods[id].info.place = self.gate(id, with).unwrap_or(Place::Active);
+        self.pods[id].info.place = self.gate(id, with).unwrap_or(QueuePlace::Active);
         self.came(now, id, EventLabel::PENDING_POD_ADD);
         self.put(id, with);
     }
@@ -149,21 +151,23 @@ impl Queue {
         let object = Object::Itself { before: &before };
         let change = Change { event, object, view: with.cache.view() };
         let strategy = match entry.info.place {
-            _ if action.is_empty() => Strategy::Skip,
-            Place::InFlight => {
+            _ if action.is_empty() => QueueingStrategy::Skip,
+            QueuePlace::InFlight => {
                 if entry.hears_since.is_some() {
                     self.in_flight.record(Some(id), &change);
                 }
-                Strategy::Skip
+                QueueingStrategy::Skip
             }
-            Place::Active | Place::Backoff { .. } | Place::ErrorBackoff { .. } => Strategy::Skip,
+            QueuePlace::Active | QueuePlace::Backoff { .. } | QueuePlace::ErrorBackoff { .. } => {
+                QueueingStrategy::Skip
+            }
             // The gate reads the pod, so it is checked again instead of its hint.
-            Place::Gated { .. } => Strategy::AfterBackoff,
-            Place::Unschedulable => with.worth(&entry.info, &change, &mut self.counts.hints),
+            QueuePlace::Gated { .. } => QueueingStrategy::AfterBackoff,
+            QueuePlace::Unschedulable => with.worth(&entry.info, &change, &mut self.counts.hints),
         };
         let label = EventLabel::of(&change);
         match strategy {
-            Strategy::Skip => self.put(id, with),
+            QueueingStrategy::Skip => self.put(id, with),
             strategy => self.requeue(now, id, strategy, label, with),
         }
     }
@@ -196,17 +200,17 @@ impl Queue {
         self.take(id);
         let entry = &mut self.pods[id];
         entry.hears_since = Some(self.in_flight.begin());
-        if entry.info.place != Place::Active {
+        if entry.info.place != QueuePlace::Active {
             self.counts.came(QueueName::Active, EventLabel::POP_FROM_BACKOFF);
         }
         entry.like = Like::Unasked;
         entry.info.begin(self.counts.start());
-        entry.info.place = Place::InFlight;
+        entry.info.place = QueuePlace::InFlight;
         Some(Attempt { id, pod: entry.info.pod.clone(), number: entry.info.attempts })
     }
 
     /// Removes a pod that needs no further attempt, and returns its data for metrics.
-    pub(crate) fn done(&mut self, id: PodId) -> Option<Bound> {
+    pub(crate) fn done(&mut self, id: PodId) -> Option<BoundPod> {
         let bound = self.pods.get(id)?.info.bound();
         self.take(id);
         self.leave(id);
@@ -238,7 +242,7 @@ impl Queue {
 
     /// The attempt in progress for a pod, with the pod as last observed.
     pub(crate) fn attempt(&self, id: PodId) -> Option<Attempt> {
-        let info = self.get(id).filter(|info| info.place == Place::InFlight)?;
+        let info = self.get(id).filter(|info| info.place == QueuePlace::InFlight)?;
         Some(Attempt { id, pod: info.pod.clone(), number: info.attempts })
     }
 
@@ -249,7 +253,7 @@ impl Queue {
         &mut self,
         now: Time,
         id: PodId,
-        verdict: Verdict,
+        verdict: AttemptVerdict,
         with: Surroundings<'_>,
     ) -> Option<Lap> {
         if !self.pods.has(id) {
@@ -263,11 +267,11 @@ impl Queue {
         let info = &mut entry.info;
         info.fail(now, verdict, self.heard);
         entry.sort = with.key(info);
-        let worth = |kept: &Kept| with.worth(info, &kept.replay(with.cache), hints);
+        let worth = |kept: &KeptChange| with.worth(info, &kept.replay(with.cache), hints);
         let worth = heard.iter().map(worth).max();
         let strategy = match worth {
-            _ if info.verdict.is_none() => Strategy::AfterBackoff,
-            worth => worth.unwrap_or(Strategy::Skip),
+            _ if info.verdict.is_none() => QueueingStrategy::AfterBackoff,
+            worth => worth.unwrap_or(QueueingStrategy::Skip),
         };
         let began = info.began;
         self.requeue(now, id, strategy, EventLabel::ATTEMPT_FAILURE, with);
@@ -289,10 +293,10 @@ impl Queue {
         let hears = |plugin| with.profiles.hears(plugin, change.event);
         for group_id in self.groups.waiting_for(hears) {
             let group = self.groups.get(group_id);
-            if group.common.class.is_some() {
+            if group.key.signature.is_some() {
                 let first = &self.pods[group.pods[0]].info;
                 let strategy = with.worth(first, change, &mut self.counts.hints);
-                if strategy != Strategy::Skip {
+                if strategy != QueueingStrategy::Skip {
                     self.wake(now, group_id, (strategy, label), audience, with);
                 }
                 continue;
@@ -303,7 +307,7 @@ impl Queue {
                     continue;
                 }
                 let strategy = with.worth(info, change, &mut self.counts.hints);
-                if strategy != Strategy::Skip {
+                if strategy != QueueingStrategy::Skip {
                     self.take(id);
                     self.requeue(now, id, strategy, label, with);
                 }
@@ -316,7 +320,7 @@ impl Queue {
         &mut self,
         now: Time,
         group: GroupId,
-        (strategy, label): (Strategy, EventLabel),
+        (strategy, label): (QueueingStrategy, EventLabel),
         audience: Audience,
         with: Surroundings<'_>,
     ) {
@@ -343,7 +347,7 @@ impl Queue {
         while let Some(id) = self.shelves.backoff_over(now) {
             self.take(id);
             // Its gates were checked when its backoff began.
-            self.pods[id].info.place = Place::Active;
+            self.pods[id].info.place = QueuePlace::Active;
             self.came(now, id, EventLabel::BACKOFF_COMPLETE);
             self.put(id, with);
         }
@@ -360,10 +364,16 @@ impl Queue {
         let stale: Vec<PodId> = self.groups.for_change().filter(stale).collect();
         for id in stale {
             self.take(id);
-            self.requeue(now, id, Strategy::AfterBackoff, EventLabel::UNSCHEDULABLE_TIMEOUT, with);
+            self.requeue(
+                now,
+                id,
+                QueueingStrategy::AfterBackoff,
+                EventLabel::UNSCHEDULABLE_TIMEOUT,
+                with,
+            );
             // As in scheduling_queue.go: a gated pod does not count as flushed.
             let info = &mut self.pods[id].info;
-            info.flushed = !matches!(info.place, Place::Gated { .. });
+            info.flushed = !matches!(info.place, QueuePlace::Gated { .. });
         }
     }
 
@@ -425,8 +435,8 @@ impl Queue {
     pub(crate) fn release(&mut self, now: Time, id: PodId, failed: bool, with: Surroundings<'_>) {
         let Some(plugin) = self.held.remove(&id) else { return };
         let Some(place) = self.get(id).map(|info| &info.place) else { return };
-        let kept_out = matches!(place, Place::Gated { plugin: by, .. } if *by == plugin);
-        if kept_out || (failed && *place == Place::Unschedulable) {
+        let kept_out = matches!(place, QueuePlace::Gated { plugin: by, .. } if *by == plugin);
+        if kept_out || (failed && *place == QueuePlace::Unschedulable) {
             if failed {
                 // After an error a pod is not tried before its backoff is over, even if the scheduler
                 // is idle.
@@ -439,7 +449,7 @@ impl Queue {
     /// Wakes a waiting pod, which is tried again after its backoff.
     pub(crate) fn retry(&mut self, now: Time, id: PodId, with: Surroundings<'_>) {
         self.shelves.changed();
-        if self.get(id).is_some_and(|info| info.place == Place::Unschedulable) {
+        if self.get(id).is_some_and(|info| info.place == QueuePlace::Unschedulable) {
             self.wake_one(now, id, with);
         }
     }
@@ -447,7 +457,7 @@ impl Queue {
     /// Records that an attempt has failed without a preemption: attempts for equal pods would fail,
     /// too.
     pub(crate) fn tried_in_vain(&mut self, id: PodId, with: Surroundings<'_>) {
-        let waits = self.get(id).is_some_and(|info| info.place == Place::Unschedulable);
+        let waits = self.get(id).is_some_and(|info| info.place == QueuePlace::Unschedulable);
         if let Some(like) = waits.then(|| self.like(id, with)).flatten() {
             self.shelves.tried_in_vain(like);
         }
@@ -455,19 +465,19 @@ impl Queue {
 
     fn wake_one(&mut self, now: Time, id: PodId, with: Surroundings<'_>) {
         self.take(id);
-        self.requeue(now, id, Strategy::AfterBackoff, EventLabel::FORCE_ACTIVATE, with);
+        self.requeue(now, id, QueueingStrategy::AfterBackoff, EventLabel::FORCE_ACTIVATE, with);
     }
 
     fn requeue(
         &mut self,
         now: Time,
         id: PodId,
-        strategy: Strategy,
+        strategy: QueueingStrategy,
         label: EventLabel,
         with: Surroundings<'_>,
     ) {
         let gate = match strategy {
-            Strategy::Skip => None,
+            QueueingStrategy::Skip => None,
             _ => self.gate(id, with),
         };
         self.requeue_behind(now, id, (strategy, label), gate, with);
@@ -478,25 +488,24 @@ impl Queue {
         &mut self,
         now: Time,
         id: PodId,
-        (strategy, label): (Strategy, EventLabel),
-        gate: Option<Place>,
+        (strategy, label): (QueueingStrategy, EventLabel),
+        gate: Option<QueuePlace>,
         with: Surroundings<'_>,
     ) {
         let info = &mut self.pods[id].info;
         let until = self.backoff.end(info.queued, info.failures()).filter(|until| now < *until);
-        let waited = matches!(info.place, Place::Unschedulable | Place::Gated { .. });
+        let waited = matches!(info.place, QueuePlace::Unschedulable | QueuePlace::Gated { .. });
         info.place = match (strategy, until, gate) {
-            (Strategy::Skip, ..) => Place::Unschedulable,
+            (QueueingStrategy::Skip, ..) => QueuePlace::Unschedulable,
             (_, _, Some(gate)) => gate,
-            (Strategy::AfterBackoff, Some(until), None) => match info.verdict {
-                None => Place::ErrorBackoff { until },
-                Some(_) => Place::Backoff { until },
+            (QueueingStrategy::AfterBackoff, Some(until), None) => match info.verdict {
+                None => QueuePlace::ErrorBackoff { until },
+                Some(_) => QueuePlace::Backoff { until },
             },
-            (Strategy::AfterBackoff, None, None) | (Strategy::Immediately, _, None) => {
-                Place::Active
-            }
+            (QueueingStrategy::AfterBackoff, None, None)
+            | (QueueingStrategy::Immediately, _, None) => QueuePlace::Active,
         };
-        if !(waited && matches!(info.place, Place::Unschedulable | Place::Gated { .. })) {
+        if !(waited && matches!(info.place, QueuePlace::Unschedulable | QueuePlace::Gated { .. })) {
             self.came(now, id, label);
         }
         self.put(id, with);
@@ -507,10 +516,10 @@ impl Queue {
     fn came(&mut self, now: Time, id: PodId, label: EventLabel) {
         let info = &mut self.pods[id].info;
         let queue = match info.place {
-            Place::Active => QueueName::Active,
-            Place::Backoff { .. } | Place::ErrorBackoff { .. } => QueueName::Backoff,
-            Place::Unschedulable | Place::Gated { .. } => QueueName::Unschedulable,
-            Place::InFlight => return,
+            QueuePlace::Active => QueueName::Active,
+            QueuePlace::Backoff { .. } | QueuePlace::ErrorBackoff { .. } => QueueName::Backoff,
+            QueuePlace::Unschedulable | QueuePlace::Gated { .. } => QueueName::Unschedulable,
+            QueuePlace::InFlight => return,
         };
         if queue == QueueName::Active {
             info.first_ready.get_or_insert(now);
@@ -518,23 +527,25 @@ impl Queue {
         self.counts.came(queue, label);
     }
 
-    fn gate(&mut self, id: PodId, with: Surroundings<'_>) -> Option<Place> {
+    fn gate(&mut self, id: PodId, with: Surroundings<'_>) -> Option<QueuePlace> {
         self.hold_of(id).or_else(|| with.gate(&self.pods[id].info.pod, &mut self.counts))
     }
 
     /// The place of a pod that is held back while its victims are being evicted.
-    fn hold_of(&self, id: PodId) -> Option<Place> {
+    fn hold_of(&self, id: PodId) -> Option<QueuePlace> {
         let plugin = self.held.get(&id)?;
-        Some(Place::Gated { plugin, why: Rejection::unresolvable(EVICTING) })
+        Some(QueuePlace::Gated { plugin, why: Rejection::unresolvable(EVICTING) })
     }
 
     /// Inserts a pod into the shelf or group of its place.
     fn put(&mut self, id: PodId, with: Surroundings<'_>) {
         let entry = &self.pods[id];
         let wait = match entry.info.place {
-            Place::Unschedulable => Wait::Change(entry.info.verdict.clone().unwrap_or_default()),
-            Place::Gated { plugin, .. } => Wait::Gate(plugin),
-            Place::Backoff { .. } => {
+            QueuePlace::Unschedulable => {
+                WaitReason::Change(entry.info.verdict.clone().unwrap_or_default())
+            }
+            QueuePlace::Gated { plugin, .. } => WaitReason::Gate(plugin),
+            QueuePlace::Backoff { .. } => {
                 let like = self.like(id, with);
                 let entry = &self.pods[id];
                 return self.shelves.put(&entry.info.place, entry.active_key(), like, id);
@@ -542,22 +553,22 @@ impl Queue {
             _ => return self.shelves.put(&entry.info.place, entry.active_key(), None, id),
         };
         let pod = &entry.info.pod;
-        let class = with.asks_as_one(pod, &wait).then(|| self.classes.intern(pod));
-        self.pods[id].group = Some(self.groups.insert(Common { class, wait }, id));
+        let signature = with.asks_as_one(pod, &wait).then(|| self.signatures.intern(pod));
+        self.pods[id].group = Some(self.groups.insert(GroupKey { signature, wait }, id));
     }
 
-    /// The class of pods that most likely fail like this one: they differ from it only in individual
+    /// The signature of pods that most likely fail like this one: they differ from it only in individual
     /// fields or claims.
-    fn like(&mut self, id: PodId, with: Surroundings<'_>) -> Option<ClassId> {
+    fn like(&mut self, id: PodId, with: Surroundings<'_>) -> Option<QueueSignature> {
         let entry = &mut self.pods[id];
-        if let Like::Is(class) = entry.like {
-            return class;
+        if let Like::Is(signature) = entry.like {
+            return signature;
         }
         let (pod, verdict) = (&entry.info.pod, entry.info.verdict.as_ref());
         let fail_alike = verdict.is_some_and(|verdict| with.fail_alike(pod, verdict));
-        let class = fail_alike.then(|| self.likes.intern(pod));
-        entry.like = Like::Is(class);
-        class
+        let signature = fail_alike.then(|| self.likes.intern(pod));
+        entry.like = Like::Is(signature);
+        signature
     }
 
     /// Removes a pod from its place.
@@ -565,11 +576,11 @@ impl Queue {
         let entry = &mut self.pods[id];
         match entry.group.take() {
             None => {
-                let class = match entry.like {
-                    Like::Is(class) => class,
+                let signature = match entry.like {
+                    Like::Is(signature) => signature,
                     Like::Unasked => None,
                 };
-                self.shelves.take(&entry.info.place, entry.active_key(), class);
+                self.shelves.take(&entry.info.place, entry.active_key(), signature);
             }
             Some((group, at)) => {
                 if let Some(moved) = self.groups.remove(group, at) {

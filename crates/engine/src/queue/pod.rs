@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use plimsoll_framework::{PodInfo, Rejection, Time};
 
-use crate::metrics::{Bound, Lap};
+use crate::metrics::{BoundPod, Lap};
 use crate::names::PodId;
 
 /// Where a pod of the queue is.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum QueuePlace {
     /// It is ready to be tried.
     Active,
     /// It is tried when its backoff ends, or earlier if nothing else is ready.
@@ -18,7 +18,7 @@ pub enum Place {
         /// When it ends.
         until: Time,
     },
-    /// As [`Place::Backoff`], after an error; never tried earlier.
+    /// As [`QueuePlace::Backoff`], after an error; never tried earlier.
     ErrorBackoff {
         /// When it ends.
         until: Time,
@@ -51,7 +51,7 @@ pub struct QueuedPodInfo {
     /// The pod.
     pub pod: PodInfo,
     /// Its place.
-    pub place: Place,
+    pub place: QueuePlace,
     /// How often it was tried.
     pub attempts: u32,
     /// When it was added, or returned after its last attempt.
@@ -70,7 +70,7 @@ pub struct QueuedPodInfo {
     /// count](super::Queue::hears) at that time.
     vain_errors: (u32, u64),
     /// Which plugins rejected it last time; `None` if none did.
-    pub(super) verdict: Option<Arc<Verdict>>,
+    pub(super) verdict: Option<Arc<AttemptVerdict>>,
     /// The order of its arrival: of two pods with equal keys the earlier one is first.
     pub(super) arrival: u64,
 }
@@ -86,7 +86,7 @@ pub(crate) struct Attempt {
 
 /// Why an attempt failed.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Verdict {
+pub(crate) struct AttemptVerdict {
     /// The plugins that rejected the pod; none after an error.
     pub(crate) rejectors: BTreeSet<&'static str>,
     /// Those of them that wait for an external change.
@@ -98,7 +98,7 @@ impl QueuedPodInfo {
     pub(super) fn new(pod: PodInfo, now: Time, arrival: u64) -> Self {
         QueuedPodInfo {
             pod,
-            place: Place::Active,
+            place: QueuePlace::Active,
             attempts: 0,
             queued: now,
             first_ready: None,
@@ -122,7 +122,7 @@ impl QueuedPodInfo {
     /// Records a failed attempt. As in scheduling_queue.go, AddUnschedulableIfNotPresent: errors are
     /// counted separately, and a rejection ends their series. `heard` is the event count of the
     /// cluster.
-    pub(super) fn fail(&mut self, now: Time, verdict: Verdict, heard: u64) {
+    pub(super) fn fail(&mut self, now: Time, verdict: AttemptVerdict, heard: u64) {
         if verdict.rejectors.is_empty() {
             self.consecutive_errors = self.consecutive_errors.saturating_add(1);
             self.vain_errors = match self.vain_errors {
@@ -141,7 +141,7 @@ impl QueuedPodInfo {
     /// The plugins that hold it back, or rejected it last time.
     pub(crate) fn rejectors(&self) -> impl Iterator<Item = &'static str> {
         let gate = match self.place {
-            Place::Gated { plugin, .. } => Some(plugin),
+            QueuePlace::Gated { plugin, .. } => Some(plugin),
             _ => None,
         };
         let verdict = self.verdict.as_ref().filter(|_| gate.is_none());
@@ -150,9 +150,9 @@ impl QueuedPodInfo {
     }
 
     /// Its data for metrics when it is bound.
-    pub(super) fn bound(&self) -> Bound {
+    pub(super) fn bound(&self) -> BoundPod {
         let &QueuedPodInfo { attempts, first_ready, began, flushed, .. } = self;
-        Bound { attempts, first_ready, flushed, began }
+        BoundPod { attempts, first_ready, flushed, began }
     }
 
     /// Whether it has had so many errors in a row, or since the last change of the cluster, that it will fail again.

@@ -3,10 +3,10 @@
 use plimsoll_framework::{SortKey, Time};
 
 use super::early::Early;
-use super::pod::Place;
-use crate::class::ClassId;
-use crate::lane::Lane;
+use super::pod::QueuePlace;
 use crate::names::PodId;
+use crate::signature::QueueSignature;
+use crate::sorted_pods::SortedPods;
 
 /// The order of a pod among the ready ones: of two with equal keys the earlier one is first.
 pub(super) type ActiveKey = (SortKey, u64);
@@ -24,45 +24,50 @@ pub(crate) enum Ready {
 /// The pods that are ready or in backoff. Pods in flight and waiting pods are on no shelf.
 #[derive(Debug, Default)]
 pub(super) struct Shelves {
-    active: Lane<ActiveKey>,
-    backoff: Lane<(Time, ActiveKey)>,
+    active: SortedPods<ActiveKey>,
+    backoff: SortedPods<(Time, ActiveKey)>,
     /// The pods in backoff again, in the order in which they are tried early.
     early: Early,
-    error_backoff: Lane<(Time, ActiveKey)>,
+    error_backoff: SortedPods<(Time, ActiveKey)>,
 }
 
 impl Shelves {
-    /// Inserts a pod into the shelf of its place; `class` is that of pods that most likely fail like
+    /// Inserts a pod into the shelf of its place; `signature` is that of pods that most likely fail like
     /// it.
     pub(super) fn put(
         &mut self,
-        place: &Place,
+        place: &QueuePlace,
         key: ActiveKey,
-        class: Option<ClassId>,
+        signature: Option<QueueSignature>,
         pod: PodId,
     ) {
         match place {
-            Place::Active => self.active.insert(key, pod),
-            &Place::Backoff { until } => {
+            QueuePlace::Active => self.active.insert(key, pod),
+            &QueuePlace::Backoff { until } => {
                 self.backoff.insert((until, key.clone()), pod);
-                self.early.put((until, key), class, pod);
+                self.early.put((until, key), signature, pod);
             }
-            &Place::ErrorBackoff { until } => self.error_backoff.insert((until, key), pod),
-            Place::Unschedulable | Place::Gated { .. } | Place::InFlight => {}
+            &QueuePlace::ErrorBackoff { until } => self.error_backoff.insert((until, key), pod),
+            QueuePlace::Unschedulable | QueuePlace::Gated { .. } | QueuePlace::InFlight => {}
         }
     }
 
     /// Removes a pod from the shelf of its place.
-    pub(super) fn take(&mut self, place: &Place, key: ActiveKey, class: Option<ClassId>) {
+    pub(super) fn take(
+        &mut self,
+        place: &QueuePlace,
+        key: ActiveKey,
+        signature: Option<QueueSignature>,
+    ) {
         match place {
-            Place::Active => self.active.remove(&key),
-            &Place::Backoff { until } => {
+            QueuePlace::Active => self.active.remove(&key),
+            &QueuePlace::Backoff { until } => {
                 let key = (until, key);
                 self.backoff.remove(&key);
-                self.early.take(&key, class);
+                self.early.take(&key, signature);
             }
-            &Place::ErrorBackoff { until } => self.error_backoff.remove(&(until, key)),
-            Place::Unschedulable | Place::Gated { .. } | Place::InFlight => {}
+            &QueuePlace::ErrorBackoff { until } => self.error_backoff.remove(&(until, key)),
+            QueuePlace::Unschedulable | QueuePlace::Gated { .. } | QueuePlace::InFlight => {}
         }
     }
 
@@ -77,15 +82,16 @@ impl Shelves {
 
     /// A pod whose backoff is over.
     pub(super) fn backoff_over(&self, now: Time) -> Option<PodId> {
-        let over = |lane: &Lane<(Time, ActiveKey)>| {
-            lane.first().filter(|((until, _), _)| *until <= now).map(|(_, pod)| pod)
+        let over = |pods: &SortedPods<(Time, ActiveKey)>| {
+            pods.first().filter(|((until, _), _)| *until <= now).map(|(_, pod)| pod)
         };
         over(&self.backoff).or_else(|| over(&self.error_backoff))
     }
 
     /// When the next backoff ends.
     pub(super) fn next_backoff_over(&self) -> Option<Time> {
-        let over = |lane: &Lane<(Time, ActiveKey)>| lane.first().map(|((until, _), _)| *until);
+        let over =
+            |pods: &SortedPods<(Time, ActiveKey)>| pods.first().map(|((until, _), _)| *until);
         over(&self.error_backoff).into_iter().chain(over(&self.backoff)).min()
     }
 
@@ -104,10 +110,10 @@ impl Shelves {
         !self.backoff.is_empty()
     }
 
-    /// Records that a pod of a class has failed: no pod of the class is tried early until something
+    /// Records that a pod of a signature has failed: no pod of the signature is tried early until something
     /// [changes](Self::changed).
-    pub(super) fn tried_in_vain(&mut self, class: ClassId) {
-        self.early.pass_over(class);
+    pub(super) fn tried_in_vain(&mut self, signature: QueueSignature) {
+        self.early.pass_over(signature);
     }
 
     /// Records a change of the cluster.

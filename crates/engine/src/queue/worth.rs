@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use plimsoll_framework::{Change, Gate, PodInfo, Point, QueuedPod, SortKey};
 
-use super::groups::Wait;
-use super::pod::{Place, QueuedPodInfo, Verdict};
+use super::groups::WaitReason;
+use super::pod::{AttemptVerdict, QueuePlace, QueuedPodInfo};
 use crate::cache::Cache;
 use crate::metrics::{Hints, QueueCounts, Status};
 use crate::names::PodId;
@@ -14,7 +14,7 @@ use crate::profiles::Profiles;
 
 /// The effect of a change on a pod that failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Strategy {
+pub(super) enum QueueingStrategy {
     /// None.
     Skip,
     /// It is tried again after its backoff.
@@ -58,18 +58,18 @@ impl Surroundings<'_> {
     }
 
     /// The first gate that holds a pod back.
-    pub(super) fn gate(&self, pod: &PodInfo, counts: &mut QueueCounts) -> Option<Place> {
+    pub(super) fn gate(&self, pod: &PodInfo, counts: &mut QueueCounts) -> Option<QueuePlace> {
         let profile = self.profile(pod);
         let lap = counts.start();
         let gate = profile.at(Point::PreEnqueue).find_map(|(plugin, _)| {
             let point = plugin.points.pre_enqueue.as_ref()?;
             match point.pre_enqueue(pod, &self.cache.view()) {
                 Gate::Open => None,
-                Gate::Closed(why) => Some(Place::Gated { plugin: plugin.name, why }),
+                Gate::Closed(why) => Some(QueuePlace::Gated { plugin: plugin.name, why }),
             }
         });
         let status = match &gate {
-            Some(Place::Gated { why, .. }) => Status::from(why.code),
+            Some(QueuePlace::Gated { why, .. }) => Status::from(why.code),
             _ => Status::Success,
         };
         counts.gated(profile.index, status, lap);
@@ -82,9 +82,9 @@ impl Surroundings<'_> {
         info: &QueuedPodInfo,
         change: &Change<'_>,
         hints: &mut Hints,
-    ) -> Strategy {
+    ) -> QueueingStrategy {
         match info.place {
-            Place::Gated { plugin, .. } => self.may_open(info, plugin, change, hints),
+            QueuePlace::Gated { plugin, .. } => self.may_open(info, plugin, change, hints),
             _ => self.may_help(info, change, hints),
         }
     }
@@ -96,43 +96,48 @@ impl Surroundings<'_> {
         plugin: &'static str,
         change: &Change<'_>,
         hints: &mut Hints,
-    ) -> Strategy {
+    ) -> QueueingStrategy {
         let gate = BTreeSet::from([plugin]);
         match self.profile(&info.pod).hint(&gate, &info.pod, change, hints).is_empty() {
-            true => Strategy::Skip,
-            false => Strategy::AfterBackoff,
+            true => QueueingStrategy::Skip,
+            false => QueueingStrategy::AfterBackoff,
         }
     }
 
-    fn may_help(&self, info: &QueuedPodInfo, change: &Change<'_>, hints: &mut Hints) -> Strategy {
-        let Some(verdict) = &info.verdict else { return Strategy::AfterBackoff };
+    fn may_help(
+        &self,
+        info: &QueuedPodInfo,
+        change: &Change<'_>,
+        hints: &mut Hints,
+    ) -> QueueingStrategy {
+        let Some(verdict) = &info.verdict else { return QueueingStrategy::AfterBackoff };
         let profile = self.profile(&info.pod);
         let helps = profile.hint(&verdict.rejectors, &info.pod, change, hints);
         if helps.iter().any(|plugin| verdict.pending.contains(*plugin)) {
-            Strategy::Immediately
+            QueueingStrategy::Immediately
         } else if helps.is_empty() {
-            Strategy::Skip
+            QueueingStrategy::Skip
         } else {
-            Strategy::AfterBackoff
+            QueueingStrategy::AfterBackoff
         }
     }
 
     /// Whether equal pods can be checked once for all: no plugin for which `pod` waits, and none that
     /// could gate it, reads its individual fields.
-    pub(super) fn asks_as_one(&self, pod: &PodInfo, wait: &Wait) -> bool {
+    pub(super) fn asks_as_one(&self, pod: &PodInfo, wait: &WaitReason) -> bool {
         let profile = self.profile(pod);
         let mut gates = profile.at(Point::PreEnqueue).map(|(plugin, _)| plugin);
         let mut waits = wait.plugins().filter_map(|name| profile.named(name));
-        gates.all(ProfilePlugin::has_one_answer_for_a_class)
-            && waits.all(ProfilePlugin::has_one_answer_for_a_class)
+        gates.all(ProfilePlugin::has_one_answer_for_a_signature)
+            && waits.all(ProfilePlugin::has_one_answer_for_a_signature)
     }
 
     /// Whether equal pods most likely fail like `pod`: no plugin that rejected it reads its individual
     /// fields, except because of its volumes.
-    pub(super) fn fail_alike(&self, pod: &PodInfo, verdict: &Verdict) -> bool {
+    pub(super) fn fail_alike(&self, pod: &PodInfo, verdict: &AttemptVerdict) -> bool {
         let profile = self.profile(pod);
         let mut rejectors = verdict.rejectors.iter().filter_map(|name| profile.named(name));
-        rejectors.all(|plugin| plugin.has_one_answer_for_a_class() || plugin.reads_volumes())
+        rejectors.all(|plugin| plugin.has_one_answer_for_a_signature() || plugin.reads_volumes())
     }
 
     fn profile(&self, pod: &PodInfo) -> &Profile {

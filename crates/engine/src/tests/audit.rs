@@ -9,7 +9,9 @@ use plimsoll_framework::{Point, Time};
 
 use super::lab;
 use super::plugins::registry;
-use crate::{Detail, Engine, Event, Options, Outcome, Profile, ProfileSpec, Scheduler, Seen};
+use crate::{
+    Detail, Engine, Event, Observation, Options, Outcome, Profile, ProfileSpec, Scheduler,
+};
 
 /// Hides something: how often it was asked. The later it is asked about a node, the better it likes it.
 #[derive(Default)]
@@ -46,7 +48,7 @@ fn scheduler(engine: Engine, audit_every: u32) -> Scheduler {
     let mut scheduler = Scheduler::new(vec![profile], options, 0).expect("there is one profile");
     for name in ["a", "b"] {
         let node = lab::node(name, &["cpu=9"]);
-        scheduler.observe(Time::ZERO, Event::Node(Box::new(Seen::Is(node))));
+        scheduler.observe(Time::ZERO, Event::Node(Box::new(Observation::Is(node))));
     }
     scheduler
 }
@@ -55,7 +57,7 @@ fn scheduler(engine: Engine, audit_every: u32) -> Scheduler {
 fn places(scheduler: &mut Scheduler, n_pods: usize) -> String {
     let place = |i| {
         let pod = lab::pod(&format!("p{i}"), &[]);
-        scheduler.observe(Time::ZERO, Event::Pod(Seen::Is(Arc::new(pod))));
+        scheduler.observe(Time::ZERO, Event::Pod(Observation::Is(Arc::new(pod))));
         scheduler.step(Time::ZERO, &mut Vec::new());
         let decision = scheduler.take_decisions().pop().expect("the pod was decided");
         match decision.outcome {
@@ -79,7 +81,7 @@ fn a_plugin_that_hides_something_is_found_out() {
 #[test]
 fn as_long_as_every_decision_is_audited_those_from_scratch_hold() {
     let mut audited = scheduler(Engine::Fast, 1);
-    // With two nodes a decision from scratch asks twice, and so does a shape that is made anew.
+    // With two nodes a decision from scratch asks twice, and so does a new node ranking.
     let places = places(&mut audited, 70);
     let (before, after) = places.split_at(2 * 49);
     assert!(before.split_whitespace().all(|node| node == "b"), "{places}");

@@ -8,8 +8,8 @@ use plimsoll_framework::{Point, Time};
 
 use super::lab;
 use crate::{
-    Detail, Effect, Event, NodeVerdict, Options, Outcome, Profile, ProfileSpec, Scheduler, Seen,
-    TieBreak,
+    Detail, Effect, Event, NodeVerdict, Observation, Options, Outcome, Profile, ProfileSpec,
+    Scheduler, TieBreak,
 };
 
 fn scheduler(percentage: Option<u8>, scores: bool, tie_break: TieBreak, seed: u64) -> Scheduler {
@@ -21,7 +21,7 @@ fn scheduler(percentage: Option<u8>, scores: bool, tie_break: TieBreak, seed: u6
 
 fn add_nodes(scheduler: &mut Scheduler, nodes: impl IntoIterator<Item = Node>) {
     for node in nodes {
-        scheduler.observe(Time::ZERO, Event::Node(Box::new(Seen::Is(node))));
+        scheduler.observe(Time::ZERO, Event::Node(Box::new(Observation::Is(node))));
     }
 }
 

@@ -6,7 +6,8 @@ use plimsoll_framework::prelude::*;
 
 use super::{lab, plugins};
 use crate::{
-    Detail, Effect, Engine, Event, Next, Options, Outcome, Profile, ProfileSpec, Scheduler, Seen,
+    Detail, Effect, Engine, Event, Next, Observation, Options, Outcome, Profile, ProfileSpec,
+    Scheduler,
 };
 
 /// The most pods that a zone may have on nodes that are not cordoned.
@@ -60,16 +61,16 @@ impl FilterByCounts for Few {
     type Objects = ();
     fn by_domain(&self, (): (), (): (), _: Neighbours<'_>) -> ByDomain<dyn DomainFilter> {
         let nodes = CountedNodes::all().that::<Unschedulable>(|is_cordoned| !is_cordoned);
-        ByDomain::Counts(Box::new(Counted([DomainTerm {
+        ByDomain::Counts(Box::new(CountsUncordoned([DomainTerm {
             key: TopologyKey::Label("zone".into()),
             nodes,
         }])))
     }
 }
 
-struct Counted([DomainTerm; 1]);
+struct CountsUncordoned([DomainTerm; 1]);
 
-impl DomainCounts for Counted {
+impl DomainCounter for CountsUncordoned {
     fn terms(&self) -> &[DomainTerm] {
         &self.0
     }
@@ -81,12 +82,12 @@ impl DomainCounts for Counted {
     }
 }
 
-impl DomainFilter for Counted {
+impl DomainFilter for CountsUncordoned {
     fn compares_domains(&self) -> bool {
         false
     }
-    fn verdict(&self, standings: &[Standing], _: &[TermTotals]) -> Verdict {
-        verdict(standings[0].count)
+    fn verdict(&self, term_counts: &[TermCount], _: &[TermTotals]) -> Verdict {
+        verdict(term_counts[0].count)
     }
 }
 
@@ -126,7 +127,7 @@ fn pods_are_counted_again_when_a_node_begins_or_ceases_to_count() {
     for engine in [Engine::Fast, Engine::Reference] {
         let mut scheduler = scheduler(engine);
         let set = |scheduler: &mut Scheduler, name: &str, words: &[&str]| {
-            let node = Seen::Is(lab::node(name, words));
+            let node = Observation::Is(lab::node(name, words));
             scheduler.observe(Time::ZERO, Event::Node(Box::new(node)));
         };
         set(&mut scheduler, "a", &["zone=z"]);

@@ -4,7 +4,7 @@ use plimsoll_api::{Edition, Pod};
 use plimsoll_framework::{Point, Time};
 
 use super::lab;
-use crate::{Effect, Event, Options, Scheduler, Seen, Write};
+use crate::{Effect, Event, Observation, Options, Scheduler, Write};
 
 fn scheduler() -> Scheduler {
     let profile = lab::profile("lab", None, |point| point != Point::Permit);
@@ -44,7 +44,7 @@ fn a_pod_is_written_about_as_it_was_last_seen() {
 #[test]
 fn victim_and_preemptor_are_both_told() {
     let mut scheduler = scheduler();
-    let node = Seen::Is(lab::node("a", &["cpu=1"]));
+    let node = Observation::Is(lab::node("a", &["cpu=1"]));
     scheduler.observe(Time::ZERO, Event::Node(Box::new(node)));
     let low = with_edition(lab::pod("low", &["cpu=1", "on=a", "uid=u1"]), "7");
     scheduler.observe(Time::ZERO, Event::pod(low));

@@ -13,13 +13,13 @@ use plimsoll_framework::{FeatureGates, Point, Release, Time, WriteCause, WriteVe
 use super::plugins::registry;
 use crate::metrics::Family;
 use crate::{
-    Detail, Effect, EffectId, Event, Next, Options, Outcome, Profile, ProfileSpec, Scheduler, Seen,
-    Write, WriteError,
+    Detail, Effect, EffectId, Event, Next, Observation, Options, Outcome, Profile, ProfileSpec,
+    Scheduler, Write, WriteError,
 };
 
 /// What becomes of a write.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Manner {
+enum WriteFate {
     /// It is done at once.
     #[default]
     Works,
@@ -36,9 +36,9 @@ pub(super) struct Lab {
     scheduler: Scheduler,
     now: Time,
     pods: BTreeMap<PodKey, Pod>,
-    binds: Manner,
-    patches: Manner,
-    evictions: Manner,
+    binds: WriteFate,
+    patches: WriteFate,
+    evictions: WriteFate,
     hanging: BTreeSet<(EffectId, PodKey)>,
     /// Questions that extenders have not answered, by extender and pod.
     calls: BTreeMap<(Str, Str), EffectId>,
@@ -75,9 +75,9 @@ impl Lab {
             scheduler: scheduler.expect("all profiles order the queue alike"),
             now: Time::ZERO,
             pods: BTreeMap::new(),
-            binds: Manner::Works,
-            patches: Manner::Works,
-            evictions: Manner::Works,
+            binds: WriteFate::Works,
+            patches: WriteFate::Works,
+            evictions: WriteFate::Works,
             hanging: BTreeSet::new(),
             calls: BTreeMap::new(),
             trace: String::new(),
@@ -138,14 +138,14 @@ impl Lab {
                 self.tell(Event::pod(pod));
             }
             ["node", name, what @ ..] => {
-                self.tell(Event::Node(Box::new(Seen::Is(node(name, what)))));
+                self.tell(Event::Node(Box::new(Observation::Is(node(name, what)))));
             }
             ["delete", "pod", name] => {
                 self.pods.remove(&key(name));
                 self.tell(Event::pod_gone(key(name)));
             }
             ["delete", "node", name] => {
-                self.tell(Event::Node(Box::new(Seen::Gone(Str::from(*name)))));
+                self.tell(Event::Node(Box::new(Observation::Gone(Str::from(*name)))));
             }
             ["namespace", what @ ..] => {
                 let labels: Labels = what.iter().map(|word| pair(word)).collect();
@@ -239,7 +239,7 @@ impl Lab {
             Write::Bind(binding) => {
                 self.note(&format!("bind {name} to {}", binding.node));
                 if let Some(pod) = self.pods.get_mut(&effect.pod.key)
-                    && self.binds == Manner::Works
+                    && self.binds == WriteFate::Works
                 {
                     pod.node_name = Some(binding.node);
                 }
@@ -259,7 +259,7 @@ impl Lab {
             Write::Evict(eviction) => {
                 self.note(&format!("evict {} for {name}", eviction.victim.key.name));
                 self.answer(effect.id, &effect.pod.key, self.evictions);
-                if self.evictions == Manner::Works {
+                if self.evictions == WriteFate::Works {
                     self.pods.remove(&eviction.victim.key);
                     self.tell(Event::pod_gone(eviction.victim.key.clone()));
                 }
@@ -281,13 +281,13 @@ impl Lab {
         }
     }
 
-    fn answer(&mut self, id: EffectId, pod: &PodKey, manner: Manner) {
+    fn answer(&mut self, id: EffectId, pod: &PodKey, manner: WriteFate) {
         match manner {
-            Manner::Works | Manner::Lingers => self.tell(Event::Done(id, Ok(()))),
-            Manner::Fails => {
+            WriteFate::Works | WriteFate::Lingers => self.tell(Event::Done(id, Ok(()))),
+            WriteFate::Fails => {
                 self.tell(Event::Done(id, Err(WriteError::new(WriteCause::Refused, "refused"))));
             }
-            Manner::Hangs => {
+            WriteFate::Hangs => {
                 self.hanging.insert((id, pod.clone()));
             }
         }
@@ -305,12 +305,12 @@ impl Lab {
     }
 }
 
-fn manner(word: &str) -> Manner {
+fn manner(word: &str) -> WriteFate {
     match word {
-        "work" | "ok" => Manner::Works,
-        "fail" => Manner::Fails,
-        "hang" => Manner::Hangs,
-        "linger" => Manner::Lingers,
+        "work" | "ok" => WriteFate::Works,
+        "fail" => WriteFate::Fails,
+        "hang" => WriteFate::Hangs,
+        "linger" => WriteFate::Lingers,
         other => panic!("{other:?} is no manner"),
     }
 }

@@ -1,5 +1,4 @@
-//! Decisions that find no node, or that make room for nominated pods, from what is remembered. Every one
-//! of them is audited.
+//! Decisions from memory that find no node or leave room for nominated pods. Each is audited.
 
 use expect_test::expect;
 
@@ -21,7 +20,7 @@ fn check(script: &str, from_scratch: usize, expected: expect_test::Expect) {
 }
 
 #[test]
-fn a_failure_is_told_again_as_long_as_nothing_changes_and_anew_when_something_does() {
+fn a_diagnosis_is_repeated_until_something_changes() {
     check(
         "0 node a cpu=2
          0 node b cpu=2 zone=z
@@ -45,7 +44,7 @@ fn a_failure_is_told_again_as_long_as_nothing_changes_and_anew_when_something_do
 }
 
 #[test]
-fn the_reasons_of_nodes_are_followed_one_by_one() {
+fn the_reasons_follow_each_change_of_a_node() {
     let script = "0 node a cpu=2
          0 node b cpu=2 zone=z
          0 node c cpu=1 zone=z
@@ -72,7 +71,7 @@ fn the_reasons_of_nodes_are_followed_one_by_one() {
 }
 
 #[test]
-fn what_was_found_out_about_clearing_nodes_holds_until_they_change() {
+fn preemption_candidates_hold_until_their_nodes_change() {
     let script = "0 node a cpu=2
          0 node b cpu=2
          0 evictions linger
@@ -107,7 +106,7 @@ fn what_was_found_out_about_clearing_nodes_holds_until_they_change() {
 }
 
 #[test]
-fn a_nominated_pod_looks_at_its_node_first_and_else_at_all_others() {
+fn a_nominated_pod_tries_its_node_before_all_others() {
     let script = "0 node a cpu=2
          0 pod low cpu=2 on=a
          0 evictions linger
@@ -133,7 +132,7 @@ fn a_nominated_pod_looks_at_its_node_first_and_else_at_all_others() {
 }
 
 #[test]
-fn pods_are_kept_off_a_node_as_long_as_somebody_ahead_of_them_is_nominated_to_it() {
+fn pods_leave_room_for_a_nominated_pod_of_equal_or_higher_priority() {
     let script = "0 node a cpu=2
          0 evictions linger
          0 pod low cpu=1 on=a
@@ -162,7 +161,7 @@ fn pods_are_kept_off_a_node_as_long_as_somebody_ahead_of_them_is_nominated_to_it
 }
 
 #[test]
-fn pods_that_narrow_the_nodes_down_fail_alike() {
+fn pods_that_limit_their_nodes_share_a_diagnosis() {
     let script = "0 node a cpu=2
          0 node b cpu=4
          0 pod p cpu=3 for=plain-lab only=a
@@ -181,7 +180,7 @@ fn pods_that_narrow_the_nodes_down_fail_alike() {
 }
 
 #[test]
-fn a_failure_is_only_told_again_for_pods_of_equal_priority() {
+fn a_diagnosis_is_repeated_only_for_pods_of_equal_priority() {
     let script = "0 node a cpu=2
          0 pod low cpu=2 prio=3 on=a
          1 pod p cpu=2 oust=yes for=plain-lab only=a

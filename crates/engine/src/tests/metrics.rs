@@ -38,6 +38,7 @@ fn told(families: &[Family], names: &[&str]) -> String {
             let labels: Vec<_> = labels.map(|(name, value)| format!("{name}={value}")).collect();
             let value = match &series.value {
                 Value::Number(number) => number.to_string(),
+                Value::Float(number) => number.to_string(),
                 Value::Histogram(all) => format!("{} values", all.count()),
             };
             lines.push(format!("{} {value}", labels.join(" ")));
@@ -302,7 +303,7 @@ fn what_the_phases_took_is_what_the_search_took() {
         });
         let spans = counted.map(|one| match &one.value {
             Value::Histogram(spans) => spans.sum(),
-            Value::Number(_) => 0.0,
+            Value::Number(_) | Value::Float(_) => 0.0,
         });
         spans.sum()
     };
@@ -426,7 +427,7 @@ fn a_stopwatch_changes_no_decision() {
         for i in 0..20 {
             let cpu = format!("cpu={}", i % 5);
             let node = lab::node(&format!("n{i}"), &[&cpu]);
-            scheduler.observe(Time::ZERO, Event::Node(Box::new(crate::Seen::Is(node))));
+            scheduler.observe(Time::ZERO, Event::Node(Box::new(crate::Observation::Is(node))));
             scheduler.observe(Time::ZERO, Event::pod(lab::pod(&format!("p{i}"), &["cpu=2"])));
             scheduler.step(Time::ZERO, &mut effects);
         }

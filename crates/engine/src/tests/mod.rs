@@ -12,6 +12,7 @@ mod gates;
 pub(crate) mod lab;
 mod memory;
 mod metrics;
+mod plugin_effects;
 mod plugins;
 mod preemption;
 mod queue;

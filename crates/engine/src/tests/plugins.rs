@@ -118,41 +118,41 @@ impl PostFilter for Oust {
         &self,
         pod: &PodInfo,
         rejected: &[NodeRejection],
-        what_if: &WhatIf<'_>,
+        dry_run: &DryRun<'_>,
     ) -> PostFilterAnswer {
         if let Some(answer) = self.without_nodes(pod, true) {
             return answer;
         }
         let could_help = |node: &&NodeRejection| node.rejection.code == Code::Unschedulable;
         for row in rejected.iter().filter(could_help).map(|node| node.row) {
-            let mut node = what_if.node(row);
-            if let Ok(clearing) = self.clear(pod, &mut node, what_if.view().stores) {
-                let node = what_if.view().nodes.name_of(row).clone();
-                let victims = clearing.victims.to_vec();
+            let mut node = dry_run.node(row);
+            if let Ok(candidate) = self.select_victims(pod, &mut node, dry_run.view().stores) {
+                let node = dry_run.view().nodes.name_of(row).clone();
+                let victims = candidate.victims.to_vec();
                 return PostFilterAnswer::Nominated(Nomination { node, victims, says: "".into() });
             }
         }
         PostFilterAnswer::Hopeless("nobody to oust".into())
     }
-    fn clearable(
+    fn candidate_nodes(
         &self,
         pod: &PodInfo,
         rejected: &[NodeRejection],
-        what_if: &WhatIf<'_>,
-    ) -> Result<Vec<Clearable>, PostFilterAnswer> {
+        dry_run: &DryRun<'_>,
+    ) -> Result<Vec<CandidateNode>, PostFilterAnswer> {
         if let Some(answer) = self.without_nodes(pod, true) {
             return Err(answer);
         }
         let could_help = |node: &&NodeRejection| node.rejection.code == Code::Unschedulable;
         let of = |row| {
-            let mut node = what_if.node(row);
-            self.clear(pod, &mut node, what_if.view().stores).ok()?;
-            let all = what_if.view().nodes.pods_on(row).iter();
+            let mut node = dry_run.node(row);
+            self.select_victims(pod, &mut node, dry_run.view().stores).ok()?;
+            let all = dry_run.view().nodes.pods_on(row).iter();
             let victims = all.filter(|other| other.priority < pod.priority).cloned().collect();
-            Some(Clearable { node: node.name().clone(), victims, broken_budgets: 0 })
+            Some(CandidateNode { node: node.name().clone(), victims, broken_budgets: 0 })
         };
         let rows = rejected.iter().filter(could_help).map(|node| node.row);
-        let found: Vec<Clearable> = rows.filter_map(of).collect();
+        let found: Vec<CandidateNode> = rows.filter_map(of).collect();
         match found.as_slice() {
             [] => Err(PostFilterAnswer::Hopeless("nobody to oust".into())),
             _ => Ok(found),
@@ -162,7 +162,7 @@ impl PostFilter for Oust {
 
 impl PostFilterByNode for Oust {
     type Cluster = RefusedEvictions;
-    fn at_once(
+    fn without_dry_run(
         &self,
         _: &PodInfo,
         _: Option<(Row, Code)>,
@@ -170,12 +170,12 @@ impl PostFilterByNode for Oust {
     ) -> Option<PostFilterAnswer> {
         None
     }
-    fn clear(
+    fn select_victims(
         &self,
         pod: &PodInfo,
-        node: &mut NodeWhatIf<'_>,
+        node: &mut NodeDryRun<'_>,
         stores: &Stores,
-    ) -> Result<Clearing, Rejection> {
+    ) -> Result<PreemptionCandidate, Rejection> {
         let lower = node.pods().filter(|other| other.priority < pod.priority);
         let lower = lower.filter(|other| !stores.refused.contains(&other.key));
         let victims: Vec<PodKey> = lower.map(|other| other.key.clone()).collect();
@@ -184,13 +184,17 @@ impl PostFilterByNode for Oust {
         }
         match node.verdict() {
             Verdict::Pass if !victims.is_empty() => {
-                Ok(Clearing { harm: Harm::default(), victims: victims.into() })
+                Ok(PreemptionCandidate { cost: PreemptionCost::default(), victims: victims.into() })
             }
             Verdict::Pass => Err(Rejection::unresolvable("nobody to oust")),
             Verdict::Fail(why) => Err(why),
         }
     }
-    fn choose(&self, _: &PodInfo, nodes: &mut dyn Clearings) -> Option<PostFilterAnswer> {
+    fn choose(
+        &self,
+        _: &PodInfo,
+        nodes: &mut dyn PreemptionCandidates,
+    ) -> Option<PostFilterAnswer> {
         let Some((place, _)) = nodes.next(0..nodes.n_places()) else {
             return Some(PostFilterAnswer::Hopeless("nobody to oust".into()));
         };
@@ -269,10 +273,10 @@ macro_rules! help {
                 &self,
                 pod: &PodInfo,
                 rejected: &[NodeRejection],
-                what_if: &WhatIf<'_>,
+                dry_run: &DryRun<'_>,
             ) -> PostFilterAnswer {
                 self.without_nodes(pod, true).unwrap_or_else(|| {
-                    let passes = |node: &&NodeRejection| what_if.node(node.row).verdict().passes();
+                    let passes = |node: &&NodeRejection| dry_run.node(node.row).verdict().passes();
                     let n_pass = rejected.iter().filter(passes).count();
                     let judged = format!("{n_pass} of {} pass", rejected.len());
                     PostFilterAnswer::Unschedulable(judged.into())

@@ -5,7 +5,7 @@ use std::cmp::Reverse;
 use plimsoll_framework::prelude::*;
 
 use super::{lab, plugins};
-use crate::{Detail, Event, Next, Options, Profile, ProfileSpec, Scheduler, Seen};
+use crate::{Detail, Event, Next, Observation, Options, Profile, ProfileSpec, Scheduler};
 
 /// Pods of one team after the other, and within a team by priority.
 struct ByTeam;
@@ -71,7 +71,7 @@ fn pods_go_in_the_order_of_a_key_of_any_type() {
     assert_eq!(tried(&mut scheduler, Time::ZERO), expected);
 
     // They failed, since there is no node. They come back in the same order.
-    let node = Seen::Is(lab::node("a", &["cpu=9"]));
+    let node = Observation::Is(lab::node("a", &["cpu=9"]));
     let later = Time::from_millis(60_000);
     scheduler.observe(later, Event::Node(Box::new(node)));
     assert_eq!(tried(&mut scheduler, later), expected);

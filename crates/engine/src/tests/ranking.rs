@@ -8,7 +8,9 @@ use plimsoll_api::{Node, Pod};
 use plimsoll_framework::{PodInfo, Point, Prioritize, Prioritized, Row, Time, View};
 
 use super::lab;
-use crate::{Detail, Engine, Event, NodeVerdict, Options, Outcome, Scheduler, Seen, TieBreak};
+use crate::{
+    Detail, Engine, Event, NodeVerdict, Observation, Options, Outcome, Scheduler, TieBreak,
+};
 
 /// Gives a node the points of its label `points`, and the node with the most pods none in the end: what a
 /// node gets depends on the others, as it does in a reduce step.
@@ -76,7 +78,7 @@ fn check(nodes: &[Node], pods: &[Pod], expected: &Expect) {
         for (detail, text) in [(Detail::Nodes, &mut told), (Detail::Outcome, &mut plain)] {
             let mut scheduler = scheduler(engine, detail);
             for node in nodes {
-                scheduler.observe(Time::ZERO, Event::Node(Box::new(Seen::Is(node.clone()))));
+                scheduler.observe(Time::ZERO, Event::Node(Box::new(Observation::Is(node.clone()))));
             }
             for pod in pods {
                 *text += &decide(&mut scheduler, pod.clone());
@@ -133,7 +135,7 @@ fn with_a_share_of_the_nodes_those_of_the_share_are_ranked() {
     let mut scheduler = Scheduler::new(vec![profile], options, 0).expect("there is one profile");
     for i in 0..120 {
         let node = lab::node(&format!("n{i:03}"), &["cpu=9", &format!("points={}", i / 12)]);
-        scheduler.observe(Time::ZERO, Event::Node(Box::new(Seen::Is(node))));
+        scheduler.observe(Time::ZERO, Event::Node(Box::new(Observation::Is(node))));
     }
     // Without anything that ranks, the first feasible node would be enough.
     let told = decide(&mut scheduler, lab::pod("p", &["cpu=1"]));

@@ -31,8 +31,8 @@ impl ArgsField {
     }
 }
 
-/// What is wrong with the args of a plugin. Each method adds a fault in the words that Kubernetes has for
-/// its kind.
+/// The faults in the args of a plugin. Each method adds a fault, in the words of Kubernetes for that kind of
+/// fault.
 #[derive(Debug, Default)]
 pub struct ArgsFaults(Vec<ArgsFault>);
 
@@ -62,19 +62,19 @@ impl ArgsFaults {
         self.report(field, messages::duplicate(value));
     }
 
-    /// The value is none of those that there are.
+    /// The value is not among those supported.
     pub fn not_supported(&mut self, field: ArgsField, value: &str, supported: &[&str]) {
         self.report(field, messages::not_supported(value, supported));
     }
 
-    /// Reports what keeps `key` from being the key of a label, which the name of a resource must be, too.
+    /// Reports why `key` is not a valid label key. Names of resources must be valid label keys, too.
     pub fn label_key(&mut self, key: &str, field: &ArgsField) {
         for fault in label_key_faults(key) {
             self.invalid(field.clone(), key, &fault);
         }
     }
 
-    /// Something is wrong with the field, in other words.
+    /// Reports a fault with a message of your own.
     pub fn report(&mut self, field: ArgsField, message: impl Into<String>) {
         self.0.push(ArgsFault { field: field.0, message: message.into() });
     }
@@ -107,7 +107,7 @@ pub mod messages {
         invalid_shown(shown(value), detail)
     }
 
-    /// The same of a value that is shown without quotes.
+    /// The same for a value that is shown without quotes.
     pub fn invalid_shown(value: impl fmt::Display, detail: &str) -> String {
         with_detail(format!("Invalid value: {value}"), detail)
     }
@@ -117,7 +117,7 @@ pub mod messages {
         format!("Duplicate value: {}", shown(value))
     }
 
-    /// The value is none of those that there are.
+    /// The value is not among those supported.
     pub fn not_supported(value: &str, supported: &[&str]) -> String {
         let supported: Vec<_> = supported.iter().map(|value| format!("{value:?}")).collect();
         let detail = format!("supported values: {}", supported.join(", "));

@@ -1,4 +1,4 @@
-//! A function of utilization made of straight lines, as it stands in args.
+//! A piecewise linear function of utilization, as args contain it.
 
 use serde::{Deserialize, Serialize};
 
@@ -14,8 +14,8 @@ pub struct UtilizationShapePoint {
     pub score: i32,
 }
 
-/// Reports what is invalid in a function of these points: the field of a point, if it is about one, and what
-/// is wrong. As in validation_pluginargs.go, validateFunctionShape.
+/// Reports what is wrong with a function of these points. `report` is given the index and the field of the point,
+/// if it is about one, and the message. As in validation_pluginargs.go, validateFunctionShape.
 pub fn validate(
     points: &[UtilizationShapePoint],
     mut report: impl FnMut(Option<(usize, &'static str)>, String),

@@ -16,7 +16,7 @@ use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use plimsoll_api::Pod;
 use plimsoll_config::Extender;
-use plimsoll_engine::{Question, Reply};
+use plimsoll_engine::{ExtenderQuestion, ExtenderReply};
 use rustls::pki_types::ServerName;
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
@@ -98,13 +98,13 @@ impl Endpoint {
     /// Asks, and reads the answer.
     pub(super) async fn call(
         &self,
-        question: &Question,
+        question: &ExtenderQuestion,
         pod: &Pod,
         around: &Around,
-    ) -> Result<Reply, CallFault> {
+    ) -> Result<ExtenderReply, CallFault> {
         let _slot = self.slot().await?;
         let may_take = match question {
-            Question::Bind(_) => (around.may_write)().ok_or(CallFault::NotLeading)?,
+            ExtenderQuestion::Bind(_) => (around.may_write)().ok_or(CallFault::NotLeading)?,
             _ => Duration::MAX,
         };
         let originals = around.originals.as_ref();
@@ -133,12 +133,12 @@ impl Endpoint {
         }
     }
 
-    fn verb(&self, question: &Question) -> &str {
+    fn verb(&self, question: &ExtenderQuestion) -> &str {
         match question {
-            Question::Filter(_) => &self.config.filter_verb,
-            Question::Prioritize(_) => &self.config.prioritize_verb,
-            Question::Preempt(_) => &self.config.preempt_verb,
-            Question::Bind(_) => &self.config.bind_verb,
+            ExtenderQuestion::Filter(_) => &self.config.filter_verb,
+            ExtenderQuestion::Prioritize(_) => &self.config.prioritize_verb,
+            ExtenderQuestion::Preempt(_) => &self.config.preempt_verb,
+            ExtenderQuestion::Bind(_) => &self.config.bind_verb,
         }
     }
 

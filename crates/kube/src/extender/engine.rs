@@ -1,15 +1,15 @@
 //! What extenders are to the engine.
 
 use plimsoll_config::Extender;
-use plimsoll_engine::extenders::Verb;
+use plimsoll_engine::extenders::ExtenderVerb;
 
 /// What the engine knows of an extender.
 pub(crate) fn for_engine(extender: &Extender) -> plimsoll_engine::Extender {
     let verbs = [
-        (Verb::Filter, &extender.filter_verb),
-        (Verb::Prioritize, &extender.prioritize_verb),
-        (Verb::Preempt, &extender.preempt_verb),
-        (Verb::Bind, &extender.bind_verb),
+        (ExtenderVerb::Filter, &extender.filter_verb),
+        (ExtenderVerb::Prioritize, &extender.prioritize_verb),
+        (ExtenderVerb::Preempt, &extender.preempt_verb),
+        (ExtenderVerb::Bind, &extender.bind_verb),
     ];
     let verbs = verbs.into_iter().filter(|(_, name)| !name.is_empty());
     let managed = extender.managed_resources.iter().map(|resource| resource.name.as_str().into());
@@ -47,7 +47,7 @@ mod tests {
         };
         let expected = plimsoll_engine::Extender {
             name: "http://e".into(),
-            verbs: BTreeSet::from([Verb::Filter, Verb::Bind]),
+            verbs: BTreeSet::from([ExtenderVerb::Filter, ExtenderVerb::Bind]),
             weight: 7,
             ignorable: false,
             managed_resources: BTreeSet::from(["x/y".into()]),

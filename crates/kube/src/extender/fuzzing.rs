@@ -1,6 +1,6 @@
 //! For fuzz targets: answers of extenders.
 
-use plimsoll_engine::Question;
+use plimsoll_engine::ExtenderQuestion;
 
 use super::response::{AskedExtender, read};
 
@@ -10,10 +10,10 @@ pub fn answer(input: &[u8]) {
     for node_cache_capable in [false, true] {
         let extender = AskedExtender { url_prefix: "http://127.0.0.1", node_cache_capable };
         for question in [
-            Question::Filter(nodes()),
-            Question::Prioritize(nodes()),
-            Question::Preempt([].into()),
-            Question::Bind("a".into()),
+            ExtenderQuestion::Filter(nodes()),
+            ExtenderQuestion::Prioritize(nodes()),
+            ExtenderQuestion::Preempt([].into()),
+            ExtenderQuestion::Bind("a".into()),
         ] {
             drop(read(extender, &question, input));
         }

@@ -22,7 +22,9 @@ use std::time::Duration;
 
 use plimsoll_api::Pod;
 use plimsoll_config::Extender;
-use plimsoll_engine::{Call, Effect, EffectId, ExtenderError, Question, Reply, Write};
+use plimsoll_engine::{
+    Call, Effect, EffectId, ExtenderError, ExtenderQuestion, ExtenderReply, Write,
+};
 use tokio::runtime::Handle;
 use tokio::sync::mpsc::UnboundedSender;
 use tokio_util::sync::CancellationToken;
@@ -36,7 +38,7 @@ use crate::originals::Originals;
 use crate::write::MayWrite;
 
 /// An answer to the effect of this number; for [`Event::Extended`](plimsoll_engine::Event::Extended).
-pub type ExtenderAnswer = (EffectId, Result<Reply, ExtenderError>);
+pub type ExtenderAnswer = (EffectId, Result<ExtenderReply, ExtenderError>);
 
 /// An extender with an unusable configuration.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -120,7 +122,7 @@ impl HttpExtenders {
         let endpoint = self.endpoints.get(call.extender.0).cloned();
         let stopped = self.stopped.clone();
         let tasks = match call.question {
-            Question::Bind(_) => &self.bindings,
+            ExtenderQuestion::Bind(_) => &self.bindings,
             _ => &self.questions,
         };
         let task = async move {
@@ -166,10 +168,10 @@ impl HttpExtenders {
 }
 
 /// What the pod's events and conditions do not tell.
-fn log_failure(endpoint: &Endpoint, question: &Question, pod: &Pod, error: &CallFault) {
+fn log_failure(endpoint: &Endpoint, question: &ExtenderQuestion, pod: &Pod, error: &CallFault) {
     let (extender, pod, error) = (endpoint.name(), &pod.key, error.to_string());
     match question {
-        Question::Prioritize(_) => {
+        ExtenderQuestion::Prioritize(_) => {
             tracing::debug!(extender, %pod, error, "the extender failed to prioritize; it is ignored");
         }
         _ if endpoint.is_ignorable() => {

@@ -9,8 +9,8 @@ use std::task::{Context, Poll};
 use bytes::Bytes;
 use hyper::body::{Body, Frame, SizeHint};
 use plimsoll_api::Pod;
-use plimsoll_engine::Question;
-use plimsoll_engine::extenders::{Victim, Way};
+use plimsoll_engine::ExtenderQuestion;
+use plimsoll_engine::extenders::{ExtenderCandidate, Victim};
 use serde_json::value::RawValue;
 
 use super::fault::CallFault;
@@ -63,7 +63,7 @@ impl Pieces {
     /// Candidate nodes for preemption, with those victims that still exist.
     fn ways<T>(
         &mut self,
-        ways: &[Way],
+        ways: &[ExtenderCandidate],
         find: impl Fn(&Victim) -> Option<T>,
         put: impl Fn(&mut Self, T),
     ) {
@@ -112,13 +112,13 @@ impl Body for Pieces {
 /// Nodes and victims that have been deleted meanwhile are left out. It is an error if the pod has been
 /// deleted, or if there are too many nodes.
 pub(super) fn write(
-    question: &Question,
+    question: &ExtenderQuestion,
     pod: &Pod,
     node_cache_capable: bool,
     originals: &dyn Originals,
 ) -> Result<Pieces, CallFault> {
     let mut out = Pieces::default();
-    if let Question::Bind(node) = question {
+    if let ExtenderQuestion::Bind(node) = question {
         let args = serde_json::json!({
             "PodName": pod.key.name.as_str(),
             "PodNamespace": pod.key.namespace.as_str(),
@@ -132,18 +132,20 @@ pub(super) fn write(
     out.text(&br#"{"Pod":"#[..]);
     out.raw(original.ok_or_else(|| CallFault::Gone(pod.key.clone()))?);
     match question {
-        Question::Filter(nodes) | Question::Prioritize(nodes) if node_cache_capable => {
+        ExtenderQuestion::Filter(nodes) | ExtenderQuestion::Prioritize(nodes)
+            if node_cache_capable =>
+        {
             out.text(&br#","Nodes":null,"NodeNames":["#[..]);
             out.list(nodes.iter(), |out, name| out.quoted(name));
             out.text(&b"]}"[..]);
         }
-        Question::Filter(nodes) | Question::Prioritize(nodes) => {
+        ExtenderQuestion::Filter(nodes) | ExtenderQuestion::Prioritize(nodes) => {
             out.text(&br#","Nodes":{"metadata":{},"items":["#[..]);
             let nodes = nodes.iter().filter_map(|name| originals.node(name));
             out.list(nodes, Pieces::raw);
             out.text(&br#"]},"NodeNames":null}"#[..]);
         }
-        Question::Preempt(ways) if node_cache_capable => {
+        ExtenderQuestion::Preempt(ways) if node_cache_capable => {
             out.text(&br#","NodeNameToVictims":null,"NodeNameToMetaVictims":{"#[..]);
             out.ways(
                 ways,
@@ -156,12 +158,12 @@ pub(super) fn write(
             );
             out.text(&b"}}"[..]);
         }
-        Question::Preempt(ways) => {
+        ExtenderQuestion::Preempt(ways) => {
             out.text(&br#","NodeNameToVictims":{"#[..]);
             out.ways(ways, |victim| originals.pod(&victim.key), Pieces::raw);
             out.text(&br#"},"NodeNameToMetaVictims":null}"#[..]);
         }
-        Question::Bind(_) => {}
+        ExtenderQuestion::Bind(_) => {}
     }
     match out.length() {
         length if MOST_SENT < length => Err(CallFault::LongQuestion(length)),

@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use plimsoll_api::Str;
-use plimsoll_engine::extenders::{Filtered, Kept};
-use plimsoll_engine::{Question, Reply};
+use plimsoll_engine::extenders::{Filtered, KeptCandidate};
+use plimsoll_engine::{ExtenderQuestion, ExtenderReply};
 use plimsoll_framework::Rejection;
 
 use super::fault::CallFault;
@@ -55,32 +55,34 @@ pub(super) struct AskedExtender<'a> {
 /// The error is what the extender says is wrong, or what is wrong with its answer.
 pub(super) fn read(
     extender: AskedExtender<'_>,
-    question: &Question,
+    question: &ExtenderQuestion,
     text: &[u8],
-) -> Result<Reply, CallFault> {
+) -> Result<ExtenderReply, CallFault> {
     match question {
-        Question::Filter(nodes) => filtered(extender, nodes, decode(text)?).map(Reply::Filtered),
-        Question::Prioritize(_) => {
+        ExtenderQuestion::Filter(nodes) => {
+            filtered(extender, nodes, decode(text)?).map(ExtenderReply::Filtered)
+        }
+        ExtenderQuestion::Prioritize(_) => {
             let ranks: Option<Vec<HostPriority>> = decode(text)?;
             let ranks = ranks.unwrap_or_default().into_iter();
-            Ok(Reply::Prioritized(ranks.map(|one| (one.host.into(), one.score)).collect()))
+            Ok(ExtenderReply::Prioritized(ranks.map(|one| (one.host.into(), one.score)).collect()))
         }
-        Question::Preempt(_) => {
+        ExtenderQuestion::Preempt(_) => {
             let result: Option<PreemptionResult> = decode(text)?;
             let kept = result.unwrap_or_default().victims.into_iter().map(|(node, victims)| {
                 let victims = victims.unwrap_or_default();
-                Kept {
+                KeptCandidate {
                     node: node.into(),
                     victims: victims.pods.into_iter().flatten().map(|pod| pod.uid.into()).collect(),
                     broken_budgets: victims.broken_budgets,
                 }
             });
-            Ok(Reply::Preempting(kept.collect()))
+            Ok(ExtenderReply::Preempting(kept.collect()))
         }
-        Question::Bind(_) => {
+        ExtenderQuestion::Bind(_) => {
             let result: Option<BindingResult> = decode(text)?;
             no_error(result.unwrap_or_default().error)?;
-            Ok(Reply::Bound)
+            Ok(ExtenderReply::Bound)
         }
     }
 }

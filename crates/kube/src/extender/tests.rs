@@ -12,8 +12,8 @@ use std::time::Duration;
 
 use plimsoll_api::{Pod, PodKey};
 use plimsoll_config::{Extender, GoDuration};
-use plimsoll_engine::extenders::{Victim, Way};
-use plimsoll_engine::{Call, Effect, EffectId, ExtenderId, Question, Reply, Write};
+use plimsoll_engine::extenders::{ExtenderCandidate, Victim};
+use plimsoll_engine::{Call, Effect, EffectId, ExtenderId, ExtenderQuestion, ExtenderReply, Write};
 use serde_json::value::RawValue;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
@@ -83,13 +83,13 @@ impl ExtenderFixture {
         ExtenderFixture { extenders: extenders.expect("it can be called"), answers }
     }
 
-    fn send(&self, id: u64, pod: Arc<Pod>, question: Question) {
+    fn send(&self, id: u64, pod: Arc<Pod>, question: ExtenderQuestion) {
         let call = Call { extender: ExtenderId(0), question };
         let effect = Effect { id: EffectId(id), pod, write: Write::Extender(call) };
         assert!(self.extenders.perform(vec![effect]).is_empty());
     }
 
-    async fn next(&mut self) -> (u64, Result<Reply, String>) {
+    async fn next(&mut self) -> (u64, Result<ExtenderReply, String>) {
         let answer = tokio::time::timeout(LONG, self.answers.recv()).await;
         let (id, reply) = answer.expect("an answer comes in time").expect("somebody answers");
         (id.0, reply.map_err(|error| error.0))
@@ -97,7 +97,7 @@ impl ExtenderFixture {
 }
 
 /// What an extender answers about the pod `p`.
-async fn ask(extender: &Extender, question: Question) -> Result<Reply, String> {
+async fn ask(extender: &Extender, question: ExtenderQuestion) -> Result<ExtenderReply, String> {
     let mut fixture = ExtenderFixture::to(extender);
     fixture.send(7, pod("p"), question);
     let (id, reply) = fixture.next().await;
@@ -105,17 +105,19 @@ async fn ask(extender: &Extender, question: Question) -> Result<Reply, String> {
     reply
 }
 
-fn filter() -> Question {
-    Question::Filter(["a".into(), "b".into()].into())
+fn filter() -> ExtenderQuestion {
+    ExtenderQuestion::Filter(["a".into(), "b".into()].into())
 }
 
-fn rank() -> Question {
-    Question::Prioritize(["a".into(), "b".into()].into())
+fn rank() -> ExtenderQuestion {
+    ExtenderQuestion::Prioritize(["a".into(), "b".into()].into())
 }
 
 /// May `v`, or a pod that is gone, be evicted from `a`?
-fn preempt() -> Question {
+fn preempt() -> ExtenderQuestion {
     let victim = |name: &str, uid: &str| Victim { key: PodKey::new("x", name), uid: uid.into() };
     let victims = vec![victim("v", "uid-v"), victim("gone", "uid-g")];
-    Question::Preempt([Way { node: "a".into(), victims, broken_budgets: 1 }].into())
+    ExtenderQuestion::Preempt(
+        [ExtenderCandidate { node: "a".into(), victims, broken_budgets: 1 }].into(),
+    )
 }

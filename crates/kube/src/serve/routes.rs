@@ -11,7 +11,7 @@ use axum::routing::{any, get};
 use http::{Method, StatusCode};
 use http_body_util::{BodyExt as _, Limited};
 use plimsoll_api::PodKey;
-use plimsoll_engine::record::Record;
+use plimsoll_engine::record::DecisionRecord;
 
 use super::health::Health;
 use super::scheduler_view::{Explained, Unresponsive};
@@ -95,12 +95,14 @@ async fn explain(State(state): AppState, Query(query): Pairs) -> Response {
     };
     let gone = |why: &str| reply::error(StatusCode::NOT_FOUND, &format!("pod {pod} {why}"));
     match state.scheduler.explain(pod.clone()).await {
-        Ok(Explained::Decision(decision)) => match serde_json::to_string(&Record::of(&decision)) {
-            Ok(record) => reply::json(StatusCode::OK, record + "\n"),
-            Err(error) => {
-                reply::error(StatusCode::INTERNAL_SERVER_ERROR, &format!("no record: {error}"))
+        Ok(Explained::Decision(decision)) => {
+            match serde_json::to_string(&DecisionRecord::of(&decision)) {
+                Ok(record) => reply::json(StatusCode::OK, record + "\n"),
+                Err(error) => {
+                    reply::error(StatusCode::INTERNAL_SERVER_ERROR, &format!("no record: {error}"))
+                }
             }
-        },
+        }
         Ok(Explained::Placed) => {
             gone("is not pending: it has a node, or is being bound to one; see its events for why")
         }

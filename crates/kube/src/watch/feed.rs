@@ -79,7 +79,7 @@ impl Feed {
 #[cfg(test)]
 mod tests {
     use plimsoll_api::Kinds;
-    use plimsoll_engine::Seen;
+    use plimsoll_engine::Observation;
 
     use super::*;
 
@@ -99,16 +99,16 @@ mod tests {
 
     fn key(event: &Event) -> String {
         match event {
-            Event::Pod(Seen::Is(pod)) => format!("pod {}", pod.key),
-            Event::Pod(Seen::Gone(key)) => format!("pod {key}"),
+            Event::Pod(Observation::Is(pod)) => format!("pod {}", pod.key),
+            Event::Pod(Observation::Gone(key)) => format!("pod {key}"),
             Event::Node(node) => match &**node {
-                Seen::Is(node) => format!("node {}", node.name),
-                Seen::Gone(name) => format!("node {name}"),
+                Observation::Is(node) => format!("node {}", node.name),
+                Observation::Gone(name) => format!("node {name}"),
             },
-            Event::Object(Seen::Is(object)) => {
+            Event::Object(Observation::Is(object)) => {
                 format!("{} {}", object.kind(), object.key())
             }
-            Event::Object(Seen::Gone((kind, key))) => format!("{kind} {key}"),
+            Event::Object(Observation::Gone((kind, key))) => format!("{kind} {key}"),
             Event::Done(..) | Event::Extended(..) => "done".to_owned(),
         }
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use plimsoll_api::{KindRef, Kinds, Pod};
-use plimsoll_engine::{Event, Seen};
+use plimsoll_engine::{Event, Observation};
 use plimsoll_kube::api_resource::ServedVersions;
 use plimsoll_kube::client::{Access, connect};
 use plimsoll_kube::limit::Rate;
@@ -89,12 +89,12 @@ fn one_of_each(budgets: &str, capacities: Option<&str>) -> Vec<Value> {
 /// The object of an event.
 fn about(event: &Event) -> String {
     match event {
-        Event::Pod(Seen::Is(pod)) => format!("Pod {}", pod.key),
+        Event::Pod(Observation::Is(pod)) => format!("Pod {}", pod.key),
         Event::Node(node) => match &**node {
-            Seen::Is(node) => format!("Node {}", node.name),
-            Seen::Gone(_) => "a deleted node".to_owned(),
+            Observation::Is(node) => format!("Node {}", node.name),
+            Observation::Gone(_) => "a deleted node".to_owned(),
         },
-        Event::Object(Seen::Is(object)) => format!("{} {}", object.kind(), object.key()),
+        Event::Object(Observation::Is(object)) => format!("{} {}", object.kind(), object.key()),
         other => format!("{other:?}"),
     }
 }
@@ -154,13 +154,13 @@ impl ObservedPods {
     fn apply(&mut self, batch: Vec<Event>) {
         for event in batch {
             match event {
-                Event::Pod(Seen::Is(pod)) => {
+                Event::Pod(Observation::Is(pod)) => {
                     let change = pod.labels.get("change").expect("it has one");
                     let change = change.parse().expect("a number");
                     let before = self.0.insert(pod.key.name.to_string(), change);
                     assert!(before < Some(change), "{} {before:?} {change}", pod.key);
                 }
-                Event::Pod(Seen::Gone(key)) => {
+                Event::Pod(Observation::Gone(key)) => {
                     assert!(self.0.remove(key.name.as_str()).is_some(), "{key} was not there");
                 }
                 other => panic!("only pods are watched: {other:?}"),

@@ -6,7 +6,7 @@ use plimsoll_api::Pod;
 use plimsoll_api::wire::{self, Object};
 use plimsoll_engine::{Detail, Options, Outcome, Scheduler};
 use plimsoll_kube::run::Exit;
-use plimsoll_sim::{Cluster, Simulation};
+use plimsoll_sim::{InitialCluster, Simulation};
 use plimsoll_testserver::{Options as ServerOptions, TestServer};
 use serde_json::{Value, json};
 
@@ -16,7 +16,7 @@ use crate::lab::{
 
 /// Where `simulate` places the pods of the server.
 fn simulated(server: &TestServer) -> BTreeMap<String, String> {
-    let mut cluster = Cluster::default();
+    let mut cluster = InitialCluster::default();
     for object in ["nodes", "pods", "namespaces"].iter().flat_map(|kind| server.store().list(kind))
     {
         match wire::object(&object).expect("the server has valid objects") {

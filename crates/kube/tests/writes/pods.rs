@@ -1,7 +1,7 @@
 //! What people see of pods that cannot be scheduled, are evicted, or are bound.
 
 use plimsoll_api::{KindRef, ObjectKey, PersistentVolumeClaim};
-use plimsoll_engine::{Condition, Eviction, Record, Write};
+use plimsoll_engine::{Condition, EventRecord, Eviction, Write};
 use plimsoll_framework::{Binding, ObjectWrite, WriteCause, WriteVerb};
 use plimsoll_testserver::{FaultKind, InjectedFault, Options, Terminating, TestServer};
 use serde_json::{Value, json};
@@ -13,7 +13,7 @@ fn condition(message: &str) -> Write {
 }
 
 fn record(kind: &'static str, reason: &'static str, action: &'static str, note: &str) -> Write {
-    Write::Record(Record { kind, reason, action, note: note.to_owned() })
+    Write::Record(EventRecord { kind, reason, action, note: note.to_owned() })
 }
 
 fn n_status(server: &TestServer) -> u64 {

@@ -1,4 +1,4 @@
-//! What was typed of measurements.
+//! The command line of `plimsoll bench`.
 
 use std::path::PathBuf;
 
@@ -13,7 +13,7 @@ Examples:
   # What can be measured?
   plimsoll bench --list
 
-  # One workload of scheduler_perf, and another one, smaller than there
+  # One workload of scheduler_perf; then two, smaller than there
   plimsoll bench SchedulingBasic
   plimsoll bench SchedulingPodAffinity TopologySpreading --nodes 500 --init-pods 500 --pods 1000
 
@@ -23,15 +23,14 @@ Examples:
   # How much faster are decisions from what is remembered than decisions from scratch?
   plimsoll bench SchedulingBasic --engine both --runs 3
 
-  # How does it grow with the number of classes?
+  # How does the time grow with the number of classes?
   for n in 1 10 100 1000 10000; do plimsoll bench ClassSweep --classes $n -o json; done";
 
 /// Measure how fast pods are placed
 ///
-/// Runs workloads in memory, as large as those of kube-scheduler's own scheduler_perf unless it is said
-/// otherwise. Only the scheduling itself is measured: objects are made beforehand, bindings are
-/// confirmed at once, and there is no API server. If there are several runs, each has a process of its
-/// own.
+/// Runs workloads in memory, by default as large as those of kube-scheduler's own scheduler_perf. Only the scheduling
+/// itself is measured: objects are created beforehand, bindings are confirmed at once, and there is no API server. If
+/// there are several runs, each is a separate process.
 #[derive(Debug, clap::Args)]
 #[command(after_help = BENCH_EXAMPLES)]
 pub(crate) struct Bench {
@@ -48,7 +47,7 @@ pub(crate) struct Bench {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) nodes: Option<u32>,
 
-    /// How many pods are there before anything is measured
+    /// How many pods are scheduled before the measurement starts
     #[arg(long, value_name = "N")]
     pub(crate) init_pods: Option<u32>,
 
@@ -56,43 +55,42 @@ pub(crate) struct Bench {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) pods: Option<u32>,
 
-    /// Of how many Deployments the pods are, in workloads that have Deployments
+    /// How many Deployments the pods belong to, in workloads with Deployments
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) deployments: Option<u32>,
 
-    /// Of how many classes the pods are, in workloads that have classes
+    /// How many classes of equal pods there are, in workloads with classes
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) classes: Option<u32>,
 
-    /// How often each workload is run; of several runs the medians are told
+    /// How often each workload is run; the medians are printed
     #[arg(long, value_name = "N", default_value_t = 1)]
     #[arg(value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) runs: u32,
 
-    /// Where chance comes from: the same seed places the same pods on the same nodes
+    /// The seed for random choices: the same seed places the same pods on the same nodes
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(crate) seed: u64,
 
-    /// How decisions are made; `both` measures both ways in turn and tells how much faster the one is
+    /// How decisions are made; `both` measures both ways in turn and compares them
     #[arg(long, value_name = "ENGINE", value_enum, default_value_t)]
     pub(crate) engine: Engines,
 
-    /// Each N-th decision of one more run, which is not measured, is made from scratch, too, and compared;
-    /// 0 for no such run
+    /// In an additional run that is not measured, make every N-th decision from scratch, too, and compare the two; 0
+    /// for no such run
     ///
-    /// That run has the same sizes and the same seed as those that are measured. Every difference is told
-    /// on standard error, and the exit status is 1 if there is any. Decisions that are made from scratch
-    /// anyway are not compared.
+    /// That run has the same sizes and seed as the measured ones. Every difference is reported on standard error, and
+    /// the exit status is 1 if there is any. Decisions that are made from scratch anyway are not compared.
     #[arg(long, value_name = "N", default_value_t = 100)]
     pub(crate) audit: u32,
 
-    /// How many pods come in the run that is audited, beside the initial ones
+    /// How many pods the audited run schedules, in addition to the initial ones
     ///
-    /// Without this: all, or 2,000 where more than 20,000 nodes or pods are measured.
+    /// Default: all, or 2,000 if more than 20,000 nodes or pods are measured.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) audit_pods: Option<u32>,
 
-    /// A KubeSchedulerConfiguration or a scheduler Policy; without one, the default profile decides
+    /// A KubeSchedulerConfiguration or a scheduler Policy; without it, the default profile decides
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) config: Option<PathBuf>,
 
@@ -105,17 +103,17 @@ pub(crate) struct Bench {
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Engines {
-    /// From what is remembered of the cluster, where that can be done
+    /// From remembered results, where possible
     #[default]
     Fast,
     /// From scratch
     Reference,
-    /// A run of each in turn
+    /// One run of each, in turn
     Both,
 }
 
 impl Engines {
-    /// The engines that are measured, in turn.
+    /// The engines to measure, in turn.
     pub(crate) fn each(self) -> &'static [Engine] {
         match self {
             Engines::Fast => &[Engine::Fast],

@@ -3,29 +3,29 @@
 use plimsoll_config::GivenGates;
 use plimsoll_framework::{Release, ReleaseError};
 
-/// The component that is meant where none is named.
+/// The default component.
 const COMPONENT: &str = "kube";
 
-/// As which release decisions are made.
+/// The release that decides.
 #[derive(Clone, Copy, Debug, Default, clap::Args)]
 pub(crate) struct Emulation {
-    /// The release of Kubernetes that decides: 1.36 or 1.37; the newest if not given
+    /// The release of Kubernetes whose decisions are made: 1.36 or 1.37; the newest if not given
     #[arg(long, value_name = "VERSION", value_parser = emulated_version)]
     pub(crate) emulated_version: Option<Release>,
 }
 
 impl Emulation {
-    /// The release; the newest if none was typed.
+    /// The release; the newest if none was given.
     pub(crate) fn release(self) -> Release {
         self.emulated_version.unwrap_or_default()
     }
 
-    /// The feature gates as the release has them.
+    /// The default feature gates of the release.
     pub(crate) fn gates(self) -> GivenGates {
         GivenGates::of(self.release())
     }
 
-    /// The flag as it can be typed again, with a space behind it; nothing if it was not.
+    /// The flag as it can be typed again, followed by a space; empty if it was not given.
     pub(crate) fn typed(self) -> String {
         self.emulated_version.map_or_else(String::new, |it| format!("--emulated-version {it} "))
     }
@@ -41,7 +41,7 @@ pub(crate) fn emulated_version(text: &str) -> Result<Release, EmulationError> {
     Ok(version.parse()?)
 }
 
-/// A text names no release as which this can decide.
+/// A text does not name a supported release.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum EmulationError {
     #[error("component not registered: {component}: write {COMPONENT}={version}")]

@@ -1,4 +1,4 @@
-//! How nodes are ranked: the scale and the release.
+//! How nodes are ranked: `--scale` and `--release`.
 
 use clap::ValueEnum;
 use plimsoll_priorities::OldRelease;
@@ -6,23 +6,23 @@ use plimsoll_priorities::OldRelease;
 /// How feasible nodes are ranked.
 #[derive(Clone, Copy, Debug, Default, clap::Args)]
 pub(crate) struct Ranking {
-    /// Up to how many points a node gets from one score, before its weight
+    /// The highest score that a plugin or priority gives a node, before its weight
     ///
-    /// On the scale of 10 priorities decide, as in releases before 1.17: those of the Policy, else those
-    /// that the score plugins of the configuration were then, and without one the default priorities of
-    /// the release. Which nodes a pod fits is the same on both scales.
+    /// On the scale of 10, priorities rank nodes as in releases before 1.17: those of the Policy, or those that the
+    /// score plugins of the configuration replaced, or without a configuration the default ones. Which nodes a pod fits
+    /// is the same on both scales.
     #[arg(long, value_name = "MOST", value_enum, default_value_t)]
     scale: Scale,
 
-    /// Whose formulas count on the scale of 10 where releases differ
+    /// The release whose formulas are used on the scale of 10, where releases differ
     ///
-    /// If not given: those of 1.16, but for images and balance, where it is those of 1.5.
+    /// By default those of 1.16, except for images and balance, which have those of 1.5.
     #[arg(long, value_name = "RELEASE", value_enum, requires = "scale")]
     release: Option<Release>,
 }
 
 impl Ranking {
-    /// The release whose priorities rank; none on the scale of 100.
+    /// The release whose priorities rank nodes; none on the scale of 100.
     pub(crate) fn by_priorities(self) -> Option<OldRelease> {
         let release = match self.release {
             None => OldRelease::Described,
@@ -32,7 +32,7 @@ impl Ranking {
         (self.scale == Scale::Ten).then_some(release)
     }
 
-    /// What was typed, with a space behind it; nothing for what is there by default.
+    /// The flags as they can be typed again, followed by a space; empty for the defaults.
     pub(crate) fn typed(self) -> String {
         let release = self.release.and_then(|release| release.to_possible_value());
         match (self.scale, release) {
@@ -45,10 +45,10 @@ impl Ranking {
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 enum Scale {
-    /// Whole points of 0 to 10, as releases before 1.17
+    /// Whole points from 0 to 10, as before 1.17
     #[value(name = "10")]
     Ten,
-    /// 0 to 100, as 1.17 and later
+    /// 0 to 100, as since 1.17
     #[default]
     #[value(name = "100")]
     Hundred,
@@ -56,7 +56,7 @@ enum Scale {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Release {
-    /// Pods count that any selector of the pod matches; 32 bits
+    /// A pod counts if any selector matches it; 32-bit numbers
     #[value(name = "1.5")]
     V1_5,
     /// The last release on this scale

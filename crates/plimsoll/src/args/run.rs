@@ -17,19 +17,19 @@ Examples:
   # Inside a cluster, with the default profile
   plimsoll run
 
-  # Outside of it, for pods whose schedulerName is `plimsoll`
+  # Outside a cluster, for pods whose schedulerName is `plimsoll`
   plimsoll run --kubeconfig ~/.kube/config --config beside.yaml --leader-elect=false
 
-  # What would run, with all defaults
+  # Show the configuration with all defaults
   plimsoll run --config scheduler.yaml --write-config-to effective.yaml
 
-Exit status: 0 when it was told to stop; 1 when something is wrong or the lease was lost; 2 when the \
+Exit status: 0 after a signal to stop; 1 after an error or when the lease was lost; 2 when the \
 command line is wrong.";
 
 /// Schedule the pods of a cluster, in kube-scheduler's place
 ///
-/// Takes the flags and the configuration of kube-scheduler 1.37, and those of old releases as `plimsoll
-/// config` does. Underscores in flags count as dashes.
+/// Takes the flags and the configuration of kube-scheduler 1.37, and those of earlier releases. Underscores in flags
+/// count as dashes.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Run {
@@ -55,11 +55,11 @@ pub(crate) struct Run {
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Main {
-    /// A KubeSchedulerConfiguration or a scheduler Policy; without one, the default profile decides
+    /// A KubeSchedulerConfiguration or a scheduler Policy; without it, the default profile decides
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) config: Option<PathBuf>,
 
-    /// Write the configuration with all defaults to this file, and end
+    /// Write the configuration with all defaults to this file, and exit
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) write_config_to: Option<PathBuf>,
 
@@ -67,20 +67,20 @@ pub(crate) struct Main {
     #[arg(long, value_name = "URL")]
     pub(crate) master: Option<String>,
 
-    /// How long a pod may wait for a change before it is tried all the same
+    /// How long an unschedulable pod may wait for an event before it is tried again anyway
     #[arg(long, value_name = "DURATION", default_value = "5m0s")]
     pub(crate) pod_max_in_unschedulable_pods_duration: GoDuration,
 
-    /// How long writes that are under way may take when it is told to stop
+    /// How long writes in progress may take after a signal to stop
     #[arg(long, value_name = "DURATION", default_value = "20s")]
     pub(crate) shutdown_grace_period: GoDuration,
 
-    /// After so long without a sign of life of the engine `/livez` fails, the lease is given back, and the
-    /// process ends; 0 for never
+    /// If the engine makes no progress for this long, `/livez` fails, the lease is released and the process exits; 0
+    /// for never
     #[arg(long, value_name = "DURATION", default_value = "1m0s")]
     pub(crate) engine_stall_timeout: GoDuration,
 
-    /// Each N-th decision is made from scratch, too, and compared; 0 for none
+    /// Make every N-th decision from scratch, too, and compare the two; 0 for none
     #[arg(long, value_name = "N", default_value_t = 1000)]
     pub(crate) audit: u32,
 
@@ -91,31 +91,31 @@ pub(crate) struct Main {
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Secure serving")]
 pub(crate) struct Serving {
-    /// The address on which HTTPS is served; 0.0.0.0 and :: stand for all
+    /// The address on which HTTPS is served; 0.0.0.0 and :: mean all
     #[arg(long, value_name = "IP", default_value = "0.0.0.0")]
     pub(crate) bind_address: IpAddr,
 
-    /// The port; 0 for not serving at all
+    /// The port; 0 to serve nothing
     #[arg(long, value_name = "PORT", default_value_t = 10259)]
     pub(crate) secure_port: i64,
 
-    /// Where a self-signed certificate is kept if no files are given; else it stays in memory
+    /// The directory for the self-signed certificate if no files are given; without it, it stays in memory
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub(crate) cert_dir: Option<PathBuf>,
 
-    /// The certificate in PEM, with its chain behind it
+    /// The certificate in PEM, followed by its chain
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) tls_cert_file: Option<PathBuf>,
 
-    /// The key to it
+    /// The key of the certificate
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) tls_private_key_file: Option<PathBuf>,
 
-    /// Cipher suites by Go's names; all that are good if not given
+    /// Cipher suites, with the names that Go uses; all secure ones if not given
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     pub(crate) tls_cipher_suites: Vec<String>,
 
-    /// Groups for the key exchange by their numbers, such as 29 for X25519
+    /// Numbers of the groups for the key exchange, such as 29 for X25519
     #[arg(long, value_name = "NUMBERS", value_delimiter = ',')]
     pub(crate) tls_curve_preferences: Vec<i64>,
 
@@ -123,11 +123,11 @@ pub(crate) struct Serving {
     #[arg(long, value_name = "VERSION", default_value = "")]
     pub(crate) tls_min_version: String,
 
-    /// A certificate for names: `CERT,KEY` or `CERT,KEY:NAME,NAME`; may be given again
+    /// A certificate for certain host names: `CERT,KEY` or `CERT,KEY:NAME,NAME`; may be repeated
     #[arg(long, value_name = "CERT,KEY[:NAMES]")]
     pub(crate) tls_sni_cert_key: Vec<String>,
 
-    /// The most streams of an HTTP/2 connection; 0 for the default
+    /// The maximum number of streams of an HTTP/2 connection; 0 for the default
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(crate) http2_max_streams_per_connection: i64,
 
@@ -150,11 +150,11 @@ pub(crate) struct Serving {
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Authentication")]
 pub(crate) struct Authentication {
-    /// A kubeconfig for token reviews; that of the scheduler if not given
+    /// The kubeconfig for token reviews; that of the scheduler if not given
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) authentication_kubeconfig: Option<PathBuf>,
 
-    /// How long the answer to a token review holds
+    /// How long the answer to a token review is cached
     #[arg(long, value_name = "DURATION", default_value = "10s")]
     pub(crate) authentication_token_webhook_cache_ttl: GoDuration,
 
@@ -163,20 +163,20 @@ pub(crate) struct Authentication {
     #[arg(default_value = "false", default_missing_value = "true", action = ArgAction::Set)]
     pub(crate) authentication_skip_lookup: bool,
 
-    /// Start although the lookup fails
+    /// Start even if the lookup fails
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true)]
     #[arg(default_value = "true", default_missing_value = "true", action = ArgAction::Set)]
     pub(crate) authentication_tolerate_lookup_failure: bool,
 
-    /// Whose certificates prove who a client is
+    /// The CA of client certificates
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) client_ca_file: Option<PathBuf>,
 
-    /// Whose certificates prove that a client is a proxy
+    /// The CA of the certificates of authenticating proxies
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) requestheader_client_ca_file: Option<PathBuf>,
 
-    /// Common names of proxies; any if not given
+    /// Allowed common names of proxies; any if not given
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     pub(crate) requestheader_allowed_names: Vec<String>,
 
@@ -192,7 +192,7 @@ pub(crate) struct Authentication {
     #[arg(long, value_name = "NAMES", value_delimiter = ',', default_value = "x-remote-group")]
     pub(crate) requestheader_group_headers: Vec<String>,
 
-    /// What headers with anything else begin with
+    /// Prefixes of headers with further attributes of the user
     #[arg(long, value_name = "PREFIXES", value_delimiter = ',', default_value = "x-remote-extra-")]
     pub(crate) requestheader_extra_headers_prefix: Vec<String>,
 }
@@ -200,7 +200,7 @@ pub(crate) struct Authentication {
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Authorization")]
 pub(crate) struct Authorization {
-    /// A kubeconfig for access reviews; that of the scheduler if not given
+    /// The kubeconfig for access reviews; that of the scheduler if not given
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) authorization_kubeconfig: Option<PathBuf>,
 
@@ -209,29 +209,29 @@ pub(crate) struct Authorization {
     #[arg(default_value = "/healthz,/readyz,/livez")]
     pub(crate) authorization_always_allow_paths: Vec<String>,
 
-    /// How long a yes holds
+    /// How long a permission is cached
     #[arg(long, value_name = "DURATION", default_value = "10s")]
     pub(crate) authorization_webhook_cache_authorized_ttl: GoDuration,
 
-    /// How long a no holds
+    /// How long a denial is cached
     #[arg(long, value_name = "DURATION", default_value = "10s")]
     pub(crate) authorization_webhook_cache_unauthorized_ttl: GoDuration,
 }
 
-/// The election of a leader; each flag comes before the configuration.
+/// Leader election. Each flag takes precedence over the configuration.
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Leader election")]
 pub(crate) struct Election {
-    /// Whether there is an election; true unless the configuration says otherwise
+    /// Whether to elect a leader; true unless the configuration says otherwise
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true)]
     #[arg(default_missing_value = "true")]
     pub(crate) leader_elect: Option<bool>,
 
-    /// How long others wait after the last sign of life of the leader; 15s
+    /// How long other replicas wait after the leader last renewed the lease; 15s
     #[arg(long, value_name = "DURATION")]
     pub(crate) leader_elect_lease_duration: Option<GoDuration>,
 
-    /// How long the leader tries to renew before it gives up; 10s
+    /// How long the leader tries to renew the lease before it gives up; 10s
     #[arg(long, value_name = "DURATION")]
     pub(crate) leader_elect_renew_deadline: Option<GoDuration>,
 
@@ -259,13 +259,13 @@ pub(crate) struct Gates {
     #[arg(long, value_name = "NAME=BOOL", value_delimiter = ',')]
     pub(crate) feature_gates: Vec<String>,
 
-    /// The release of Kubernetes that decides: 1.36 or 1.37; if not given, that of the API server
+    /// The release of Kubernetes whose decisions are made: 1.36 or 1.37; if not given, that of the API server
     ///
-    /// Of an older API server it is 1.36, of a newer one 1.37.
+    /// It is 1.36 for an older API server and 1.37 for a newer one.
     #[arg(long, value_name = "VERSION", value_parser = emulated_version)]
     pub(crate) emulated_version: Option<Release>,
 
-    /// No effect: there is nothing between the releases
+    /// No effect: --emulated-version alone decides
     #[arg(long, value_name = "VERSION", hide_short_help = true)]
     pub(crate) min_compatibility_version: Vec<String>,
 
@@ -289,7 +289,7 @@ pub(crate) struct Gates {
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Logs")]
 pub(crate) struct Logs {
-    /// How much is logged: 4 adds what is tried again and each request that is served, 10 every score
+    /// The log level: 4 adds retries and every request that is served, 10 adds every score
     #[arg(short, long = "v", value_name = "LEVEL", default_value_t = 0)]
     pub(crate) verbosity: u32,
 
@@ -298,7 +298,7 @@ pub(crate) struct Logs {
     #[arg(value_parser = ["text", "json"])]
     pub(crate) logging_format: String,
 
-    /// No effect: lines are written at once
+    /// No effect: every line is written immediately
     #[arg(long, value_name = "DURATION", hide_short_help = true)]
     pub(crate) log_flush_frequency: Option<GoDuration>,
 
@@ -325,11 +325,11 @@ pub(crate) struct Logs {
     pub(crate) log_json_info_buffer_size: Option<String>,
 }
 
-/// How the API server is reached, without a configuration: flags that kube-scheduler calls deprecated.
+/// How to reach the API server without a configuration. kube-scheduler calls these flags deprecated.
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Without --config")]
 pub(crate) struct Client {
-    /// The kubeconfig; without one, what the cluster gives a pod
+    /// The kubeconfig; without it, the in-cluster configuration
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) kubeconfig: Option<PathBuf>,
 
@@ -341,7 +341,7 @@ pub(crate) struct Client {
     #[arg(long, value_name = "N")]
     pub(crate) kube_api_burst: Option<i32>,
 
-    /// The content type of requests; JSON is spoken whatever it says
+    /// No effect on requests, which are always JSON
     #[arg(long, value_name = "TYPE")]
     pub(crate) kube_api_content_type: Option<String>,
 

@@ -1,4 +1,4 @@
-//! `plimsoll completions`: what shells need to complete command lines.
+//! `plimsoll completions`: scripts that complete command lines.
 
 use std::io::{self, Write};
 
@@ -11,7 +11,7 @@ use crate::args::{Args, Completions};
 pub(crate) fn run(args: &Completions) -> Result<()> {
     let mut command = Args::command();
     let name = command.get_name().to_owned();
-    // The generator does not expect a pipe that closes, a buffer never does.
+    // The generator panics if a pipe closes, so it writes to a buffer.
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut command, name, &mut script);
     io::stdout().write_all(&script)?;

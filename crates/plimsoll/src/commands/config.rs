@@ -1,4 +1,4 @@
-//! `plimsoll config`: what a configuration means.
+//! `plimsoll config check`: validates a configuration and shows what it resolves to.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -47,9 +47,9 @@ struct Resolved<'a> {
     pod_initial_backoff_seconds: i64,
     pod_max_backoff_seconds: i64,
     profiles: Vec<ProfileShape<'a>>,
-    /// What the configuration is written as.
+    /// The form in which the configuration is written.
     form: String,
-    /// What is otherwise in version v1.
+    /// What is different in version v1.
     #[serde(skip_serializing_if = "<[Note]>::is_empty")]
     notes: &'a [Note],
 }
@@ -63,7 +63,7 @@ struct ProfileShape<'a> {
     /// By extension point, in order.
     points: BTreeMap<&'static str, Vec<Plugin<'a>>>,
     args: &'a BTreeMap<String, Value>,
-    /// Enabled, but not there yet.
+    /// Enabled, but not available yet.
     unavailable: &'a [String],
     /// Whether every filter is asked about a node, even after one rejected it.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
@@ -109,14 +109,14 @@ impl<'a> ProfileShape<'a> {
     }
 }
 
-/// A profile for people.
+/// Prints a profile.
 fn describe(out: &mut impl Write, profile: &ResolvedProfile, screen: Screen) -> io::Result<()> {
     let nodes = match profile.percentage_of_nodes_to_score {
         None | Some(100) => "looks at all nodes".to_owned(),
         Some(0) => "looks at a share of the nodes that adapts to their number".to_owned(),
-        Some(percentage) => format!("looks for feasible nodes up to {percentage}% of all"),
+        Some(percentage) => format!("searches until {percentage}% of all nodes are feasible"),
     };
-    let filters = if profile.run_all_filters { ", and asks all filters about each" } else { "" };
+    let filters = if profile.run_all_filters { ", and runs all filters on each" } else { "" };
     let name = &profile.scheduler_name;
     writeln!(out, "{HEADING}profile {name}{HEADING:#}: {nodes}{filters}")?;
     let mut table = screen.table(&["  POINT", "PLUGINS"]);
@@ -136,12 +136,12 @@ fn describe(out: &mut impl Write, profile: &ResolvedProfile, screen: Screen) -> 
     writeln!(out, "{}", table.trim_fmt())?;
     if !profile.unavailable.is_empty() {
         let names = profile.unavailable.join(", ");
-        writeln!(out, "  {DOUBTFUL}enabled, but not there yet{DOUBTFUL:#}: {names}")?;
+        writeln!(out, "  {DOUBTFUL}enabled, but not available yet{DOUBTFUL:#}: {names}")?;
     }
     writeln!(out)
 }
 
-/// What is otherwise when a configuration of this form becomes one of version v1.
+/// Prints what changes when a configuration of this form is converted to version v1.
 fn changes(out: &mut impl Write, form: Form, notes: &[Note]) -> io::Result<()> {
     writeln!(
         out,
@@ -150,7 +150,7 @@ fn changes(out: &mut impl Write, form: Form, notes: &[Note]) -> io::Result<()> {
     notes.iter().try_for_each(|note| writeln!(out, "- {note}"))
 }
 
-/// What kube-scheduler would refuse.
+/// Prints what kube-scheduler would refuse.
 fn extensions(out: &mut impl Write, notes: &[Note]) -> io::Result<()> {
     if notes.is_empty() {
         return Ok(());

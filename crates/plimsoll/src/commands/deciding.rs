@@ -1,4 +1,4 @@
-//! What decides in a cluster: as the release that was asked for, or else as that of the API server.
+//! Sets up what decides in a cluster, for the given release or else for that of the API server.
 
 use std::path::Path;
 
@@ -10,26 +10,26 @@ use crate::input::{STDIN, Source};
 use crate::options::Setup;
 use crate::{args, notices};
 
-/// What was typed about decisions.
+/// The command line, as far as it affects decisions.
 pub(super) struct Asked<'a> {
     /// The plugins that configurations may name.
     pub(super) registry: &'a Registry,
     pub(super) cluster: &'a args::Cluster,
-    /// The Policy of the cluster, if that is where it is.
+    /// The Policy, if it is in a ConfigMap of the cluster.
     pub(super) policy: &'a [Source],
     pub(super) feature_gates: &'a [String],
     pub(super) election: &'a args::Election,
     pub(super) client: &'a args::Client,
 }
 
-/// What decides.
+/// The configuration and the feature gates that decide.
 pub(super) struct Deciding {
     pub(super) gates: GivenGates,
     pub(super) setup: Setup,
 }
 
 impl Asked<'_> {
-    /// As the release that was typed; if none was, as the newest that knows all the feature gates that were.
+    /// Sets up for the given release; if none was given, for the newest that knows all given feature gates.
     pub(super) fn begin(&self) -> Result<Deciding> {
         if let Some(release) = self.cluster.emulation.emulated_version {
             return self.set_up(self.gates(release)?);
@@ -39,14 +39,14 @@ impl Asked<'_> {
         self.set_up(known.map_or_else(|| self.gates(Release::NEWEST), Ok)?)
     }
 
-    /// The same as `release`.
+    /// Sets up again if the API server has another release.
     pub(super) fn follow(&self, deciding: Deciding, release: Release) -> Result<Deciding> {
         if deciding.gates.plugins.release() == release {
             return Ok(deciding);
         }
         ensure!(
             self.cluster.config.as_deref() != Some(Path::new(STDIN)),
-            "the API server is of release {release}, and standard input cannot be read again for that: add \
+            "the API server has release {release}, and standard input cannot be read a second time: add \
              --emulated-version={release}"
         );
         self.set_up(self.gates(release)?)
@@ -63,7 +63,7 @@ impl Asked<'_> {
         }
         for OldGate { name, on, now } in &gates.old {
             notices::warning(format_args!(
-                "--feature-gates: {name}={on} is of an earlier release and changes nothing: {now}"
+                "--feature-gates: {name}={on} has no effect, as it is a gate of an earlier release: {now}"
             ));
         }
         let mut setup = Setup::choose_with(self.cluster, self.policy, self.registry, &gates)?;

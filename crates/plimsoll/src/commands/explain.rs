@@ -1,13 +1,13 @@
-//! `plimsoll explain`: one pod and all nodes.
+//! `plimsoll explain`: why one pod fits each node or not.
 
 use std::io::{self, BufWriter, Write};
 
 use anyhow::{Context, Result, bail};
 use plimsoll_api::{Pod, PodKey, PodPhase, Str};
 use plimsoll_config::{Configuration, ResolvedProfile};
-use plimsoll_engine::{Decision, Place, Profile, Scheduler};
+use plimsoll_engine::{Decision, Profile, QueuePlace, Scheduler};
 use plimsoll_framework::{FeatureGates, Registry, Rejection};
-use plimsoll_sim::{Cluster, Simulation};
+use plimsoll_sim::{InitialCluster, Simulation};
 
 use super::Scene;
 use crate::args::{Explain, Format};
@@ -18,12 +18,12 @@ use crate::render::style::Screen;
 use crate::render::{explain, record};
 use crate::wording::some_of;
 
-/// How many names of other pods are offered.
+/// An error suggests at most 5 other pods.
 const NAMES: usize = 5;
-/// Where chance comes from: nothing is left to it.
+/// The seed has no effect: ties are broken by name.
 const SEED: u64 = 0;
 
-/// Decides one pod and prints what was found of every node.
+/// Decides one pod and prints the verdict of every node.
 pub(crate) fn run(args: &Explain, registry: &Registry) -> Result<()> {
     let Scene { mut setup, cluster } = Scene::read(&args.cluster, registry)?;
     check_pending(&cluster, &args.pod, &setup)?;
@@ -38,10 +38,10 @@ pub(crate) fn run(args: &Explain, registry: &Registry) -> Result<()> {
     let simulation = Simulation::new(scheduler, cluster);
     let scheduler = simulation.scheduler();
     let Some(decision) = scheduler.explain(&args.pod) else {
-        bail!("pod {} does not wait for a node", args.pod);
+        bail!("pod {} is not waiting for a node", args.pod);
     };
     let gate = gate(scheduler, &args.pod);
-    // A pod that is kept out of the queue has no node to be ranked.
+    // A pod that is kept out of the queue has no nodes to rank.
     let rankings = rankings.filter(|_| gate.is_none());
     let made_from = (&setup.configuration, registry, &setup.gates);
     let old = rankings.map(|rankings| on_old_scale(scheduler, made_from, &rankings, &decision));
@@ -70,7 +70,7 @@ pub(crate) fn run(args: &Explain, registry: &Registry) -> Result<()> {
     Ok(())
 }
 
-/// What the priorities of the profile that made `decision` say, and what scores of today would.
+/// The ranking by the priorities of the profile that made `decision`, and the choice of today's scores.
 fn on_old_scale(
     scheduler: &Scheduler,
     (configuration, registry, gates): (&Configuration, &Registry, &FeatureGates),
@@ -82,7 +82,7 @@ fn on_old_scale(
         pod.is_some_and(|pod| pod.scheduler_name == profile.scheduler_name)
     };
     let index = configuration.profiles.iter().position(is_its);
-    let index = index.context("no profile is for the pod")?;
+    let index = index.context("no profile schedules the pod")?;
     let today = Profile::all_of(&configuration.profile_specs(), registry, gates)?;
     let decider = Decider {
         profile: &configuration.profiles[index],
@@ -97,13 +97,13 @@ fn on_old_scale(
 fn gate<'a>(scheduler: &'a Scheduler, key: &PodKey) -> Option<(&'static str, &'a Rejection)> {
     let info = scheduler.pending().find(|info| info.pod.key == *key)?;
     match &info.place {
-        Place::Gated { plugin, why } => Some((plugin, why)),
+        QueuePlace::Gated { plugin, why } => Some((plugin, why)),
         _ => None,
     }
 }
 
-/// An error that says what to do, unless a profile would decide the pod.
-fn check_pending(cluster: &Cluster, key: &PodKey, setup: &Setup) -> Result<()> {
+/// Fails, with advice, unless a profile would decide the pod.
+fn check_pending(cluster: &InitialCluster, key: &PodKey, setup: &Setup) -> Result<()> {
     let Some(pod) = cluster.pods.iter().find(|pod| pod.key == *key) else {
         bail!("pod {key} is not in the files{}", offer(cluster, key));
     };
@@ -117,13 +117,13 @@ fn check_pending(cluster: &Cluster, key: &PodKey, setup: &Setup) -> Result<()> {
         );
     }
     if pod.is_terminating() {
-        bail!("pod {key} is being deleted: schedulers pass it over");
+        bail!("pod {key} is being deleted: schedulers skip it");
     }
     if !setup.is_for(&pod.scheduler_name) {
         let profiles = &setup.configuration.profiles;
         let names: Vec<_> = profiles.iter().map(|profile| &profile.scheduler_name).collect();
         bail!(
-            "pod {key} belongs to scheduler {}, and no profile is for that (there is {})",
+            "pod {key} belongs to scheduler {}, and no profile has that name (there is {})",
             pod.scheduler_name,
             some_of(&names, NAMES),
         );
@@ -131,8 +131,8 @@ fn check_pending(cluster: &Cluster, key: &PodKey, setup: &Setup) -> Result<()> {
     Ok(())
 }
 
-/// Names that may have been meant: the same in other namespaces, or pods that are pending.
-fn offer(cluster: &Cluster, key: &PodKey) -> String {
+/// Suggests the same name in other namespaces, or else pending pods.
+fn offer(cluster: &InitialCluster, key: &PodKey) -> String {
     let keys_of = |wanted: &dyn Fn(&Pod) -> bool| {
         let pods = cluster.pods.iter().filter(|pod| wanted(pod));
         pods.map(|pod| pod.key.clone()).collect::<Vec<_>>()
@@ -148,7 +148,7 @@ fn offer(cluster: &Cluster, key: &PodKey) -> String {
     let begins_alike = |pod: &PodKey| alike(&pod.name, &key.name);
     let (mut offered, others): (Vec<_>, Vec<_>) = pending.into_iter().partition(begins_alike);
     offered.extend(others);
-    format!("; pending are {}", some_of(&offered, NAMES))
+    format!("; the pending pods are {}", some_of(&offered, NAMES))
 }
 
 /// Whether two names begin with the same word.

@@ -1,4 +1,4 @@
-//! The flags of `plimsoll run` with the values in effect, for `/flagz`.
+//! The flags of `plimsoll run` with their values in effect, for `/flagz`.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -28,7 +28,7 @@ fn of(
     flags.into_iter().collect()
 }
 
-/// The value of each flag: the one given, or else its default; nothing for one that has none.
+/// The given or default value of each flag. Flags without a value are left out.
 fn values<'a>(
     run: &'a Command,
     given: Option<&'a ArgMatches>,
@@ -58,7 +58,7 @@ fn values<'a>(
     known.into_iter().filter_map(|(name, value)| Some((name, value?)))
 }
 
-/// The values of flags that the configuration stands for where they are not given.
+/// The values that the configuration sets for flags that are not given.
 fn unset(configuration: &Configuration) -> BTreeMap<String, String> {
     let effective = &configuration.effective;
     let (election, connection) = (&effective.leader_election, &effective.client_connection);
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn flags_that_were_given_have_their_values_however_they_were_written() {
+    fn given_flags_have_their_values_in_every_spelling() {
         let flags = told(&[
             "--secure_port=1",
             "--leader-elect=false",

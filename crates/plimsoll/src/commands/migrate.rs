@@ -1,4 +1,4 @@
-//! `plimsoll config migrate`: any configuration as a file of version v1.
+//! `plimsoll config migrate`: converts any configuration to version v1.
 
 use std::io::{self, Write};
 
@@ -9,7 +9,7 @@ use crate::args::{FileFormat, Migrate};
 use crate::notices;
 use crate::options::{self, Setup};
 
-/// Prints the file, and what is to be known about it.
+/// Prints the file and the notes about it.
 pub(crate) fn run(args: &Migrate, registry: &Registry) -> Result<()> {
     let gates = args.emulation.gates();
     let setup = Setup::of(&args.subject, registry, &gates)?;

@@ -9,6 +9,7 @@ mod flags;
 mod migrate;
 mod new_plugin;
 mod plugins;
+mod rbac;
 mod run;
 mod serving;
 mod simulate;
@@ -18,7 +19,7 @@ use std::path::Path;
 
 use anyhow::{Result, ensure};
 use plimsoll_framework::Registry;
-use plimsoll_sim::Cluster;
+use plimsoll_sim::InitialCluster;
 
 pub(crate) use self::run::with_dashes;
 use crate::args::{self, Args, Command, Config};
@@ -26,7 +27,7 @@ use crate::input::STDIN;
 use crate::options::Setup;
 use crate::{caveats, input};
 
-/// Does what was typed, and prints the answer.
+/// Runs a command and prints its answer.
 pub(crate) fn run(args: Args, registry: &Registry) -> Result<()> {
     match args.command {
         Command::Run(args) => run::run(*args, registry),
@@ -41,14 +42,14 @@ pub(crate) fn run(args: Args, registry: &Registry) -> Result<()> {
     }
 }
 
-/// What a decision needs: what plugins are set up to do, and the cluster.
+/// What a decision needs: the configuration and the cluster.
 struct Scene {
     setup: Setup,
-    cluster: Cluster,
+    cluster: InitialCluster,
 }
 
 impl Scene {
-    /// Reads all that was named, and warns of what in it has no effect.
+    /// Reads all given files, and warns of what has no effect.
     fn read(args: &args::Cluster, registry: &Registry) -> Result<Self> {
         let stdin = Path::new(STDIN);
         let configured = [&args.config, &args.deprecated.policy_config_file];

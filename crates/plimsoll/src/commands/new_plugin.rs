@@ -1,4 +1,4 @@
-//! `plimsoll new-plugin`: a crate with a plugin, its test, its program and its image.
+//! `plimsoll new-plugin`: writes a crate with a plugin, its tests, its program and its image.
 //!
 //! The files are those of `examples/my_plugin`, with other names and paths.
 
@@ -22,13 +22,14 @@ const FILES: &[(&str, &str)] = &[
     (".gitignore", include_str!("../../../../examples/my_plugin/.gitignore")),
 ];
 
-/// Where the crate `plimsoll` lies in its sources.
+/// The manifest of the crate `plimsoll` within its sources.
 const MANIFEST: &str = "crates/plimsoll/Cargo.toml";
 
-/// Added where the crate lies within the sources of plimsoll, whose workspace does not list it.
-const OWN_WORKSPACE: &str = "\n# It is no member of the workspace around it.\n[workspace]\n";
+/// Added if the new crate is within the sources of plimsoll, whose workspace does not list it.
+const OWN_WORKSPACE: &str =
+    "\n# This crate is not a member of the workspace that contains it.\n[workspace]\n";
 
-/// What cannot be the name of a crate with a program.
+/// Names that a crate with a program cannot have.
 const TAKEN: &[&str] = &[
     "abstract",
     "alloc",
@@ -105,16 +106,15 @@ pub(crate) fn run(args: &NewPlugin, registry: &Registry) -> Result<()> {
     ensure!(is_new, "{} is not empty: give another directory with --path", folder.display());
     let sources = match &args.plimsoll {
         Some(sources) => sources.clone(),
-        None => find_sources().context(
-            "the sources of plimsoll are not around here: say with --plimsoll in which directory they are",
-        )?,
+        None => find_sources()
+            .context("cannot find the sources of plimsoll: name their directory with --plimsoll")?,
     };
     ensure!(
         sources.join(MANIFEST).is_file(),
         "{} does not hold the sources of plimsoll: there is no {MANIFEST}",
         sources.display()
     );
-    // So that it is built with the dependencies that plimsoll was tested with.
+    // The same lock file, so that the crate uses the versions that plimsoll was tested with.
     let lock = fs::read(sources.join("Cargo.lock"))
         .context("the sources of plimsoll have no Cargo.lock")?;
     let place = Place::of(&folder, &sources)?;
@@ -139,12 +139,12 @@ pub(crate) fn run(args: &NewPlugin, registry: &Registry) -> Result<()> {
     Ok(())
 }
 
-/// The name of a plugin as its users write it.
+/// The names derived from what the user wrote.
 #[derive(Debug, PartialEq, Eq)]
 struct Names {
-    /// In configurations, and of the type: `RackDrain`.
+    /// The name in configurations and of the type: `RackDrain`.
     plugin: String,
-    /// Of the package and the program: `rack-drain`.
+    /// The name of the package and the program: `rack-drain`.
     package: String,
 }
 
@@ -162,7 +162,7 @@ impl Names {
             ensure!(part.chars().all(|letter| letter.is_ascii_alphanumeric()), wrong());
             let mut before = 'A';
             for letter in part.chars() {
-                // A capital begins a word, unless it follows one: `NodeIPs` has two words.
+                // A capital letter begins a word, unless it follows another: `NodeIPs` has two words.
                 let begins = letter.is_ascii_uppercase() && !before.is_ascii_uppercase();
                 if begins || words.is_empty() {
                     words.push(String::new());
@@ -189,15 +189,15 @@ impl Names {
     }
 }
 
-/// Where the crate lies, seen from the sources of plimsoll, and these from there.
+/// The paths between the new crate and the sources of plimsoll.
 #[derive(Debug, PartialEq, Eq)]
 struct Place {
-    /// The sources, from the crate.
+    /// The path from the crate to the sources.
     sources: String,
-    /// The sources and the crate in an image in which nothing else of the disk is.
+    /// The paths of the sources and the crate in the image.
     sources_in_image: String,
     crate_in_image: String,
-    /// Whether the crate lies in the sources.
+    /// Whether the crate is within the sources.
     is_inside: bool,
 }
 
@@ -209,7 +209,7 @@ impl Place {
         Ok(Self::between(&absolute(folder)?, &absolute(sources)?))
     }
 
-    /// Of two absolute paths without `..`.
+    /// The paths between two absolute paths without `..`.
     fn between(folder: &Path, sources: &Path) -> Self {
         let parts = |path: &Path| -> Vec<String> {
             let parts = path.components().filter(|part| !matches!(part, Component::RootDir));
@@ -240,7 +240,7 @@ impl Place {
     }
 }
 
-/// The sources around the working directory, or around this program.
+/// The sources that contain the working directory, or else this program.
 fn find_sources() -> Option<PathBuf> {
     let around = |path: PathBuf| {
         path.ancestors().find(|path| path.join(MANIFEST).is_file()).map(Path::to_path_buf)
@@ -263,7 +263,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_written_as_users_write_them() {
+    fn names_are_read_in_every_spelling() {
         for (given, plugin, package) in [
             ("RackDrain", "RackDrain", "rack-drain"),
             ("rack-drain", "RackDrain", "rack-drain"),
@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn the_sources_are_found_from_wherever_the_crate_is() {
+    fn paths_lead_from_the_crate_to_the_sources() {
         let place = |folder: &str| {
             let place = Place::between(Path::new(folder), Path::new("/a/b/plimsoll"));
             let Place { sources, sources_in_image, crate_in_image, is_inside } = place;
@@ -297,9 +297,9 @@ mod tests {
         assert_eq!(place("/a/b/plimsoll/examples/rack"), inside);
     }
 
-    /// What the command writes is what is built and tested here under another name.
+    /// The example is built and tested here, so what the command writes under another name works, too.
     #[test]
-    fn the_example_is_what_would_be_written_in_its_place() {
+    fn the_example_is_what_the_command_would_write_there() {
         let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
         let sources = sources.canonicalize().expect("it is there");
         let folder = sources.join("examples/my_plugin");

@@ -1,4 +1,4 @@
-//! `plimsoll plugins`: what decides, and what does not yet.
+//! `plimsoll plugins`: lists the plugins, and those that are not available yet.
 
 use std::io::{self, Write};
 
@@ -8,11 +8,15 @@ use plimsoll_framework::{Entry, Registry, Release};
 use serde::Serialize;
 
 use crate::args::{Format, Plugins};
+use crate::commands::rbac;
 use crate::options;
 use crate::render::style::{DOUBTFUL, Screen, give_way};
 
 /// Lists the plugins that configurations may name.
 pub(crate) fn run(args: &Plugins, registry: &Registry) -> Result<()> {
+    if args.rbac {
+        return Ok(rbac::print(&mut io::stdout().lock(), registry)?);
+    }
     let catalogue = options::catalogue(registry, &GivenGates::of(Release::NEWEST));
     let rows: Vec<_> = catalogue.plugins().iter().map(|known| Row::of(known, registry)).collect();
     match args.output.format {
@@ -26,35 +30,41 @@ pub(crate) fn run(args: &Plugins, registry: &Registry) -> Result<()> {
     Ok(())
 }
 
-/// A plugin for people and programs.
+/// A plugin as it is printed.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Row {
     name: &'static str,
-    /// The names of its extension points, in the order in which a pod meets them.
+    /// Its extension points, in the order of a scheduling cycle.
     points: Vec<String>,
     /// Its weight in the default profile, if it scores.
     #[serde(skip_serializing_if = "Option::is_none")]
     weight: Option<i32>,
     /// Whether the default profile enables it.
     by_default: bool,
-    /// Whether it is there.
+    /// Whether it is available.
     available: bool,
     /// What it reads, in words.
     reads: String,
+    /// The metrics of its own.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    metrics: Vec<&'static str>,
 }
 
 impl Row {
     fn of(known: &Known, registry: &Registry) -> Self {
+        let entry = registry.get(known.name);
+        let metrics = entry.map_or(&[][..], Entry::metrics);
         let scores = known.points.iter().any(plimsoll_config::Point::is_weighed);
         Row {
             name: known.name,
             points: known.points.iter().map(|point| point.key().to_owned()).collect(),
-            // As in runtime/framework.go, a plugin without a weight counts once.
+            // As in runtime/framework.go, a plugin without a weight has weight 1.
             weight: scores.then_some(known.weight.max(1)),
             by_default: known.by_default,
             available: known.available,
-            reads: registry.get(known.name).map_or_else(String::new, Entry::describe_reads),
+            reads: entry.map_or_else(String::new, Entry::describe_reads),
+            metrics: metrics.iter().map(|metric| metric.name).collect(),
         }
     }
 }
@@ -62,7 +72,7 @@ impl Row {
 fn table(out: &mut impl Write, rows: &[Row], screen: Screen) -> io::Result<()> {
     let mut table = screen.table(&["PLUGIN", ">WEIGHT", "POINTS", "READS"]);
     if let Some(points) = table.column_mut(2) {
-        // Some plugins stand at so many points that they must give way, too.
+        // Some plugins have so many points that this column must be able to shrink, too.
         give_way(points, "POINTS");
     }
     for row in rows.iter().filter(|row| row.available) {
@@ -75,8 +85,8 @@ fn table(out: &mut impl Write, rows: &[Row], screen: Screen) -> io::Result<()> {
         missing.map(|row| row.name).collect::<Vec<_>>().join(", ")
     };
     for (which, names) in [
-        ("Of the default profile of 1.36, these are not there yet", missing(true)),
-        ("Of the plugins that 1.36 has on request, these are not there yet", missing(false)),
+        ("Of the default profile of 1.36, these are not available yet", missing(true)),
+        ("Of the other plugins of 1.36, these are not available yet", missing(false)),
     ] {
         if !names.is_empty() {
             writeln!(out, "\n{DOUBTFUL}{which}{DOUBTFUL:#}: {names}")?;

@@ -1,4 +1,4 @@
-//! `plimsoll run`: in kube-scheduler's place.
+//! `plimsoll run`: schedules the pods of a cluster, in kube-scheduler's place.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -26,23 +26,22 @@ use crate::given::named_config_map;
 use crate::input::Source;
 use crate::{logs, notices, options};
 
-/// So many threads carry requests. The engine has one of its own. One is enough for thousands of pods a
-/// second, and nobody has to be woken up for what it hands on to itself.
+/// The number of threads for requests; the engine has its own thread. One is enough for thousands of pods a second, and
+/// with one no other thread has to be woken for a task.
 const WORKERS: usize = 1;
 
-/// How long threads may take to end once all is done.
+/// How long threads may take to end after everything else has finished.
 const LAST_MOMENT: Duration = Duration::from_secs(1);
 
-/// Runs until it is told to stop. The error of a lost lease ends the process with 1, as it does
-/// kube-scheduler.
+/// Runs until it receives a signal to stop. If the lease is lost, the process exits with status 1, like kube-scheduler.
 pub(crate) fn run(args: Run, registry: &Registry) -> Result<()> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(WORKERS)
         .enable_all()
         .build()
-        .context("no thread can be begun")?;
+        .context("cannot start the worker threads")?;
     let ended = runtime.block_on(begin(args, registry));
-    // An engine that is stuck never ends, and must not keep the process from it.
+    // An engine that is stuck never ends, and must not keep the process from exiting.
     runtime.shutdown_timeout(LAST_MOMENT);
     ended
 }
@@ -127,7 +126,7 @@ async fn begin(args: Run, registry: &Registry) -> Result<()> {
         seed: rand::random(),
         serving: Some(serving),
     };
-    // It holds the whole scheduler: too much for a stack.
+    // The future contains the whole scheduler, which is too large for the stack.
     match Box::pin(run::run(setup, stop)).await? {
         Exit::Stopped => {
             tracing::info!("requested to terminate, exiting");
@@ -153,7 +152,7 @@ async fn named_policy(
     Ok(vec![Source { name: format!("ConfigMap {key}"), text }])
 }
 
-/// Writes a configuration with all defaults, and says what version v1 has no words for.
+/// Writes a configuration with all defaults, and notes what version v1 cannot express.
 fn write_config(
     deciding: &Deciding,
     registry: &Registry,
@@ -168,16 +167,18 @@ fn write_config(
     let ranking = ranking.typed();
     if !ranking.is_empty() {
         let flags = ranking.trim_end();
-        notices::note(format!("no configuration can say {flags}: give it where the file is read"));
+        notices::note(format!(
+            "a configuration cannot contain {flags}: give it when the file is used"
+        ));
     }
     std::fs::write(file, configuration.to_yaml())
         .with_context(|| format!("--write-config-to: {}", file.display()))
 }
 
-/// SIGTERM and SIGINT stop it; a second one ends it at once.
+/// SIGTERM and SIGINT stop the scheduler; a second signal exits at once.
 fn stop_on_signals(stop: CancellationToken) -> Result<()> {
-    let mut terminate = signal(SignalKind::terminate()).context("SIGTERM cannot be handled")?;
-    let mut interrupt = signal(SignalKind::interrupt()).context("SIGINT cannot be handled")?;
+    let mut terminate = signal(SignalKind::terminate()).context("cannot handle SIGTERM")?;
+    let mut interrupt = signal(SignalKind::interrupt()).context("cannot handle SIGINT")?;
     tokio::spawn(async move {
         for is_first in [true, false] {
             tokio::select! {
@@ -187,7 +188,9 @@ fn stop_on_signals(stop: CancellationToken) -> Result<()> {
             if !is_first {
                 std::process::exit(1);
             }
-            tracing::info!("told to stop: what is under way is finished");
+            tracing::info!(
+                "received a stop signal: finishing writes in progress; a second signal exits at once"
+            );
             stop.cancel();
         }
     });
@@ -199,7 +202,7 @@ pub(super) fn span(flag: &str, duration: GoDuration) -> Result<Duration> {
 }
 
 impl Election {
-    /// Puts what was given into the configuration.
+    /// Applies the given flags to the configuration.
     pub(super) fn apply(&self, configuration: &mut Configuration) -> Result<()> {
         let election = &mut configuration.effective.leader_election;
         let set = |field: &mut GoDuration, given: Option<GoDuration>| {
@@ -235,12 +238,12 @@ impl Election {
 }
 
 impl Client {
-    /// Where the API server is, without a configuration.
+    /// How to reach the API server, without a configuration.
     fn access(&self, master: Option<String>) -> Access {
         Access { kubeconfig: self.kubeconfig.clone(), master, ..Access::default() }
     }
 
-    /// Puts what was given into the configuration, where there was no file.
+    /// Applies the given flags to the configuration if there was no file; otherwise warns that they have no effect.
     pub(super) fn apply(&self, configuration: &mut Configuration, has_config: bool) {
         let given = [
             ("kubeconfig", self.kubeconfig.is_some()),
@@ -252,7 +255,7 @@ impl Client {
         ];
         if has_config {
             for (flag, _) in given.iter().filter(|(_, is_given)| *is_given) {
-                no_effect(flag, "the file of --config says it");
+                no_effect(flag, "the file of --config decides");
             }
             return;
         }
@@ -274,7 +277,7 @@ impl Client {
     }
 }
 
-/// The command line with the underscores of flags as dashes, where it is about `run`, as pflag reads them.
+/// The command line with underscores in flags replaced by dashes, for `run` only, as pflag does.
 pub(crate) fn with_dashes(line: impl Iterator<Item = OsString>) -> Vec<OsString> {
     let mut line: Vec<OsString> = line.collect();
     if line.get(1).is_some_and(|command| command == "run") {
@@ -295,7 +298,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn underscores_in_flags_are_dashes_and_in_values_they_stay() {
+    fn underscores_become_dashes_in_flags_but_not_in_values() {
         let line = ["plimsoll", "run", "--leader_elect=false", "--config=a_b.yaml", "c_d"];
         let read = with_dashes(line.into_iter().map(OsString::from));
         assert_eq!(read, ["plimsoll", "run", "--leader-elect=false", "--config=a_b.yaml", "c_d"]);

@@ -1,4 +1,4 @@
-//! What `plimsoll run` serves, from its flags.
+//! What `plimsoll run` serves, according to its flags.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -16,14 +16,14 @@ use super::run::span;
 use crate::args::{Authentication, Authorization, Serving as Flags};
 use crate::logs::{self, Verbosity};
 
-/// What the flags say: where to listen, and whom to ask about clients.
+/// The flags about serving: where to listen, and which API servers to ask about clients.
 pub(super) struct Listening {
     options: Options,
     asked: Option<Access>,
     decided: Option<Access>,
 }
 
-/// Where to listen. The error is everything that is wrong with the flags.
+/// Reads the flags about serving. The error lists everything that is wrong with them.
 pub(super) fn listening(
     flags: Flags,
     authentication: Authentication,
@@ -47,7 +47,7 @@ pub(super) fn listening(
     Ok(Listening { options, asked, decided })
 }
 
-/// What is to be served there.
+/// What to serve there.
 pub(super) fn serving(
     listening: Listening,
     (configuration, gates, verbosity): (&Configuration, &GivenGates, Verbosity),
@@ -64,7 +64,7 @@ pub(super) fn serving(
         listener: None,
         authentication: asked,
         authorization: decided,
-        configuration: effective.context("the configuration cannot be told")?.into(),
+        configuration: effective.context("cannot write the configuration as JSON")?.into(),
         build: build(gates),
         features: features.collect(),
         flags: super::flags::in_effect(configuration),

@@ -1,12 +1,12 @@
-//! `plimsoll simulate`: every pending pod on its way through the queue.
+//! `plimsoll simulate`: places every pending pod of the files.
 
 use std::io::{self, BufWriter, Write};
 use std::mem::ManuallyDrop;
 
 use anyhow::Result;
-use plimsoll_engine::{Detail, Options, Place, Scheduler};
+use plimsoll_engine::{Detail, Options, QueuePlace, Scheduler};
 use plimsoll_framework::Registry;
-use plimsoll_sim::{Cluster, Faults, Lifecycle, Simulation, World};
+use plimsoll_sim::{InitialCluster, Lifecycle, RequestFaults, SimulatedCluster, Simulation};
 
 use super::{Scene, swarm};
 use crate::args::{Format, Simulate};
@@ -36,8 +36,8 @@ pub(crate) fn run(args: &Simulate, registry: &Registry) -> Result<()> {
     };
     let scheduler = Scheduler::new(setup.profiles, options, args.seed)?;
     let lifecycle = Lifecycle { completion_after: args.completion_after, ..Lifecycle::default() };
-    let world = World::new(lifecycle, Faults::default());
-    // The process ends soon after: to give a cluster back piece by piece would take longer than that.
+    let world = SimulatedCluster::new(lifecycle, RequestFaults::default());
+    // The process exits soon afterwards, so freeing the cluster piece by piece would be a waste of time.
     let mut simulation = ManuallyDrop::new(Simulation::within(world, scheduler, cluster));
     match args.output.format {
         Format::Json => stream(&mut simulation, &passed_over)?,
@@ -48,7 +48,7 @@ pub(crate) fn run(args: &Simulate, registry: &Registry) -> Result<()> {
     audits::check(audit)
 }
 
-/// What decides beside the files, as it can be typed.
+/// The options that affect decisions, as they can be typed.
 fn circumstances(args: &Simulate) -> String {
     let config = args.cluster.config.as_ref();
     let config = config.map(|file| format!("--config {} ", file.display())).unwrap_or_default();
@@ -57,7 +57,7 @@ fn circumstances(args: &Simulate) -> String {
 }
 
 /// The pending pods that no profile tries.
-fn passed_over(cluster: &Cluster, setup: &Setup) -> PassedOver {
+fn passed_over(cluster: &InitialCluster, setup: &Setup) -> PassedOver {
     let mut passed_over = PassedOver::default();
     for pod in cluster.pods.iter().filter(|pod| caveats::is_pending(pod)) {
         if !setup.is_for(&pod.scheduler_name) {
@@ -69,11 +69,11 @@ fn passed_over(cluster: &Cluster, setup: &Setup) -> PassedOver {
     passed_over
 }
 
-/// Prints each decision as it falls.
+/// Prints each decision when it is made.
 fn stream(simulation: &mut Simulation, passed_over: &PassedOver) -> Result<()> {
     passed_over.describe().for_each(notices::warning);
     let mut out = BufWriter::new(io::stdout().lock());
-    // Lines that fall one by one are progress enough.
+    // On a terminal the lines themselves show the progress.
     let is_seen = Screen::stdout().is_terminal;
     let mut progress =
         if is_seen { Progress::hidden() } else { Progress::shown(n_ready(simulation)) };
@@ -88,7 +88,7 @@ fn stream(simulation: &mut Simulation, passed_over: &PassedOver) -> Result<()> {
     Ok(out.flush()?)
 }
 
-/// Prints where every pod went, and what that means for the cluster.
+/// Prints where every pod went, and the resources before and after.
 fn summarise(simulation: &mut Simulation, passed_over: PassedOver) -> Result<()> {
     let before = Utilisation::of(simulation.scheduler().view());
     let mut report = Report::new(passed_over);
@@ -113,8 +113,8 @@ fn summarise(simulation: &mut Simulation, passed_over: PassedOver) -> Result<()>
     Ok(())
 }
 
-/// How many pods are to be tried.
+/// How many pods will be tried.
 fn n_ready(simulation: &Simulation) -> usize {
-    let is_ready = |place: &Place| !matches!(place, Place::Gated { .. });
+    let is_ready = |place: &QueuePlace| !matches!(place, QueuePlace::Gated { .. });
     simulation.scheduler().pending().filter(|info| is_ready(&info.place)).count()
 }

@@ -1,4 +1,4 @@
-//! `plimsoll simulate --swarm`: random clusters, and an auditor who looks on.
+//! `plimsoll simulate --swarm`: simulates random clusters and audits every decision.
 
 use std::io::Write;
 use std::panic;
@@ -16,10 +16,10 @@ use crate::options::Setup;
 use crate::progress::Progress;
 use crate::wording::count;
 
-/// How many violations of one seed are told; the first is mostly the cause of the others.
+/// At most 5 violations of one seed are shown: the first is usually the cause of the others.
 const VIOLATIONS: usize = 5;
 
-/// Tries `n` seeds, tells of each that shows a violation, and fails if one does.
+/// Simulates `n` seeds, reports each with a violation, and fails if there is any.
 pub(crate) fn run(args: &Simulate, registry: &Registry, n: u64) -> Result<()> {
     let setup = Setup::choose(&args.cluster, &[], registry)?;
     let rankings = args.ranking.by_priorities();
@@ -35,14 +35,14 @@ pub(crate) fn run(args: &Simulate, registry: &Registry, n: u64) -> Result<()> {
             None => profiles,
         }
     };
-    // An auditor knows the rules of the default profile, and what no profile may do.
+    // The auditor knows the rules of the default profile, and rules that hold for all profiles.
     let is_default = rankings.is_none() && setup.is_default(registry);
     let extent = if is_default { Extent::Decisions } else { Extent::Placements };
     let mut out = anstream::stdout();
     let mut whole = Course::default();
     let mut failed = 0;
     let mut progress = Progress::shown(usize::try_from(n).unwrap_or(usize::MAX));
-    // A panic is told as a violation, in its turn and with its seed.
+    // A panic is reported as a violation with its seed, so the default message is turned off.
     panic::set_hook(Box::new(|_| {}));
     for seed in (0..n).map(|i| args.seed.wrapping_add(i)) {
         let course = try_seed(seed, setup.gates.release(), &profiles, extent)?;
@@ -67,7 +67,7 @@ pub(crate) fn run(args: &Simulate, registry: &Registry, n: u64) -> Result<()> {
         )?;
     }
     if 0 < failed {
-        bail!("{failed} of {simulations} did what must not be");
+        bail!("{failed} of {simulations} broke a rule");
     }
     Ok(())
 }
@@ -83,7 +83,7 @@ fn record(seed: u64, course: &Course) -> serde_json::Value {
     })
 }
 
-/// What was found, and the command that finds it again.
+/// Prints what was found, and the command that reproduces it.
 fn tell(out: &mut impl Write, args: &Simulate, seed: u64, course: &Course) -> Result<()> {
     if course.violations.is_empty() {
         return Ok(());

@@ -4,8 +4,7 @@ use std::fmt;
 
 use plimsoll_document::DocumentError;
 
-/// What is wrong, and where. Displayed as `FILE:LINE: KIND NAME: FIELD: MESSAGE`, parts that are
-/// unknown left out.
+/// What is wrong, and where. Displayed as `FILE:LINE: KIND NAME: FIELD: MESSAGE`, without unknown parts.
 #[derive(Debug)]
 pub(crate) struct Fault {
     /// The name of the file.

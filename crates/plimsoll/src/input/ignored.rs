@@ -1,23 +1,23 @@
-//! Objects that are not taken into account, and why.
+//! Warns about objects that are ignored, and why.
 
 use std::collections::BTreeMap;
 
 use plimsoll_api::Str;
 
-/// Kinds that kube-scheduler reads and that are not read here yet.
+/// Kinds that kube-scheduler reads and Plimsoll does not read yet.
 const NOT_YET: [&str; 4] = ["ResourceClaim", "ResourceSlice", "DeviceClass", "PodGroup"];
 
-/// Kinds whose pods some controller makes.
+/// Kinds for which controllers create pods.
 const MAKE_PODS: [&str; 4] = ["Deployment", "DaemonSet", "Job", "CronJob"];
 
-/// Objects of kinds that are not read, counted.
+/// Counts objects of kinds that are not read.
 #[derive(Debug, Default)]
 pub(crate) struct Ignored(BTreeMap<(Str, Str), Count>);
 
 #[derive(Debug, Default)]
 struct Count {
     objects: usize,
-    /// The files they stand in, in order.
+    /// The files that contain them, in order.
     sources: Vec<String>,
 }
 
@@ -26,7 +26,7 @@ impl Ignored {
     pub(crate) fn add(&mut self, source: &str, kind: Str, api_version: Str) {
         let count = self.0.entry((kind, api_version)).or_default();
         count.objects += 1;
-        // The objects of one file come one after the other.
+        // The objects of one file are consecutive.
         if count.sources.last().is_none_or(|last| last != source) {
             count.sources.push(source.to_owned());
         }
@@ -67,7 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_kind_is_told_once_with_what_it_would_mean() {
+    fn there_is_one_warning_for_each_kind() {
         let mut ignored = Ignored::default();
         for (source, kind, api_version) in [
             ("a.yaml", "ConfigMap", "v1"),

@@ -1,4 +1,4 @@
-//! From the files that were named to the cluster they describe.
+//! Reads the given files into the cluster that they describe.
 
 mod fault;
 mod ignored;
@@ -12,7 +12,7 @@ use anyhow::bail;
 use plimsoll_api::wire::Object;
 use plimsoll_api::{AnyObject, KindRef, Kinds, ObjectKey, Str, Templates};
 use plimsoll_document::{Document, FieldPath};
-use plimsoll_sim::Cluster;
+use plimsoll_sim::InitialCluster;
 use serde_json::Value;
 
 use self::fault::Fault;
@@ -21,10 +21,10 @@ pub(crate) use self::source::{STDIN, Source, read_all as read};
 use crate::faults::{Faults, MAX_SHOWN};
 use crate::notices;
 
-/// The ConfigMap called `key` in the first of `sources` that has it, with the document and its place
-/// in there. Its namespace is said by `named_by`.
+/// The ConfigMap called `key` in the first of `sources` that has it: the document and its field. `named_by` is the flag
+/// or field with its namespace.
 ///
-/// The error names those that may have been meant.
+/// The error suggests a ConfigMap of the same name in another namespace.
 pub(crate) fn config_map(
     sources: &[Source],
     key: &ObjectKey,
@@ -33,7 +33,7 @@ pub(crate) fn config_map(
     let mut others = Vec::new();
     let kinds = Kinds::built_in();
     for source in sources {
-        // What is wrong with a file is told when the cluster is read.
+        // Errors in a file are reported when the cluster is read.
         for document in objects::documents(source).unwrap_or_default() {
             for (at, name) in objects::names(&document, &kinds) {
                 if name == format!("ConfigMap {key}") {
@@ -47,20 +47,20 @@ pub(crate) fn config_map(
     }
     let offer = match others.as_slice() {
         [] => "add its manifest".to_owned(),
-        [other, ..] => format!("there is {other}, which {named_by} can name"),
+        [other, ..] => format!("there is {other}, which {named_by} can choose"),
     };
     bail!("couldn't get policy config map {key}: it is not in the files; {offer}")
 }
 
-/// Reads the cluster that `sources` describe, at rest, and warns of what in it has no effect. The ConfigMap
-/// `policy` has one.
+/// Reads the cluster that `sources` describe, and warns of objects without effect. The ConfigMap `policy` has an
+/// effect.
 ///
-/// The error is everything that is wrong with the files.
+/// The error lists everything that is wrong with the files.
 pub(crate) fn load(
     sources: &[Source],
     policy: Option<&ObjectKey>,
     kinds: &Kinds,
-) -> anyhow::Result<Cluster> {
+) -> anyhow::Result<InitialCluster> {
     let mut cluster = Gathering::new(sources, policy, kinds);
     for (index, source) in sources.iter().enumerate() {
         match objects::read(source, kinds) {
@@ -76,25 +76,25 @@ pub(crate) fn load(
     Ok(cluster.settled())
 }
 
-/// What no two objects share: kind and name.
+/// Kind and name, which no two objects share.
 type Identity = (&'static str, ObjectKey);
 
-/// A cluster on its way.
+/// A cluster under construction.
 struct Gathering<'a> {
     sources: &'a [Source],
     kinds: &'a Kinds,
     built_in: Vec<KindRef>,
-    /// The ConfigMap with the Policy that decides.
+    /// The ConfigMap with the Policy.
     policy: Option<&'a ObjectKey>,
-    cluster: Cluster,
+    cluster: InitialCluster,
     templates: Templates,
-    /// The index of the source in which each object stands.
+    /// The index of the source of each object.
     places: BTreeMap<Identity, usize>,
     ignored: Ignored,
     faults: Vec<Fault>,
-    /// The sources that were looked into for the lines of objects.
+    /// The sources that were parsed again to find the lines of objects.
     looked_into: BTreeMap<usize, Vec<Document>>,
-    /// What stands in those that hold objects of kinds which plugins bring, by kind and name.
+    /// The manifests in the sources that contain objects of kinds added by plugins, by kind and name.
     manifests: BTreeMap<usize, BTreeMap<String, Value>>,
 }
 
@@ -105,7 +105,7 @@ impl<'a> Gathering<'a> {
             kinds,
             built_in: Kinds::built_in().iter().collect(),
             policy,
-            cluster: Cluster::default(),
+            cluster: InitialCluster::default(),
             templates: Templates::default(),
             places: BTreeMap::new(),
             ignored: Ignored::default(),
@@ -159,8 +159,8 @@ impl<'a> Gathering<'a> {
         }
     }
 
-    /// Keeps the manifest of an object of a kind that a plugin brings: the plugin may change it, and what it reads of it
-    /// is not all.
+    /// Keeps the manifest of an object of a kind added by a plugin: the plugin may change it, and reads only a part of
+    /// it.
     fn keep_manifest(&mut self, source: usize, object: &AnyObject) {
         let (kind, key) = (object.kind(), object.key());
         if !self.manifests.contains_key(&source) {
@@ -183,12 +183,12 @@ impl<'a> Gathering<'a> {
             .or_insert_with(|| objects::documents(&self.sources[source]).unwrap_or_default())
     }
 
-    /// The fault that an object of source `first` stands in source `second` again.
+    /// The fault that an object of source `first` occurs again in source `second`.
     fn repeated(&mut self, (kind, key): &Identity, first: usize, second: usize) -> Fault {
         let name = format!("{kind} {key}");
         let source_name = self.sources[second].name.clone();
         if MAX_SHOWN <= self.faults.len() {
-            // Nobody will see it: looking for its line in a large file is not worth the time.
+            // This fault will not be shown, so its line in a large file is not worth looking for.
             let message = "is already defined".to_owned();
             return Fault { source_name, line: None, object: Some(name), field: None, message };
         }
@@ -211,7 +211,7 @@ impl<'a> Gathering<'a> {
     }
 }
 
-/// The identity of an object; none for one that is ignored anyway.
+/// The identity of an object; none for an object that is ignored anyway.
 fn identity(object: &Object) -> Option<Identity> {
     let cluster_wide = |name: &Str| ObjectKey::new("", name.clone());
     Some(match object {

@@ -1,7 +1,7 @@
-//! From the text of a file to its objects, or to everything that is wrong with them.
+//! Reads the text of a file into its objects, or reports everything that is wrong with them.
 //!
-//! JSON without a fault is read in one go; no tree of values is built. Where something is wrong, and
-//! for YAML, the documents are read that know their lines.
+//! JSON without a fault is read directly, without a tree of values. YAML, and JSON with a fault, is read into documents
+//! that know their lines.
 
 use plimsoll_api::Kinds;
 use plimsoll_api::wire::{Object, WireError};
@@ -13,14 +13,14 @@ use super::fault::Fault;
 use super::source::Source;
 use crate::faults::MAX_SHOWN;
 
-/// How the kinds of lists end.
+/// The suffix of the kinds of lists.
 const LIST: &str = "List";
-/// The namespace of an object that does not say.
+/// The namespace of an object without one.
 const DEFAULT_NAMESPACE: &str = "default";
 
 /// Reads the objects of a file, in order.
 ///
-/// The error is what is wrong with each object that cannot be taken in.
+/// The error has a fault for each object that cannot be read.
 pub(crate) fn read(source: &Source, kinds: &Kinds) -> Result<Vec<Object>, Vec<Fault>> {
     if let Some(objects) = flawless_json(&source.text, kinds) {
         return Ok(objects);
@@ -32,7 +32,7 @@ pub(crate) fn read(source: &Source, kinds: &Kinds) -> Result<Vec<Object>, Vec<Fa
             Ok(more) => objects.extend(more),
             Err(error) => {
                 for error in errors_in(document, error, kinds) {
-                    // The others are only counted: to look for their lines would take long.
+                    // The others are only counted: to find their lines would take long.
                     let is_shown = faults.len() < MAX_SHOWN;
                     let path = FieldPath::from(error.field.as_str());
                     let line = is_shown.then(|| document.line_of(&path)).flatten();
@@ -44,12 +44,12 @@ pub(crate) fn read(source: &Source, kinds: &Kinds) -> Result<Vec<Object>, Vec<Fa
     if faults.is_empty() { Ok(objects) } else { Err(faults) }
 }
 
-/// The documents of a file, which know their lines.
+/// The documents of a file, with their lines.
 pub(crate) fn documents(source: &Source) -> Result<Vec<Document>, Fault> {
     Document::parse_all(&source.name, &source.text).map_err(Fault::from)
 }
 
-/// The objects of a document, as far as they tell their names: where each stands, and its kind and name.
+/// The objects of a document that have names: the field of each, and its kind and name.
 pub(crate) fn names(document: &Document, kinds: &Kinds) -> Vec<(FieldPath, String)> {
     let mut paths = Vec::new();
     collect_paths(&document.value, &FieldPath::root(), &mut paths);
@@ -58,8 +58,8 @@ pub(crate) fn names(document: &Document, kinds: &Kinds) -> Vec<(FieldPath, Strin
     named.collect()
 }
 
-/// The line of the object called `name`, kind and name, in `documents`; of several the one that
-/// `before` others stand before.
+/// The line of the object with kind and name `name` in `documents`. If there are several, the first `before` of them
+/// are skipped.
 pub(crate) fn line_of(
     documents: &[Document],
     name: &str,
@@ -102,13 +102,13 @@ fn collect_paths(value: &Value, at: &FieldPath, paths: &mut Vec<FieldPath>) {
     }
 }
 
-/// The items of a list; none if it is no list.
+/// The items of a list; none if it is not a list.
 fn items_of(value: &Value) -> Option<&Vec<Value>> {
     value["kind"].as_str().filter(|kind| kind.ends_with(LIST))?;
     value["items"].as_array()
 }
 
-/// Everything wrong with a document, of which `first` is known already.
+/// All errors in a document; `first` is one of them.
 fn errors_in(document: &Document, first: WireError, kinds: &Kinds) -> Vec<WireError> {
     let items = items_of(&document.value).into_iter().flatten().enumerate();
     let errors: Vec<_> = items
@@ -119,20 +119,20 @@ fn errors_in(document: &Document, first: WireError, kinds: &Kinds) -> Vec<WireEr
                 "items": [item],
             });
             let WireError { field, message } = kinds.objects(&alone).err()?;
-            // Alone, the item is the first.
+            // As the only item it has the index 0.
             let rest = field.strip_prefix("items[0]")?;
             Some(WireError { field: format!("items[{index}]{rest}"), message })
         })
         .collect();
-    // Unless an item is at fault, the list itself is.
+    // If no item is at fault, the list itself is.
     if errors.is_empty() { vec![first] } else { errors }
 }
 
-/// An error in a document, told as one of the object that it is about.
+/// An error in a document as a fault of the object that it is about.
 fn fault(document: &Document, line: Option<usize>, error: WireError, kinds: &Kinds) -> Fault {
     let (object, field) = split(&error.field);
     let object = name_of(document, &object, kinds);
-    // What does not say what it is is told by its place.
+    // An object without a kind is identified by its field.
     let field = if object.is_some() { field } else { error.field.as_str() };
     Fault {
         source_name: document.source().to_owned(),
@@ -155,10 +155,10 @@ fn split(field: &str) -> (FieldPath, &str) {
     (object, field)
 }
 
-/// Kind and name of the object at `path`, as far as it tells.
+/// Kind and name of the object at `path`, if it has them.
 fn name_of(document: &Document, path: &FieldPath, kinds: &Kinds) -> Option<String> {
     let object = document.get(path)?;
-    // The items of a PodList need not say that they are pods.
+    // The items of a PodList need no kind.
     let kind_of_list = || {
         let list = path.parent().and_then(|items| items.parent())?;
         document.get(&list)?["kind"].as_str()?.strip_suffix(LIST)

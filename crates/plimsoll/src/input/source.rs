@@ -1,4 +1,4 @@
-//! The files that were named, and what they hold as text.
+//! Reads the given files as text.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -7,11 +7,11 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail, ensure};
 
-/// What stands for standard input.
+/// The name of standard input on the command line.
 pub(crate) const STDIN: &str = "-";
-/// How standard input is called in messages.
+/// The name of standard input in messages.
 const STDIN_NAME: &str = "<stdin>";
-/// How the names of manifests end.
+/// The extensions of manifests.
 const EXTENSIONS: [&str; 3] = ["yaml", "yml", "json"];
 
 /// A file that has been read.
@@ -19,7 +19,7 @@ const EXTENSIONS: [&str; 3] = ["yaml", "yml", "json"];
 pub(crate) struct Source {
     /// Its name, for messages.
     pub(crate) name: String,
-    /// What it holds.
+    /// Its content.
     pub(crate) text: String,
 }
 
@@ -40,7 +40,7 @@ impl Source {
             Err(error) => {
                 let valid = &error.as_bytes()[..error.utf8_error().valid_up_to()];
                 let line = valid.split(|byte| *byte == b'\n').count();
-                bail!("{name}:{line}: is not text in UTF-8");
+                bail!("{name}:{line}: is not UTF-8 text");
             }
         }
     }
@@ -59,7 +59,7 @@ pub(crate) fn read_all(files: &[PathBuf]) -> Result<Vec<Source>> {
     Ok(sources)
 }
 
-/// The manifests in `path` if that is a directory, else `path`.
+/// The manifests in `path` if it is a directory, else `path` itself.
 fn expand(path: &Path) -> Result<Vec<PathBuf>> {
     if !path.is_dir() {
         return Ok(vec![path.to_owned()]);
@@ -72,8 +72,7 @@ fn expand(path: &Path) -> Result<Vec<PathBuf>> {
     files.sort();
     ensure!(
         !files.is_empty(),
-        "{name}: the directory has no files *.yaml, *.yml or *.json; directories in it are not \
-         looked into"
+        "{name}: the directory has no files *.yaml, *.yml or *.json; its subdirectories are not read"
     );
     Ok(files)
 }

@@ -1,15 +1,15 @@
-//! What was measured, for people.
+//! Prints measurements as tables.
 
 use std::io::{self, Write};
 
-use plimsoll_sim::perf::{Groups, Workload};
+use plimsoll_sim::perf::{Workload, WorkloadGroups};
 use serde_json::json;
 
 use super::style::{Screen, amount};
 use crate::args::Engine;
 use crate::measured::{Figures, Record};
 
-/// What stands for a figure that is not known.
+/// The placeholder for an unknown figure.
 const UNKNOWN: &str = "-";
 
 /// All workloads with their sizes.
@@ -19,9 +19,9 @@ pub(crate) fn list(out: &mut impl Write, all: &[Workload], screen: Screen) -> io
     for workload in all {
         let sizes = workload.sizes;
         let groups = match workload.groups {
-            Groups::None => UNKNOWN.to_owned(),
-            Groups::Deployments => format!("{} Deployments", sizes.groups),
-            Groups::Classes => format!("{} classes", sizes.groups),
+            WorkloadGroups::None => UNKNOWN.to_owned(),
+            WorkloadGroups::Deployments => format!("{} Deployments", sizes.groups),
+            WorkloadGroups::Classes => format!("{} classes", sizes.groups),
         };
         let [nodes, init_pods, pods] =
             [sizes.nodes, sizes.init_pods, sizes.pods].map(|n| n.to_string());
@@ -31,7 +31,7 @@ pub(crate) fn list(out: &mut impl Write, all: &[Workload], screen: Screen) -> io
     writeln!(out, "{}", table.trim_fmt())
 }
 
-/// The same for programs.
+/// The same as JSON.
 pub(crate) fn list_json(out: &mut impl Write, all: &[Workload]) -> io::Result<()> {
     let records: Vec<_> = all
         .iter()
@@ -44,8 +44,8 @@ pub(crate) fn list_json(out: &mut impl Write, all: &[Workload]) -> io::Result<()
                 "nodes": sizes.nodes,
                 "initPods": sizes.init_pods,
                 "pods": sizes.pods,
-                "deployments": groups(Groups::Deployments),
-                "classes": groups(Groups::Classes),
+                "deployments": groups(WorkloadGroups::Deployments),
+                "classes": groups(WorkloadGroups::Classes),
             })
         })
         .collect();
@@ -53,8 +53,8 @@ pub(crate) fn list_json(out: &mut impl Write, all: &[Workload]) -> io::Result<()
     writeln!(out)
 }
 
-/// What was measured, a line for each workload, and one for each of its parts where there are several.
-/// Of audits and comparisons only where there were some.
+/// Prints a line for each workload, and one for each of its parts if it has several. The columns of audits and
+/// comparisons appear only if there were any.
 pub(crate) fn table(out: &mut impl Write, records: &[Record], screen: Screen) -> io::Result<()> {
     let audits = records.iter().any(|record| record.audited.is_some());
     let compares = records.iter().any(|record| record.reference_ratio.is_some());
@@ -103,7 +103,7 @@ pub(crate) fn table(out: &mut impl Write, records: &[Record], screen: Screen) ->
     writeln!(out, "{}", table.trim_fmt())
 }
 
-/// The name of a workload, with what cannot be seen in another column.
+/// The name of a workload, with what no other column shows.
 fn name(record: &Record) -> String {
     let groups = [(record.deployments, "Deployments"), (record.classes, "classes")];
     let groups = groups.iter().filter_map(|(n, what)| n.map(|n| format!("{n} {what}")));
@@ -130,7 +130,7 @@ fn figures(figures: &Figures, unschedulable: &str) -> [String; 9] {
     ]
 }
 
-/// How many times as long, to three digits.
+/// A ratio to three digits.
 fn times(ratio: f64) -> String {
     to_three_digits(ratio) + "x"
 }
@@ -140,7 +140,7 @@ fn to_three_digits(number: f64) -> String {
     format!("{number:.digits$}")
 }
 
-/// A span of time to three digits, in the unit that suits it.
+/// A duration to three digits, in a suitable unit.
 fn span(seconds: f64) -> String {
     let units = [(1.0, "s"), (1e-3, "ms"), (1e-6, "µs")];
     let (unit, name) = units.into_iter().find(|(unit, _)| *unit <= seconds).unwrap_or((1e-9, "ns"));
@@ -156,7 +156,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn spans_are_told_to_three_digits() {
+    fn durations_have_three_digits() {
         for (seconds, expected) in [
             (0.0, "0.00ns"),
             (1.234e-7, "123ns"),
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn audits_and_comparisons_are_told_of_only_where_there_were_any() {
+    fn audits_and_comparisons_have_columns_only_if_there_were_any() {
         let record = |audited: Option<u64>, ratio: Option<f64>| {
             let record = json!({
                 "workload": "Scale", "engine": "fast", "placements": "", "nodes": 1, "initPods": 0, "seed": 0, "runs": 1,

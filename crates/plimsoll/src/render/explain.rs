@@ -1,4 +1,4 @@
-//! Why a pod goes where it goes, or nowhere, for people.
+//! Prints why a pod goes to a node, or to none.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -15,9 +15,9 @@ use super::style::{BAD, DOUBTFUL, GOOD, HEADING, Screen, good};
 use crate::old_scale::OldScale;
 use crate::wording::{count, some_of};
 
-/// How many feasible nodes are shown unless all are wanted.
+/// At most 20 feasible nodes are shown, unless `--all` is given.
 pub(super) const MAX_ROWS: usize = 20;
-/// How many nodes are named that one reason rejected.
+/// At most 5 nodes are named for one reason.
 pub(super) const NAMES: usize = 5;
 
 /// How many of the feasible nodes are shown.
@@ -29,8 +29,8 @@ pub(crate) enum Shown {
     All,
 }
 
-/// A decision: the verdict, the feasible nodes with their scores, the rejected ones with their
-/// reasons, and the text of the event.
+/// Prints a decision: the verdict, the feasible nodes with their scores, the rejected ones with their reasons, and the
+/// event.
 pub(crate) fn decision(
     out: &mut impl Write,
     decision: &Decision,
@@ -43,7 +43,7 @@ pub(crate) fn decision(
     writeln!(out, "\n{}", event(decision))
 }
 
-/// The same of a decision that was made on the scale of 10.
+/// The same for a decision on the scale of 10.
 pub(crate) fn decision_on_old_scale(
     out: &mut impl Write,
     decision: &Decision,
@@ -56,14 +56,17 @@ pub(crate) fn decision_on_old_scale(
     writeln!(out, "\n{}", event(decision))
 }
 
-/// A pod that a plugin keeps out of the queue: no node was looked at.
+/// Prints why a pod is kept out of the queue: no node was looked at.
 pub(crate) fn gated(
     out: &mut impl Write,
     pod: &PodKey,
     plugin: &str,
     why: &Rejection,
 ) -> io::Result<()> {
-    writeln!(out, "{DOUBTFUL}{pod} is not tried{DOUBTFUL:#}: {plugin} keeps it out: {why}.")
+    writeln!(
+        out,
+        "{DOUBTFUL}{pod} is not tried{DOUBTFUL:#}: {plugin} keeps it out of the queue: {why}."
+    )
 }
 
 fn verdict(decision: &Decision) -> String {
@@ -84,16 +87,18 @@ fn verdict(decision: &Decision) -> String {
             format!("{GOOD}{pod} fits {of_nodes}{GOOD:#} and goes to {node}, {why}.")
         }
         Outcome::Unschedulable { pre_filter: Some((plugin, why)), .. } => {
-            format!("{BAD}{pod} fits no node{BAD:#}: {plugin} rejects it for all: {why}.")
+            format!("{BAD}{pod} fits no node{BAD:#}: {plugin} rejects it for all nodes: {why}.")
         }
         Outcome::Unschedulable { nomination: Some(nomination), .. } => {
             let node = &nomination.node;
             let how = match nomination.victims.as_slice() {
-                // Those in its way need not be told to go.
-                [] => format!("on {node} it would once the pods are gone that are being deleted"),
+                // The pods in its way are already being deleted.
+                [] => {
+                    format!("it would fit on {node} once the pods that are being deleted are gone")
+                }
                 victims => {
                     let victims = some_of(victims, NAMES);
-                    format!("on {node} it would after the eviction of {victims}")
+                    format!("it would fit on {node} after the eviction of {victims}")
                 }
             };
             format!("{DOUBTFUL}{pod} fits no node yet{DOUBTFUL:#}; {how}.")
@@ -115,7 +120,8 @@ fn is_feasible(node: &NodeDecision) -> bool {
 /// Name, scores and total of a node.
 type Scored<'a> = (&'a Str, &'a [(Arc<str>, i64)], i64);
 
-/// The feasible nodes with their scores, the best first. What all nodes got alike needs no column.
+/// Prints the feasible nodes with their scores, the best first. A plugin that gave all nodes the same score has no
+/// column.
 fn feasible(
     out: &mut impl Write,
     decision: &Decision,
@@ -167,7 +173,7 @@ fn scored(node: &NodeDecision) -> Option<Scored<'_>> {
     }
 }
 
-/// The rejected nodes by plugin and reason, the most frequent first.
+/// Prints the rejected nodes by plugin and reason, the most frequent first.
 fn rejected(out: &mut impl Write, decision: &Decision, screen: Screen) -> io::Result<()> {
     let mut reasons: BTreeMap<(&Str, String), Vec<&Str>> = BTreeMap::new();
     for node in &decision.nodes {

@@ -1,4 +1,4 @@
-//! Answers as text.
+//! Prints answers.
 
 pub(crate) mod bench;
 pub(crate) mod explain;

@@ -1,4 +1,4 @@
-//! How a release before 1.17 would have ranked the nodes, for people and for programs.
+//! Prints how a release before 1.17 would have ranked the nodes, as a table and as JSON.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -14,8 +14,8 @@ use super::style::{DOUBTFUL, Screen, good};
 use crate::old_scale::{Failed, OldScale, Ranked, Score};
 use crate::wording::some_of;
 
-/// Which node it would be by scores of today, the points of the feasible nodes, and the predicates that the
-/// others fail.
+/// Prints which node today's scores would choose, the points of the feasible nodes, and the predicates that the others
+/// fail.
 pub(crate) fn ranking(
     out: &mut impl Write,
     decision: &Decision,
@@ -30,7 +30,7 @@ pub(crate) fn ranking(
     failed(out, old, screen)
 }
 
-/// Whether scores of today agree with the decision; nothing where no node was chosen.
+/// Whether today's scores agree with the decision; none if no node was chosen.
 fn compared(decision: &Decision, old: &OldScale) -> Option<String> {
     let Outcome::Scheduled { node, .. } = &decision.outcome else { return None };
     let today = old.today.as_ref()?;
@@ -41,13 +41,13 @@ fn compared(decision: &Decision, old: &OldScale) -> Option<String> {
     } else {
         let (total, of_today) = (old.total_of(node)?, old.total_of(today)?);
         format!(
-            "{DOUBTFUL}On the scale of 100 it would go to {today}, not to {node}{DOUBTFUL:#}: here that has \
-             {of_today} in all, against {total}."
+            "{DOUBTFUL}On the scale of 100 it would go to {today}, not to {node}{DOUBTFUL:#}: here {today} has \
+             {of_today} in all, and {node} {total}."
         )
     })
 }
 
-/// The feasible nodes with raw values and points, the best first. What is the same for all nodes needs no
+/// Prints the feasible nodes with raw values and points, the best first. A priority that gave all nodes the same has no
 /// column.
 fn feasible(out: &mut impl Write, old: &OldScale, shown: Shown, screen: Screen) -> io::Result<()> {
     let mut nodes: Vec<&Ranked> = old.nodes.iter().collect();
@@ -85,7 +85,11 @@ fn feasible(out: &mut impl Write, old: &OldScale, shown: Shown, screen: Screen) 
     }
     writeln!(out, "raw value → points; the total is the sum of points ×weight")?;
     if !old.without.is_empty() {
-        writeln!(out, "No priority was like {}", old.without.join(", "))?;
+        writeln!(
+            out,
+            "Score plugins that have no priority and are ignored: {}",
+            old.without.join(", ")
+        )?;
     }
     Ok(())
 }
@@ -102,7 +106,7 @@ fn steps(score: &Score) -> String {
     format!("{} → {}", score.raw, score.points)
 }
 
-/// The predicates that nodes fail, in the order in which they were evaluated, by reason.
+/// Prints the predicates that nodes fail, in the order of evaluation, by reason.
 fn failed(out: &mut impl Write, old: &OldScale, screen: Screen) -> io::Result<()> {
     let mut reasons: BTreeMap<(usize, &str, &str), Vec<&Str>> = BTreeMap::new();
     for (node, failed) in &old.failed {
@@ -130,13 +134,13 @@ pub(super) struct Scale10<'a> {
     /// The nodes with the highest total, by name.
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     best: &'a [Str],
-    /// The node that scores of today choose.
+    /// The node that today's scores choose.
     #[serde(skip_serializing_if = "Option::is_none")]
     today: Option<&'a Str>,
     /// Whether that is one of the best.
     #[serde(skip_serializing_if = "Option::is_none")]
     same_node: Option<bool>,
-    /// The score plugins that no priority is like.
+    /// The score plugins that have no priority.
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     without: &'a [String],
     nodes: Vec<Node<'a>>,

@@ -1,9 +1,9 @@
-//! The decision record as JSON, a line each.
+//! Writes decision records as JSON Lines.
 
 use std::io::{self, Write};
 
 use plimsoll_engine::Decision;
-use plimsoll_engine::record::{BoundClaim, Record};
+use plimsoll_engine::record::{BoundClaim, DecisionRecord};
 use plimsoll_sim::ClaimBinding;
 use serde::Serialize;
 
@@ -23,27 +23,30 @@ pub(crate) fn write_line(
             volume: binding.volume.as_deref(),
         })
         .collect();
-    let mut record = Record::of(decision);
+    let mut record = DecisionRecord::of(decision);
     record.volumes = volumes;
     serde_json::to_writer(&mut *out, &record)?;
     out.write_all(b"\n")
 }
 
-/// Writes a decision by priorities as one line of JSON, with what each of them says.
+/// Writes a decision on the scale of 10 as one line of JSON, with predicates and priorities.
 pub(crate) fn write_line_on_both_scales(
     out: &mut impl Write,
     decision: &Decision,
     old: &OldScale,
 ) -> io::Result<()> {
     let scale10 = Scale10::of(old);
-    serde_json::to_writer(&mut *out, &OnBothScales { record: Record::of(decision), scale10 })?;
+    serde_json::to_writer(
+        &mut *out,
+        &OnBothScales { record: DecisionRecord::of(decision), scale10 },
+    )?;
     out.write_all(b"\n")
 }
 
-/// A decision, and what predicates and priorities say of the nodes.
+/// A decision, with predicates and priorities.
 #[derive(Serialize)]
 struct OnBothScales<'a> {
     #[serde(flatten)]
-    record: Record<'a>,
+    record: DecisionRecord<'a>,
     scale10: Scale10<'a>,
 }

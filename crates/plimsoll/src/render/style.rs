@@ -1,4 +1,4 @@
-//! How things look on a terminal: colours, columns, amounts and bars.
+//! Colours, columns, amounts and bars of tables.
 
 use std::fmt::Display;
 use std::io::{self, IsTerminal};
@@ -10,29 +10,29 @@ use comfy_table::{
 };
 use plimsoll_api::resources::{CPU, EPHEMERAL_STORAGE, HUGE_PAGES_PREFIX, MEMORY};
 
-/// What went well.
+/// The style of good news.
 pub(crate) const GOOD: Style = AnsiColor::Green.on_default().bold();
-/// What needs a look.
+/// The style of something that needs attention.
 pub(crate) const DOUBTFUL: Style = AnsiColor::Yellow.on_default().bold();
-/// What went wrong.
+/// The style of bad news.
 pub(crate) const BAD: Style = AnsiColor::Red.on_default().bold();
 /// Headings.
 pub(crate) const HEADING: Style = Style::new().bold();
 
 /// How many cells a full bar has.
 const BAR_CELLS: usize = 10;
-/// How far a column that gives way does so at most, in cells. In fewer, words break letter by letter;
-/// the terminal can then break the lines as well.
+/// A column that can shrink keeps at least 20 cells: in fewer, words would break letter by letter, and the terminal can
+/// just as well break the lines.
 const LEAST_WIDTH: u16 = 20;
-/// The room between columns, in cells.
+/// The space between columns, in cells.
 const PADDING: u16 = 2;
 
-/// What the answer is printed on.
+/// Where the answer is printed.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Screen {
-    /// Whether somebody looks at it.
+    /// Whether it is a terminal.
     pub(crate) is_terminal: bool,
-    /// Whether it shows colours, and they are wanted.
+    /// Whether to use colours.
     pub(crate) has_colours: bool,
 }
 
@@ -44,8 +44,8 @@ impl Screen {
         Self { is_terminal: stdout.is_terminal(), has_colours: choice != ColorChoice::Never }
     }
 
-    /// An empty table without lines, with these headings. A heading that begins with `>` stands, like
-    /// its column, to the right. Where the screen is too narrow, the last column gives way.
+    /// An empty table without lines, with these headings. A heading that begins with `>` is right-aligned, like its
+    /// column. If the screen is too narrow, the last column shrinks.
     pub(crate) fn table(self, headings: &[&str]) -> Table {
         let mut table = Table::new();
         table.load_preset(presets::NOTHING).set_content_arrangement(ContentArrangement::Dynamic);
@@ -73,10 +73,10 @@ impl Screen {
     }
 }
 
-/// Lets a column be narrower than what stands in it, within reason.
+/// Lets a column be narrower than its content, within limits.
 pub(crate) fn give_way(column: &mut Column, heading: &str) {
     let least = match heading.strip_prefix('>') {
-        // To the right of its room a short column would be seen to be wider than it has to be.
+        // A right-aligned column would visibly be wider than necessary.
         Some(heading) => u16::try_from(heading.len()).unwrap_or(LEAST_WIDTH) + PADDING,
         None => LEAST_WIDTH,
     };
@@ -84,23 +84,22 @@ pub(crate) fn give_way(column: &mut Column, heading: &str) {
     column.set_constraint(ColumnConstraint::LowerBoundary(least));
 }
 
-/// A cell that stands for something good.
+/// A cell with good news.
 pub(crate) fn good(content: impl Display) -> Cell {
     Cell::new(content).fg(Color::DarkGreen)
 }
 
-/// A cell that stands for something bad.
+/// A cell with bad news.
 pub(crate) fn bad(content: impl Display) -> Cell {
     Cell::new(content).fg(Color::DarkRed)
 }
 
-/// A cell that needs a look.
+/// A cell that needs attention.
 pub(crate) fn doubtful(content: impl Display) -> Cell {
     Cell::new(content).fg(Color::DarkYellow)
 }
 
-/// An amount of a resource in the unit in which people speak of it: cores, and binary multiples of
-/// bytes.
+/// An amount of a resource in the usual unit: cores, or binary multiples of bytes.
 pub(crate) fn amount(resource: &str, amount: i64) -> String {
     let is_bytes =
         matches!(resource, MEMORY | EPHEMERAL_STORAGE) || resource.starts_with(HUGE_PAGES_PREFIX);
@@ -122,7 +121,7 @@ fn bytes(amount: i64) -> String {
     }
 }
 
-/// `amount / unit` with at most one digit behind the point.
+/// `amount / unit` with at most one decimal digit.
 fn decimal(amount: i64, unit: i64) -> String {
     let tenths = (i128::from(amount) * 10 + i128::from(unit / 2)).div_euclid(i128::from(unit));
     let sign = if tenths < 0 { "-" } else { "" };
@@ -132,7 +131,7 @@ fn decimal(amount: i64, unit: i64) -> String {
     }
 }
 
-/// `part` of `whole` in percent, rounded; of nothing it is 0.
+/// `part` of `whole` in percent, rounded; 0 if `whole` is 0.
 pub(crate) fn percent(part: i64, whole: i64) -> i128 {
     match i128::from(whole) {
         0 => 0,
@@ -152,7 +151,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn amounts_are_told_in_the_units_of_people() {
+    fn amounts_have_the_usual_units() {
         for (resource, of, expected) in [
             ("cpu", 1500, "1.5"),
             ("cpu", 64_000, "64"),

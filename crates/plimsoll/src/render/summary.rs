@@ -1,4 +1,4 @@
-//! What all decisions of a simulation came to, for people.
+//! Prints the summary of a simulation.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -12,10 +12,10 @@ use super::style::{BAD, DOUBTFUL, GOOD, Screen, amount, bar, percent};
 use crate::report::{Report, Utilisation};
 use crate::wording::{count, some_of};
 
-/// How many pods are named for one reason.
+/// At most 3 pods are named for one reason.
 const NAMES: usize = 3;
 
-/// How many pods were scheduled, and why the others were not, the most frequent reason first.
+/// Prints how many pods were scheduled, and why the others were not, the most frequent reason first.
 pub(crate) fn outcomes(out: &mut impl Write, report: &Report) -> io::Result<()> {
     let (mut scheduled, mut unschedulable, mut errors) = (0, Vec::new(), Vec::new());
     for placement in &report.placements {
@@ -50,7 +50,7 @@ pub(crate) fn outcomes(out: &mut impl Write, report: &Report) -> io::Result<()> 
     writeln!(out)
 }
 
-/// A heading with how many pods there are, and a line for each reason.
+/// Prints a heading with the number of pods, and a line for each reason.
 fn group(out: &mut impl Write, heading: &str, pods: Vec<(&str, &PodKey)>) -> io::Result<()> {
     if pods.is_empty() {
         return Ok(());
@@ -68,7 +68,7 @@ fn group(out: &mut impl Write, heading: &str, pods: Vec<(&str, &PodKey)>) -> io:
     Ok(())
 }
 
-/// How much of each resource is asked for, before and after.
+/// Prints how much of each resource is requested, before and after.
 pub(crate) fn utilisation(
     out: &mut impl Write,
     before: &Utilisation,

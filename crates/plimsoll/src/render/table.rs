@@ -1,4 +1,4 @@
-//! Where every pod went, for people.
+//! Prints where every pod went.
 
 use std::io::{self, Write};
 
@@ -12,25 +12,25 @@ use super::style::{Screen, bad, doubtful, good};
 use crate::report::{Choice, Gated, Placement, Preemption, Report};
 use crate::wording::{count, some_of};
 
-/// How many pods fit on a screen that somebody looks at.
+/// At most 50 pods are shown on a terminal.
 const MAX_ROWS: usize = 50;
-/// What stands for the node of a pod that has none.
+/// The node of a pod that has none.
 const NONE: &str = "<none>";
-/// How many victims are named.
+/// At most 3 victims are named.
 const VICTIMS: usize = 3;
-/// How many claims are named.
+/// At most 3 claims are named.
 const CLAIMS: usize = 3;
-/// So much of a remark is shown, in characters: as much as of the note of an event. A pod may ask for so many
-/// things that the remark about it is megabytes long, and every row of a table is as wide as the widest.
+/// At most 1,024 characters of a remark are shown, as in the note of an event. A pod with many requests can have a
+/// remark of megabytes, and all rows of a table are as wide as the widest.
 const REMARK: usize = 1024;
 
-/// A row for each pod: its node, or why it has none.
+/// Prints a row for each pod: its node, or why it has none.
 pub(crate) fn placements(out: &mut impl Write, report: &Report, screen: Screen) -> io::Result<()> {
     let columns = Columns {
         attempts: report.placements.iter().any(|placement| 1 < placement.decision.attempt),
         choice: report.placements.iter().any(|placement| placement.choice.is_some()),
     };
-    // Those that were on nodes from the beginning, and have no decision of their own.
+    // Victims that were on nodes from the beginning have no decision of their own.
     let others = report.preempted.iter().filter(|(pod, _)| !report.was_tried(pod));
     let rows: Vec<Row> = report
         .placements
@@ -41,7 +41,7 @@ pub(crate) fn placements(out: &mut impl Write, report: &Report, screen: Screen) 
         .collect();
     let total = rows.len();
     if total == 0 {
-        return writeln!(out, "No pod waits for a node.\n");
+        return writeln!(out, "No pod is waiting for a node.\n");
     }
     let shown = if screen.is_terminal { total.min(MAX_ROWS) } else { total };
     let mut table = screen.table(&columns.headings());
@@ -56,7 +56,7 @@ pub(crate) fn placements(out: &mut impl Write, report: &Report, screen: Screen) 
     writeln!(out)
 }
 
-/// Which columns are worth their room.
+/// Which optional columns are shown.
 #[derive(Clone, Copy)]
 struct Columns {
     attempts: bool,
@@ -86,7 +86,7 @@ impl Columns {
         self.row(decision.pod.to_string(), node, &attempts, placement.choice, remark)
     }
 
-    /// The node, and what is remarkable.
+    /// The node and the remark.
     fn outcome(outcome: &Outcome, claims: &[ClaimBinding]) -> (Cell, String) {
         match outcome {
             Outcome::Scheduled { node, best } => {

@@ -1,4 +1,4 @@
-//! Answers for people.
+//! Answers as tables.
 
 use expect_test::expect;
 use serde_json::Value;
@@ -41,7 +41,7 @@ spec: {containers: [{name: c}]}
 ";
 
 #[test]
-fn explain_tells_that_those_in_the_way_are_leaving_already() {
+fn explain_says_if_the_pods_in_the_way_are_being_deleted_already() {
     let leaving = "\
 apiVersion: v1
 kind: Node
@@ -62,7 +62,7 @@ spec: {priority: 10, containers: [{name: c, resources: {requests: {cpu: '1'}}}]}
         &[("a.yaml", leaving)],
         "explain -f a.yaml --pod high",
         &expect![[r#"
-        default/high fits no node yet; on n1 it would once the pods are gone that are being deleted.
+        default/high fits no node yet; it would fit on n1 once the pods that are being deleted are gone.
 
         REJECTED  BY                REASON            NODES
                1  NodeResourcesFit  Insufficient cpu  n1
@@ -74,7 +74,7 @@ spec: {priority: 10, containers: [{name: c, resources: {requests: {cpu: '1'}}}]}
 }
 
 #[test]
-fn simulate_tells_which_claim_is_missing() {
+fn simulate_names_the_missing_claim() {
     let pod = "\
 apiVersion: v1
 kind: Node
@@ -102,7 +102,7 @@ spec: {containers: [{name: c}], volumes: [{name: v, persistentVolumeClaim: {clai
 }
 
 #[test]
-fn simulate_tells_where_pods_went_and_what_is_left() {
+fn simulate_shows_where_pods_went_and_what_is_left() {
     check(
         &[("a.yaml", OUTCOMES)],
         "simulate -f a.yaml",
@@ -128,7 +128,7 @@ fn simulate_tells_where_pods_went_and_what_is_left() {
 }
 
 #[test]
-fn simulate_with_explain_tells_how_much_choice_there_was() {
+fn simulate_with_explain_shows_how_many_nodes_were_feasible() {
     check(
         &[("a.yaml", CLUSTER)],
         "simulate -f a.yaml --explain",
@@ -149,7 +149,7 @@ fn simulate_with_explain_tells_how_much_choice_there_was() {
 }
 
 #[test]
-fn an_unschedulable_pod_is_told_with_its_reason_in_table_and_summary() {
+fn table_and_summary_have_the_reason_of_an_unschedulable_pod() {
     let text = CLUSTER.replace("cpu: '1'", "cpu: '9'");
     let answer = run(&[("a.yaml", &text)], "simulate -f a.yaml");
     assert!(
@@ -200,7 +200,7 @@ fn explain_says_why_each_node_was_rejected() {
 }
 
 #[test]
-fn explain_shows_the_best_twenty_unless_all_are_wanted() {
+fn explain_shows_the_best_twenty_without_all() {
     let nodes = (0..30).map(|i| {
         format!(
             "apiVersion: v1\nkind: Node\nmetadata: {{name: n{i:02}}}\n\
@@ -225,7 +225,7 @@ fn a_gated_pod_is_explained_by_its_gate() {
         &[("a.yaml", OUTCOMES)],
         "explain -f a.yaml --pod gated",
         &expect![[r#"
-            default/gated is not tried: SchedulingGates keeps it out: waiting for scheduling gates: [example.com/a].
+            default/gated is not tried: SchedulingGates keeps it out of the queue: waiting for scheduling gates: [example.com/a].
             exit status 0
         "#]],
     );
@@ -271,7 +271,7 @@ fn the_table_marks_pods_that_were_preempted() {
 }
 
 #[test]
-fn room_is_free_when_pods_complete_or_are_deleted() {
+fn resources_are_free_when_pods_complete_or_are_deleted() {
     let equal = FULL.replace("PRIORITY", "1");
     check(
         &[("a.yaml", &equal)],
@@ -346,7 +346,7 @@ spec:
 ";
 
 #[test]
-fn volumes_are_bound_and_provisioned_and_both_are_told() {
+fn volumes_are_bound_and_provisioned_and_both_are_shown() {
     check(
         &[("a.yaml", VOLUMES)],
         "simulate -f a.yaml",
@@ -374,7 +374,7 @@ fn volumes_are_bound_and_provisioned_and_both_are_told() {
 }
 
 #[test]
-fn claims_that_wait_for_no_pod_are_bound_before_the_first_attempt() {
+fn claims_that_do_not_wait_for_a_pod_are_bound_before_the_first_attempt() {
     let at_once = VOLUMES.replace("WaitForFirstConsumer", "Immediate");
     let provisioned = at_once.replace("capacity: {storage: 1Gi}", "capacity: {storage: 1Mi}");
     for files in [at_once, provisioned] {
@@ -390,7 +390,7 @@ fn claims_that_wait_for_no_pod_are_bound_before_the_first_attempt() {
 }
 
 #[test]
-fn a_swarm_tells_what_it_has_tried() {
+fn a_swarm_reports_what_it_tried() {
     let answer = run(&[], "simulate --swarm 3 --seed 7");
     assert_eq!((answer.status, answer.err.as_str()), (0, ""));
     assert!(answer.out.starts_with("3 simulations from seed 7: "), "{}", answer.out);

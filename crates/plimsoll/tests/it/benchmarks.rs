@@ -1,4 +1,4 @@
-//! `plimsoll bench`: what it prints, but for the times.
+//! `plimsoll bench`: what it prints, without the times.
 
 use expect_test::{Expect, expect};
 use serde_json::Value;
@@ -33,7 +33,7 @@ fn forget_times(figures: &mut serde_json::Map<String, Value>) {
 }
 
 #[test]
-fn a_workload_is_told_with_its_sizes_and_what_became_of_its_pods() {
+fn a_record_has_the_sizes_and_the_results_of_a_workload() {
     check(
         "SchedulingPodAntiAffinity --nodes 5 --init-pods 1 --pods 6 --seed 7",
         &expect![[r#"
@@ -43,7 +43,7 @@ fn a_workload_is_told_with_its_sizes_and_what_became_of_its_pods() {
 }
 
 #[test]
-fn parts_of_a_workload_are_told_apart() {
+fn parts_of_a_workload_have_their_own_figures() {
     check(
         "Unschedulable --nodes 5 --init-pods 1 --pods 3",
         &expect![[r#"
@@ -53,7 +53,7 @@ fn parts_of_a_workload_are_told_apart() {
 }
 
 #[test]
-fn several_runs_and_workloads_come_to_a_record_for_each_workload() {
+fn several_runs_and_workloads_give_one_record_for_each_workload() {
     check(
         "ClassSweep HotNodes --nodes 5 --init-pods 0 --pods 4 --classes 2 --runs 3",
         &expect![[r#"
@@ -110,10 +110,10 @@ fn nothing_in_any_workload_is_decided_from_scratch() {
         let [audited, decisions] =
             ["audited", "decisions"].map(|field| record[field].as_u64().expect("it is a number"));
         let failed = record["failed"].as_u64().expect("it is a number");
-        // Some pods are rejected there before any node is looked at, such as those whose claims are in use: from
-        // scratch, and at no cost.
+        // Some pods there are rejected before any node is looked at, such as those whose claims are in use. They are
+        // decided from scratch, at no cost.
         let rejected = if name.starts_with("EventHandling") { failed } else { 0 };
-        // What is decided from scratch anyway is not audited.
+        // Decisions from scratch are not audited.
         assert!(decisions <= audited + rejected, "{record}");
         assert_eq!(record["differing"], 0, "{record}");
     }
@@ -138,7 +138,7 @@ fn both_engines_are_measured_in_turn_and_compared() {
 }
 
 #[test]
-fn another_seed_places_other_pods() {
+fn another_seed_gives_other_placements() {
     let placements = |seed: u32| {
         let line = format!("bench Churn --nodes 5 --init-pods 90 --pods 20 --seed {seed} -o json");
         records(&[], &line).remove(0)["placements"].clone()
@@ -189,7 +189,7 @@ profiles:
 }
 
 #[test]
-fn a_configuration_that_is_for_other_pods_is_refused() {
+fn a_configuration_for_other_schedulers_is_refused() {
     let config = r#"
 apiVersion: kubescheduler.config.k8s.io/v1
 kind: KubeSchedulerConfiguration
@@ -200,7 +200,7 @@ profiles:
         &[("c.yaml", config)],
         "bench Scale --config c.yaml --runs 2",
         &expect![[r#"
-        error: no profile of the configuration has the schedulerName default-scheduler, which is that of all pods
+        error: no profile of the configuration has the schedulerName default-scheduler, which all pods have
     "#]],
     );
 }
@@ -211,7 +211,7 @@ fn groups_that_a_workload_does_not_have_are_refused() {
         &[],
         "bench Scale ClassSweep --classes 3",
         &expect![[r#"
-        error: the pods of Scale are not of classes: leave out --classes
+        error: Scale has no classes of pods: leave out --classes
     "#]],
     );
     check_refused(
@@ -232,7 +232,7 @@ fn several_runs_do_not_share_standard_input() {
 }
 
 #[test]
-fn a_configuration_that_is_wrong_is_told_once() {
+fn errors_in_a_configuration_are_reported_once() {
     let files: &[(&str, &str)] = &[("c.yaml", "kind: Pod\napiVersion: v1\n")];
     let answer = run(files, "bench Scale --config c.yaml --runs 3");
     assert_eq!((answer.status, answer.out.as_str()), (1, ""));

@@ -1,7 +1,7 @@
-//! Pods as large as an API server takes them, and more of them than any cluster has: none may end the scheduler.
+//! Pods as large as an API server accepts, and more of them than any cluster has, must not end the scheduler.
 //!
-//! Every test runs the program as a process with a limit on its memory, and on the time that it may compute. That
-//! goes by `ulimit`, which means something on Linux only: elsewhere these tests are not there.
+//! Every test runs the program as a process with limits on its memory and its CPU time. They are set with `ulimit`,
+//! which has an effect only on Linux, so the tests run only there.
 
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
@@ -9,10 +9,10 @@ use std::time::{Duration, Instant};
 use plimsoll_testserver::{Options, TestServer};
 use serde_json::{Value, json};
 
-/// What the program may take to read a cluster and decide it. Each cluster here took several times as much, or
-/// would have.
+/// The memory limit for reading a cluster and deciding it. Without the limits of the program, each cluster here would
+/// take several times as much.
 const MEMORY: usize = 1 << 30;
-/// A hundred times what the slowest takes. One decision that is quadratic in what a pod may have takes longer.
+/// A hundred times what the slowest test takes. A decision whose time is quadratic in the size of a pod takes longer.
 const SECONDS: usize = 600;
 
 /// Starts `plimsoll` with these limits.
@@ -23,7 +23,7 @@ fn limited(memory: usize, words: &[&str]) -> Command {
     command
 }
 
-/// Decides a cluster, with every decision audited: both ways to decide it have to stay within the limits.
+/// Decides a cluster with every decision audited: both ways of deciding must stay within the limits.
 #[track_caller]
 fn decided(objects: &[Value]) -> String {
     decided_with_audit(objects, "1")
@@ -89,7 +89,7 @@ fn terms(n: usize, prefix: &str) -> Value {
     json!({"requiredDuringSchedulingIgnoredDuringExecution": (0..n).map(term).collect::<Vec<_>>()})
 }
 
-/// `n` pods, each made of its number.
+/// `n` pods, each with the spec for its number.
 fn pods(n: usize, spec: impl Fn(usize) -> Value) -> impl Iterator<Item = Value> {
     (0..n).map(move |number| pod(&format!("p{number}"), &spec(number)))
 }
@@ -114,7 +114,7 @@ fn four_hundred_pods_with_hundreds_of_spread_constraints_are_decided() {
 }
 
 #[test]
-fn one_pod_with_twelve_thousand_affinity_terms_is_decided_and_so_are_those_beside_it() {
+fn one_pod_with_twelve_thousand_affinity_terms_is_decided_and_so_are_others() {
     for field in ["podAffinity", "podAntiAffinity"] {
         let mut objects = nodes(100);
         objects.extend(pods(20, |number| match number {
@@ -141,7 +141,7 @@ fn a_hundred_thousand_terms_of_pods_on_nodes_are_met_by_every_pod() {
 }
 
 #[test]
-fn thousands_of_pods_none_like_another_that_all_count_each_other_are_decided() {
+fn thousands_of_different_pods_that_count_each_other_are_decided() {
     let mut objects = nodes(50);
     objects.extend((0..4000).map(|number| {
         let host = constraint("kubernetes.io/hostname", "ScheduleAnyway");
@@ -151,12 +151,12 @@ fn thousands_of_pods_none_like_another_that_all_count_each_other_are_decided() {
         pod["metadata"]["labels"]["own"] = json!(number.to_string());
         pod
     }));
-    // To decide all of them from scratch, too, would take minutes.
+    // Auditing all of them would take minutes.
     decided_with_audit(&objects, "100");
 }
 
 #[test]
-fn pods_that_lack_ten_thousand_resources_on_every_node_are_told_so_in_short() {
+fn the_message_about_ten_thousand_missing_resources_is_short() {
     let mut objects = nodes(3000);
     objects.extend(pods(3, |number| {
         let asked = (0..15_000).map(|name| (format!("x.y/r{number}-{name}"), json!("1")));
@@ -218,7 +218,7 @@ fn pods_with_tens_of_thousands_of_anything_else_are_decided() {
 }
 
 #[test]
-fn two_containers_that_ask_for_more_than_64_bits_hold_leave_no_room_on_their_node() {
+fn requests_that_exceed_64_bits_together_fill_the_node() {
     let asks = |memory: &str| {
         let resources = json!({"requests": {"memory": memory}});
         json!([
@@ -236,8 +236,8 @@ fn two_containers_that_ask_for_more_than_64_bits_hold_leave_no_room_on_their_nod
 }
 
 #[test]
-fn a_file_of_anchors_in_anchors_takes_little_memory_and_is_told_of() {
-    /// What the program takes for any file of this size, several times over.
+fn a_file_of_nested_anchors_is_an_error_and_takes_little_memory() {
+    /// Several times what the program takes for any file of this size.
     const LITTLE: usize = 512 << 20;
     let anchored = |depth: usize| {
         let open: Vec<String> = (0..depth).map(|number| format!("&a{number} [")).collect();
@@ -249,7 +249,7 @@ fn a_file_of_anchors_in_anchors_takes_little_memory_and_is_told_of() {
     let doubled = doubled.concat();
     let folder = tempfile::tempdir().expect("a folder can be made");
     for (name, text) in [
-        // Each anchor holds all that are in it, and some alias names each.
+        // Anchors within anchors, each with an alias.
         ("nested.yaml", {
             let names = (0..5000).map(|number| format!("*a{number}"));
             format!("a: {}\nb: [{}]\n", anchored(5000), names.collect::<Vec<_>>().join(", "))
@@ -263,7 +263,7 @@ fn a_file_of_anchors_in_anchors_takes_little_memory_and_is_told_of() {
         let output = limited(LITTLE, &["simulate", "-f", file]).output();
         let Output { status, stderr, .. } = output.expect("there is a shell");
         let err = String::from_utf8_lossy(&stderr);
-        // It ends by itself, with an error that names the file.
+        // It exits with an error that names the file.
         let told = err.chars().take(2000).collect::<String>();
         assert!(
             status.code().is_some_and(|code| code == 1 || code == 2),
@@ -284,8 +284,8 @@ impl Drop for Running {
 }
 
 #[test]
-fn a_scheduler_on_a_cluster_goes_on_when_such_a_pod_comes() {
-    /// An address space has room for the stacks and heaps of threads, which is not all taken.
+fn a_scheduler_on_a_cluster_survives_such_a_pod() {
+    /// The limit is on address space, which includes unused stacks and heaps of threads.
     const ADDRESSES: usize = 4 << 30;
     const PATIENCE: Duration = Duration::from_mins(8);
     let server = TestServer::start(Options::default());

@@ -1,4 +1,4 @@
-//! What the tables of the pages say is so: each row that can be run is run.
+//! Checks the tables of the pages: every row that can be run is run.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,7 +10,7 @@ use crate::run::run;
 
 const HEAD: &str = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n";
 
-/// The file `small.yaml` of the page about the command line, and the Policy of that about configurations.
+/// `small.yaml` from the page about the command line, and `policy.yaml` from the page about configurations.
 fn files() -> Vec<(String, String)> {
     let mut files = Vec::new();
     for (page, name) in [("docs/cli.md", "small.yaml"), ("docs/configuration.md", "policy.yaml")] {
@@ -23,20 +23,20 @@ fn files() -> Vec<(String, String)> {
     files
 }
 
-/// What `plimsoll` answers, with these files at hand.
+/// The answer of `plimsoll` with these files.
 fn answer(line: &str) -> crate::run::Answer {
     let files = files();
     let files: Vec<(&str, &str)> = files.iter().map(|(name, text)| (&**name, &**text)).collect();
     run(&files, line)
 }
 
-/// What `config check` makes of a file.
+/// The answer of `config check` about a file.
 #[track_caller]
 fn resolved(text: &str) -> Value {
     resolved_in(text, "")
 }
 
-/// The same with more words behind.
+/// The same with more arguments.
 #[track_caller]
 fn resolved_in(text: &str, words: &str) -> Value {
     let answer = run(&[("c.yaml", text)], &format!("config check c.yaml -o json {words}"));
@@ -44,13 +44,13 @@ fn resolved_in(text: &str, words: &str) -> Value {
     serde_json::from_str(&answer.out).expect("it is JSON")
 }
 
-/// The errors that a file has; none if it is valid.
+/// The errors in a file; empty if it is valid.
 fn errors(text: &str) -> String {
     let answer = run(&[("c.yaml", text)], "config check c.yaml");
     if answer.status == 0 { String::new() } else { answer.err }
 }
 
-/// What `--write-config-to` writes without a file.
+/// What `--write-config-to` writes without `--config`.
 fn effective() -> Value {
     let folder = tempfile::tempdir().expect("a folder can be made");
     let file = folder.path().join("effective.yaml");
@@ -83,7 +83,7 @@ fn the_table_of_commands_has_all_that_help_lists() {
 }
 
 #[test]
-fn every_command_but_those_that_are_named_has_answers_for_programs() {
+fn every_command_except_the_named_ones_prints_json() {
     for command in ["simulate", "explain", "config check", "config migrate", "plugins", "bench"] {
         let help = run(&[], &format!("{command} --help")).out;
         assert!(help.contains("-o, --output"), "{command}");
@@ -100,7 +100,7 @@ fn every_command_but_those_that_are_named_has_answers_for_programs() {
 }
 
 #[test]
-fn the_table_of_engines_and_audits_has_options_that_there_are() {
+fn the_table_of_engines_and_audits_has_existing_options() {
     for row in table("docs/cli.md", &["option", "of"]) {
         let option = quoted(&row[0])[0].replace(" N", " 1");
         for command in quoted(&row[1]) {
@@ -124,8 +124,8 @@ fn the_table_of_engines_and_audits_has_options_that_there_are() {
     }
 }
 
-/// The keys of a record, as the page names them, without those within objects that have keys of their own
-/// names, such as plugins.
+/// The keys of a record, as the page names them. Keys within objects that are keyed by name, such as plugins, are left
+/// out.
 fn keys(record: &Value, at: &str, found: &mut BTreeSet<String>) {
     let Value::Object(fields) = record else { return };
     for (key, value) in fields {
@@ -183,7 +183,7 @@ spec: {containers: [{name: c}], volumes: [{name: d, persistentVolumeClaim: {clai
 }
 
 #[test]
-fn the_table_of_old_flags_has_what_each_is_answered_with() {
+fn the_table_of_old_flags_has_the_flags_that_are_accepted() {
     let map = format!(
         "apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: NAME, namespace: kube-system}}\n\
          data:\n  policy.cfg: '{}'\n",
@@ -242,7 +242,7 @@ fn the_tables_of_fields_have_the_defaults_that_are_written() {
                 ("schedulerName", _) => {
                     assert_eq!(effective["profiles"][0][field], *quoted(default)[0]);
                 }
-                // Said in words.
+                // The table describes these defaults in words.
                 ("plugins" | "pluginConfig" | "enableContentionProfiling", _) => {}
                 ("percentageOfNodesToScore", _) | (_, "none") => {
                     assert!(is.is_null(), "{field}: {is}");
@@ -269,7 +269,7 @@ fn the_tables_of_fields_have_the_defaults_that_are_written() {
                     assert!(default.contains("`qps: 50`") && is["qps"] == 50, "{is}");
                     assert!(default.contains("`burst: 100`") && is["burst"] == 100, "{is}");
                 }
-                // It is left out where it is not set.
+                // It is left out if it is not set.
                 ("delayCacheUntilActive", "false") => assert!(is.is_null()),
                 _ => assert_eq!(is.to_string(), default, "{field}"),
             }
@@ -284,7 +284,7 @@ fn the_tables_of_fields_have_the_defaults_that_are_written() {
 /// A configuration with one arg; `field` may be within others.
 fn with_arg(plugin: &str, field: &str, value: &str) -> String {
     let nested = match field.split_once('.') {
-        // Whoever says anything of the strategy says its type.
+        // A strategy needs a type.
         Some(("scoringStrategy", key)) => {
             format!("{{scoringStrategy: {{type: LeastAllocated, {key}: {value}}}}}")
         }
@@ -295,8 +295,8 @@ fn with_arg(plugin: &str, field: &str, value: &str) -> String {
 }
 
 #[test]
-fn the_table_of_args_has_their_defaults_and_what_is_allowed() {
-    // Where releases differ, the table has the default of 1.36 and says in words what is otherwise.
+fn the_table_of_args_has_defaults_and_ranges() {
+    // Where releases differ, the table has the default of 1.36 and describes the other in words.
     let all = resolved_in(HEAD, "--emulated-version 1.36")["profiles"][0]["args"].clone();
     let args = |plugin: &str| all[plugin].clone();
     let mut plugin = String::new();
@@ -333,13 +333,13 @@ fn the_table_of_args_has_their_defaults_and_what_is_allowed() {
                 }
             }
             let range = row[3].split([';', ',']).next().unwrap_or_default();
-            // Of a list the range may be that of a field in it.
+            // For a list, the range may be that of a field of its elements.
             let (range, value): (_, fn(i64) -> String) = match range.strip_prefix("`weight` ") {
                 Some(range) => (range, |weight| format!("[{{name: cpu, weight: {weight}}}]")),
                 None => (range, |number| number.to_string()),
             };
             let (least, most) = match range.split_once(" to ") {
-                // What is told in words is no range of the field itself.
+                // Words are not a range of the field itself.
                 Some((least, most)) => match least.parse::<i64>() {
                     Ok(least) => (Some(least), most.parse::<i64>().ok()),
                     Err(_) => (None, None),
@@ -360,7 +360,7 @@ fn the_table_of_args_has_their_defaults_and_what_is_allowed() {
         }
     }
     assert!(10 < n_defaults && 4 <= n_ranges, "{n_defaults} defaults, {n_ranges} ranges");
-    // No other plugin of the default profile has args, and none has others.
+    // The table is complete.
     for (plugin, args) in all.as_object().expect("they are by plugin") {
         let known: Vec<&String> =
             args.as_object().into_iter().flat_map(|args| args.keys()).collect();
@@ -378,7 +378,7 @@ fn weights(configuration: &Value) -> BTreeMap<String, i64> {
 }
 
 #[test]
-fn the_table_of_versions_has_the_weights_that_are_not_those_of_v1() {
+fn the_table_of_versions_has_the_weights_that_differ_from_v1() {
     let of_v1 = weights(&resolved(HEAD));
     let mut same = BTreeMap::new();
     for row in table("docs/configuration.md", &["version", "releases"]) {
@@ -424,7 +424,7 @@ fn plugins_at(configuration: &Value, point: &str) -> BTreeSet<String> {
     plugins.into_iter().flatten().filter_map(name).collect()
 }
 
-/// The argument that a row of a Policy's table speaks of.
+/// The argument that a row of a Policy's table describes.
 fn argument(field: &str) -> Value {
     match field {
         "labelsPresence" => json!({"labelsPresence": {"labels": ["zone"], "presence": true}}),
@@ -437,7 +437,7 @@ fn argument(field: &str) -> Value {
     }
 }
 
-/// The names in the first cell of a row, each with the entry of a Policy that it stands for.
+/// The names in the first cell of a row, each with an entry of a Policy for it.
 fn entries(cell: &str) -> Vec<(String, Value)> {
     let quoted = quoted(cell);
     if cell.starts_with("any name") {
@@ -447,7 +447,7 @@ fn entries(cell: &str) -> Vec<(String, Value)> {
 }
 
 #[test]
-fn the_table_of_predicates_has_the_filters_that_do_their_work() {
+fn the_table_of_predicates_has_the_filters_that_replaced_them() {
     let always = plugins_at(&policy("predicates", &json!({"name": "HostName"})), "filter");
     for row in table("docs/configuration.md", &["predicate", "plugins"]) {
         let entries = entries(&row[0]);
@@ -458,7 +458,7 @@ fn the_table_of_predicates_has_the_filters_that_do_their_work() {
                 let there = |name: &String| name != "NodeName" && always.contains(name);
                 found.retain(|name| !there(name));
             }
-            // As many names as plugins: each has its own.
+            // With as many names as plugins, each name has its own plugin.
             let expected: Vec<&str> = match entries.len() == plugins.len() {
                 true => vec![plugins[at]],
                 false => plugins.clone(),
@@ -471,7 +471,7 @@ fn the_table_of_predicates_has_the_filters_that_do_their_work() {
 }
 
 #[test]
-fn the_table_of_priorities_has_the_scores_that_do_their_work_and_their_weights() {
+fn the_table_of_priorities_has_the_plugins_that_replaced_them_and_their_weights() {
     let by_default = weights(&resolved(&json!({"kind": "Policy", "apiVersion": "v1"}).to_string()));
     let mut told = BTreeMap::new();
     for row in table("docs/configuration.md", &["priority", "plugin", "default weight"]) {
@@ -491,7 +491,7 @@ fn the_table_of_priorities_has_the_scores_that_do_their_work_and_their_weights()
             assert_eq!(found, BTreeMap::from([(plugin.to_owned(), 7)]), "{name}");
             let weight = of_each.get(at).or(of_each.last()).expect("a row has a weight");
             if let Ok(weight) = weight.trim_end_matches(" each").parse::<i64>() {
-                // That of EvenPodsSpreadPriority counts where both are there.
+                // If both are listed, the weight of EvenPodsSpreadPriority is used.
                 let known: &mut i64 = told.entry(plugin.to_owned()).or_default();
                 *known = weight.max(*known);
             }
@@ -500,13 +500,13 @@ fn the_table_of_priorities_has_the_scores_that_do_their_work_and_their_weights()
     assert_eq!(told, by_default);
 }
 
-/// A configuration that enables one plugin more, in some version.
+/// A configuration of some version that enables one more plugin.
 fn enabling(plugin: &str) -> String {
     format!("{HEAD}profiles:\n- plugins: {{multiPoint: {{enabled: [{{name: {plugin}}}]}}}}\n")
 }
 
 #[test]
-fn the_plugins_that_later_releases_dropped_can_be_enabled_or_not_as_the_pages_say() {
+fn dropped_plugins_can_be_enabled_where_the_pages_say_so() {
     let rows = table("docs/differences.md", &["here", "kube-scheduler"]);
     let row = rows.iter().find(|row| row[0].starts_with("Plugins that later releases dropped"));
     let (plugins, _) = row.expect("the page tells of them")[0].split_once(';').expect("it goes on");
@@ -567,7 +567,7 @@ fn the_tables_of_workloads_have_the_sizes_that_are_listed() {
 }
 
 #[test]
-fn the_table_of_columns_has_what_measurements_have() {
+fn the_table_of_columns_has_the_keys_of_measurements() {
     let line = "bench Unschedulable --nodes 5 --init-pods 1 --pods 9 --engine both -o json";
     let answer = run(&[], line);
     assert_eq!(answer.status, 0, "{}", answer.err);
@@ -585,7 +585,7 @@ fn the_table_of_columns_has_what_measurements_have() {
 }
 
 #[test]
-fn what_the_first_page_prints_is_what_is_printed() {
+fn the_first_page_shows_what_is_printed() {
     let readme = text("README.md");
     let cluster = place("examples/cluster");
     let blocks: Vec<&str> = readme.split("```text\n").skip(1).collect();
@@ -595,7 +595,7 @@ fn what_the_first_page_prints_is_what_is_printed() {
     {
         let (block, _) = block.split_once("```").expect("a block ends");
         let mut lines = shown.lines();
-        // `…` stands for lines, or for the rest of one.
+        // `…` means any lines, or the rest of a line.
         for wanted in block.lines().filter(|line| !line.trim().is_empty() && line.trim() != "…") {
             let begins = wanted.trim_end().strip_suffix('…').map(str::trim_end);
             let found = lines.any(|line| match begins {
@@ -615,9 +615,9 @@ fn the_pages_of_plugins_are_linked_where_there_are_some() {
     }
 }
 
-/// Every file that a page names in a link is there.
+/// Every file that a page links to exists.
 #[test]
-fn links_lead_where_there_is_something() {
+fn links_lead_to_existing_files() {
     let first = ["README.md", "ARCHITECTURE.md", "CHANGELOG.md", "CONTRIBUTING.md"];
     let mut pages: Vec<String> = first.map(str::to_owned).into();
     for folder in ["docs", "docs/plugins", "docs/decisions"] {

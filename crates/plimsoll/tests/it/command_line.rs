@@ -22,13 +22,13 @@ fn every_command_has_help_with_examples() {
 }
 
 #[test]
-fn the_version_is_told() {
+fn the_version_is_printed() {
     let version = env!("CARGO_PKG_VERSION");
     assert_eq!(run(&[], "--version").out, format!("plimsoll {version}\n"));
 }
 
 #[test]
-fn wrong_usage_is_told_from_wrong_files_by_its_exit_status() {
+fn wrong_usage_and_wrong_files_have_different_exit_statuses() {
     for line in [
         "",
         "simulat",
@@ -71,7 +71,7 @@ fn completions_are_made_for_every_shell() {
 }
 
 #[test]
-fn plugins_are_listed_with_what_they_read_and_what_is_missing() {
+fn plugins_are_listed_with_what_they_read_and_unavailable_ones_apart() {
     let table = run(&[], "plugins").out;
     let line =
         |name: &str| table.lines().find(|line| line.starts_with(name)).expect("it is listed");
@@ -82,10 +82,22 @@ fn plugins_are_listed_with_what_they_read_and_what_is_missing() {
     let missing = plugins.iter().filter(|plugin| plugin["available"] == false);
     for plugin in missing {
         let name = plugin["name"].as_str().expect("a plugin has a name");
-        assert!(table.lines().any(|line| line.contains("not there yet") && line.contains(name)));
+        assert!(
+            table.lines().any(|line| line.contains("not available yet") && line.contains(name))
+        );
     }
     let taints = plugins.iter().find(|plugin| plugin["name"] == "TaintToleration");
     assert_eq!(taints.expect("it is listed")["weight"], 3);
+}
+
+#[test]
+fn in_tree_plugins_need_no_permissions_of_their_own() {
+    let role = run(&[], "plugins --rbac").out;
+    assert!(
+        role.ends_with("kind: ClusterRole\nmetadata:\n  name: plimsoll-plugins\nrules: []\n"),
+        "{role}"
+    );
+    assert_eq!(run(&[], "plugins --rbac -o json").status, 2);
 }
 
 #[test]

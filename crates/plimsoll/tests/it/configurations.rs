@@ -1,4 +1,4 @@
-//! Good and bad configurations.
+//! Valid and invalid configurations.
 
 use expect_test::{Expect, expect};
 use serde_json::Value;
@@ -8,13 +8,13 @@ use crate::run::{check_refused, records, run};
 
 const HEAD: &str = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n";
 
-/// Checks a configuration whose fields after apiVersion and kind are `text`, and which is wrong.
+/// Checks the errors in a configuration whose fields after apiVersion and kind are `text`.
 fn check_wrong(text: &str, expected: &Expect) {
     let file = format!("{HEAD}{text}");
     check_refused(&[("s.yaml", &file)], "config check s.yaml", expected);
 }
 
-/// What is warned of, and what the first profile resolves to at Score.
+/// The warnings, and the plugins of the first profile at Score.
 fn scores(text: &str) -> String {
     let file = format!("{HEAD}{text}");
     let answer = run(&[("s.yaml", &file)], "config check s.yaml -o json");
@@ -68,7 +68,7 @@ fn args_for_a_plugin_that_takes_none_are_refused() {
 }
 
 #[test]
-fn a_configuration_that_is_no_configuration_is_refused() {
+fn a_file_that_is_not_a_configuration_is_refused() {
     check_refused(
         &[("s.yaml", "kind: Pod\n")],
         "config check s.yaml",
@@ -93,7 +93,7 @@ fn a_configuration_that_is_no_configuration_is_refused() {
 }
 
 #[test]
-fn weights_multiply_scores_and_none_is_one() {
+fn weights_multiply_scores_and_no_weight_is_one() {
     let weighing = |weight: &str| {
         format!(
             "profiles:\n- plugins:\n    score:\n      disabled: [{{name: '*'}}]\n      enabled:\n      \
@@ -117,7 +117,7 @@ fn weights_multiply_scores_and_none_is_one() {
 }
 
 #[test]
-fn what_is_not_there_yet_is_warned_of_where_it_is_enabled() {
+fn plugins_that_are_not_available_yet_are_warned_of() {
     let text = "\
 profiles:
 - plugins:
@@ -133,7 +133,7 @@ extenders: [{urlPrefix: 'http://localhost', filterVerb: filter}]
     expect![[r#"
         warning: s.yaml:6: profiles[0].plugins.permit.enabled[0].name: plugin GangScheduling is not available yet: enabling it has no effect
         warning: s.yaml:8: profiles[0].plugins.filter.disabled[1].name: plugin "NoSuchPlugin" does not exist: disabling it has no effect
-        warning: s.yaml:12: extenders: extenders are called by `plimsoll run` only: here pods go without them
+        warning: s.yaml:12: extenders: only `plimsoll run` calls extenders: here they have no effect
         NodeResourcesFit=4
     "#]].assert_eq(&scores(text));
 }
@@ -210,7 +210,7 @@ profiles:
 ";
 
 #[test]
-fn an_old_configuration_and_its_migration_decide_alike() {
+fn an_old_configuration_and_its_migration_decide_the_same() {
     let migrated = run(&[("old.yaml", OLD)], "config migrate old.yaml");
     assert_eq!(migrated.status, 0, "{}", migrated.err);
     let files = [("a.yaml", CLUSTER), ("old.yaml", OLD), ("new.yaml", &migrated.out)];
@@ -255,8 +255,8 @@ fn a_check_names_what_kube_scheduler_would_refuse() {
     let told: Vec<_> = out.lines().skip_while(|line| !line.starts_with("not for")).collect();
     expect![[r#"
         not for kube-scheduler 1.36, which refuses it
-        - profile default-scheduler: keeps SelectorSpread, which kube-scheduler 1.36 does not know; there, disable it: PodTopologySpread with `defaultingType: System` spreads the pods of services over nodes and zones, too, by other scores
-        - profile default-scheduler: keeps `rejectOvercommittedNodes` in the args of NodeResourcesFit, which kube-scheduler 1.36 does not know: nodes whose pods ask for more than there is take only pods that ask for nothing, as up to 1.22; there, take it out: pods that do not ask for what is short may then go to such nodes"#]].assert_eq(&told.join("\n"));
+        - profile default-scheduler: keeps SelectorSpread, which kube-scheduler 1.36 does not know; for kube-scheduler, disable it: PodTopologySpread with `defaultingType: System` spreads the pods of services over nodes and zones, too, with other scores
+        - profile default-scheduler: keeps `rejectOvercommittedNodes` in the args of NodeResourcesFit, which kube-scheduler 1.36 does not know: a node whose pods request more than it has takes only pods that request nothing, as up to 1.22; for kube-scheduler, remove it: pods that do not request what is short may then go to such nodes"#]].assert_eq(&told.join("\n"));
     let out = run(&[("s.yaml", HEAD)], "config check s.yaml").out;
     assert!(!out.contains("not for"), "{out}");
 }
@@ -292,7 +292,7 @@ fn errors_in_an_old_configuration_have_its_fields() {
 }
 
 #[test]
-fn what_extenders_manage_alone_need_not_fit() {
+fn resources_that_only_extenders_manage_need_not_fit() {
     let pod = "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec: {containers: [{name: c, \
                resources: {limits: {example.com/gpu: 1}}}]}\n";
     let node = "apiVersion: v1\nkind: Node\nmetadata: {name: n1}\n\
@@ -304,11 +304,7 @@ fn what_extenders_manage_alone_need_not_fit() {
         );
         let files = [("s.yaml", config.as_str()), ("pod.yaml", pod), ("node.yaml", node)];
         let answer = run(&files, "simulate --config s.yaml -f pod.yaml -f node.yaml");
-        assert!(
-            answer.err.contains("extenders are called by `plimsoll run` only"),
-            "{}",
-            answer.err
-        );
+        assert!(answer.err.contains("only `plimsoll run` calls extenders"), "{}", answer.err);
         answer.out
     };
     assert!(outcome(false).contains("Insufficient example.com/gpu"), "{}", outcome(false));

@@ -1,4 +1,4 @@
-//! What is decided, and that it is always the same.
+//! Decisions, and that they are always the same.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::manifests::CLUSTER;
 use crate::run::{check, check_refused, records, run};
 
-/// The cluster that lies beside the sources, for users to try things with.
+/// The example cluster of the repository.
 const EXAMPLE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/cluster");
 
 /// Twelve equal nodes and six pods.
@@ -29,7 +29,7 @@ fn equal_nodes() -> String {
 }
 
 #[test]
-fn the_same_seed_gives_the_same_bytes_and_another_another_choice() {
+fn the_same_seed_gives_the_same_bytes_and_another_seed_another_choice() {
     let text = equal_nodes();
     let with = |seed: u32| {
         let line = format!("simulate -f a.yaml -o json --tie-break random --seed {seed}");
@@ -42,7 +42,7 @@ fn the_same_seed_gives_the_same_bytes_and_another_another_choice() {
 }
 
 #[test]
-fn ties_are_broken_by_name_unless_chance_is_asked_for() {
+fn ties_are_broken_by_name_unless_random_is_given() {
     let text = equal_nodes();
     let records = records(&[("a.yaml", &text)], "simulate -f a.yaml -o json");
     let nodes: Vec<_> = records.iter().map(|record| &record["node"]).collect();
@@ -51,7 +51,7 @@ fn ties_are_broken_by_name_unless_chance_is_asked_for() {
 }
 
 #[test]
-fn explain_is_what_simulate_explains_of_the_first_pod() {
+fn explain_and_simulate_say_the_same_about_the_first_pod() {
     let files: &[(&str, &str)] = &[];
     let line = format!("simulate -f {EXAMPLE} -o json --explain");
     let simulated = &records(files, &line)[0];
@@ -62,7 +62,7 @@ fn explain_is_what_simulate_explains_of_the_first_pod() {
 }
 
 #[test]
-fn nodes_are_only_told_when_asked_for() {
+fn records_have_nodes_only_with_explain() {
     let records = records(&[("a.yaml", CLUSTER)], "simulate -f a.yaml -o json");
     assert!(records.iter().all(|record| record.get("nodes").is_none()));
 }
@@ -99,7 +99,7 @@ fn the_frontend_of_the_example_is_spread_over_the_zones() {
 }
 
 #[test]
-fn a_pod_that_is_not_there_is_answered_with_names_that_are() {
+fn an_unknown_pod_is_an_error_with_suggestions() {
     let files: &[(&str, &str)] = &[("a.yaml", CLUSTER)];
     check_refused(
         files,
@@ -112,13 +112,13 @@ fn a_pod_that_is_not_there_is_answered_with_names_that_are() {
         files,
         "explain -f a.yaml --pod web-0",
         &expect![[r#"
-            error: pod default/web-0 is not in the files; pending are default/p1, shop/p2
+            error: pod default/web-0 is not in the files; the pending pods are default/p1, shop/p2
         "#]],
     );
 }
 
 #[test]
-fn a_pod_that_waits_for_no_node_is_not_explained() {
+fn a_pod_that_does_not_need_a_node_is_not_explained() {
     let with = |spec: &str| {
         CLUSTER.replace("{name: p1}\nspec: {", &format!("{{name: p1}}\nspec: {{{spec}, "))
     };
@@ -132,7 +132,7 @@ fn a_pod_that_waits_for_no_node_is_not_explained() {
         (
             "schedulerName: other",
             expect![[r#"
-                error: pod default/p1 belongs to scheduler other, and no profile is for that (there is default-scheduler)
+                error: pod default/p1 belongs to scheduler other, and no profile has that name (there is default-scheduler)
             "#]],
         ),
     ] {
@@ -150,8 +150,8 @@ fn a_pod_that_waits_for_no_node_is_not_explained() {
 
 #[test]
 fn broken_volumes_and_budgets_get_the_messages_of_kube_scheduler() {
-    // A claim whose volume is missing, a volume with a node affinity that cannot be read, a claim that does
-    // not exist, and a budget without a selector, which protects nobody.
+    // A claim whose volume is missing, a volume with a node affinity that cannot be read, a claim that does not exist,
+    // and a budget without a selector, which protects no pod.
     let objects = r#"
 apiVersion: v1
 kind: Node

@@ -1,16 +1,16 @@
-//! The pages about the command line show what it prints.
+//! Checks that the pages about the command line show what it prints.
 //!
-//! A block of YAML is the file that was last named before it. A block that begins with `$ plimsoll` is
-//! a command, with the files of the page, and what it prints: messages first, then the answer. `...`
-//! at its end stands for the rest.
+//! A block of YAML is the file that was last named before it. A block that begins with `$ plimsoll` is a command that
+//! is run with the files of the page, and what it prints: first messages, then the answer. `...` at its end means any
+//! further lines.
 
 use std::collections::BTreeMap;
 use std::path::Path;
 
 use crate::run::run;
 
-/// Runs every command of a page. A file that the page names and does not show is that of the page
-/// about configurations.
+/// Runs every command of a page. A file that the page names but does not show is taken from the page about
+/// configurations.
 #[track_caller]
 fn check(page: &str) {
     let mut files = BTreeMap::new();
@@ -40,7 +40,7 @@ fn check(page: &str) {
     assert!(n_commands > 0, "{page} shows commands");
 }
 
-/// Hands on every block of a page: the file last named before it, its language, and what it holds.
+/// Calls `each` with every block of a page: the file last named before it, its language and its content.
 fn each_block(page: &str, mut each: impl FnMut(&str, &str, &str)) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs").join(page);
     let text = std::fs::read_to_string(&path).expect("the page is there");

@@ -1,18 +1,18 @@
-//! `--engine` and `--audit`: both engines decide the same.
+//! `--engine` and `--audit`: both engines make the same decisions.
 
 use std::fmt::Write;
 
 use crate::run::{Answer, run};
 
-/// The cluster that lies beside the sources.
+/// The example cluster of the repository.
 const EXAMPLE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/cluster");
 
-/// Chance that is the same everywhere, from a seed.
+/// A random number generator that gives the same numbers on every machine.
 struct Chance(u64);
 
 impl Chance {
     fn below(&mut self, n: u64) -> u64 {
-        // The constants of Knuth's MMIX; the low bits hardly change.
+        // The constants of Knuth's MMIX. The low bits are hardly random.
         self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
         (self.0 >> 33) % n
     }
@@ -23,8 +23,8 @@ impl Chance {
     }
 }
 
-/// A random cluster in which pods must be spread, keep apart, need volumes and evict others. Its host
-/// names are too many to be looked at one by one.
+/// A random cluster in which pods must be spread, keep apart, need volumes and evict others. It has too many host names
+/// to look at one by one.
 fn cluster(seed: u64) -> String {
     let mut chance = Chance(seed);
     let mut text = "\
@@ -101,7 +101,7 @@ fn pod(text: &mut String, number: u32, chance: &mut Chance) {
     .expect("a string takes all");
 }
 
-/// Compares what both engines print; what they printed.
+/// Checks that both engines print the same, and returns it.
 #[track_caller]
 fn check_alike(files: &[(&str, &str)], line: &str) -> String {
     let reference = run(files, &format!("{line} --engine reference"));

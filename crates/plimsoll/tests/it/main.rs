@@ -1,5 +1,4 @@
-//! The command as its users meet it: what is typed and what lies in files goes in; output, messages
-//! and the exit status come out.
+//! Tests of the program as users see it: command lines and files go in; output, messages and the exit status come out.
 
 mod answers;
 mod benchmarks;

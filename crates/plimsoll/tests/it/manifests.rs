@@ -1,4 +1,4 @@
-//! Good and bad input files.
+//! Valid and invalid input files.
 
 use expect_test::expect;
 use serde_json::Value;
@@ -82,7 +82,7 @@ fn json_objects_may_follow_each_other() {
 }
 
 #[test]
-fn a_directory_stands_for_the_manifests_in_it_in_the_order_of_their_names() {
+fn a_directory_means_its_manifests_in_the_order_of_their_names() {
     let [n1, n2, p1, p2] = [node("n1"), node("n2"), pod("default", "p1"), pod("shop", "p2")]
         .map(|object| object.to_string());
     let files: &[(&str, &str)] = &[
@@ -127,7 +127,7 @@ fn a_directory_without_manifests_is_refused() {
         &[("d/notes.txt", "")],
         "simulate -f d",
         &expect![[r#"
-            error: d: the directory has no files *.yaml, *.yml or *.json; directories in it are not looked into
+            error: d: the directory has no files *.yaml, *.yml or *.json; its subdirectories are not read
         "#]],
     );
 }
@@ -150,7 +150,7 @@ fn a_file_without_objects_is_warned_of() {
         "simulate -f a.yaml",
         &expect![[r#"
             warning: a.yaml: holds no objects
-            No pod waits for a node.
+            No pod is waiting for a node.
 
             exit status 0
         "#]],
@@ -158,7 +158,7 @@ fn a_file_without_objects_is_warned_of() {
 }
 
 #[test]
-fn an_item_that_does_not_say_what_it_is_is_told_by_its_place() {
+fn an_item_without_a_kind_is_identified_by_its_field() {
     let items = list(&[node("n1"), Value::Null, serde_json::json!({"kind": ""})]);
     check_refused(
         &[("a.json", &items.to_string())],
@@ -196,7 +196,7 @@ fn a_file_that_is_not_yaml_says_where() {
 }
 
 #[test]
-fn kinds_that_are_not_read_are_told_once_each() {
+fn there_is_one_warning_for_each_kind_that_is_not_read() {
     let other = |api_version: &str, kind: &str, name: &str| serde_json::json!({"apiVersion": api_version, "kind": kind, "metadata": {"name": name}});
     let objects = list(&[
         other("v1", "ConfigMap", "a"),
@@ -224,7 +224,7 @@ fn kinds_that_are_not_read_are_told_once_each() {
 }
 
 #[test]
-fn an_object_that_is_there_twice_is_refused_with_both_places() {
+fn an_object_that_occurs_twice_is_refused_with_both_lines() {
     check_refused(
         &[("a.yaml", CLUSTER), ("b.json", &list(&[node("n3"), node("n2")]).to_string())],
         "simulate -f a.yaml b.json",
@@ -240,7 +240,7 @@ fn an_object_that_is_there_twice_is_refused_with_both_places() {
             error: a.yaml:21: Pod shop/p2: is already defined at a.yaml:16: remove or rename one of them
         "#]],
     );
-    // A volume has no namespace, whatever it says.
+    // A volume has no namespace, even if its manifest has one.
     let volume = |rest: &str| {
         format!("apiVersion: v1\nkind: PersistentVolume\nmetadata: {{name: disk{rest}}}\n")
     };
@@ -325,18 +325,18 @@ fn ten_errors_are_shown_and_the_rest_is_counted() {
 }
 
 #[test]
-fn a_file_of_other_bytes_than_utf_8_says_on_which_line() {
+fn a_file_that_is_not_utf_8_is_refused_with_the_line() {
     // Latin-1.
     let folder = tempfile::tempdir().expect("a folder can be made");
     let file = folder.path().join("a.yaml");
     std::fs::write(&file, b"kind: Pod\n# \xe4\n").expect("the file can be written");
     let file = file.display().to_string();
     let answer = run(&[], &format!("simulate -f {file}"));
-    assert_eq!(answer.err, format!("error: {file}:2: is not text in UTF-8\n"));
+    assert_eq!(answer.err, format!("error: {file}:2: is not UTF-8 text\n"));
 }
 
 #[test]
-fn pods_on_nodes_that_are_not_there_are_warned_of() {
+fn pods_on_missing_nodes_are_warned_of() {
     let mut lost = pod("default", "lost");
     lost["spec"]["nodeName"] = "n9".into();
     let cluster = list(&[node("n1"), lost]).to_string();

@@ -1,12 +1,12 @@
-//! `plimsoll new-plugin`: what it writes, and what it leaves alone. That the crate builds and passes its tests is seen
-//! in `examples/my_plugin`, which has the same files.
+//! `plimsoll new-plugin`: what it writes, and what it does not touch. `examples/my_plugin`, which has the same files,
+//! shows that the crate builds and passes its tests.
 
 use std::fs;
 use std::path::Path;
 
 use crate::run::{Answer, run};
 
-/// Writes a crate into a folder of its own, if the sources are where the command finds them.
+/// Writes a crate into `folder`.
 fn new_plugin(name: &str, folder: &Path) -> Answer {
     run(&[], &format!("new-plugin {name} --path {}", folder.display()))
 }
@@ -31,7 +31,7 @@ fn the_crate_has_the_name_of_its_plugin_everywhere() {
     let (_, path) = manifest.split_once("plimsoll = { path = \"").expect("it depends on plimsoll");
     let (path, _) = path.split_once('"').expect("it ends");
     assert!(made.join(path).join("src/lib.rs").is_file(), "{path}");
-    // So that it is built with the dependencies that are tested here.
+    // The crate has the same lock file, and so the dependencies that are tested here.
     assert!(made.join("Cargo.lock").is_file());
 }
 

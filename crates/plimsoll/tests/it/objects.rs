@@ -1,8 +1,8 @@
-//! Objects that an API server takes although some part of them says nothing.
+//! Objects that an API server accepts although a part of them cannot be used.
 
 use crate::run::{records, run};
 
-/// Nodes by their labels, as YAML.
+/// Nodes with these labels, as YAML.
 fn nodes(of: &[(&str, &str)]) -> String {
     let node = |(name, labels): &(&str, &str)| {
         format!(
@@ -40,7 +40,7 @@ fn preferred(term: &str, more: &str) -> String {
     )
 }
 
-/// What becomes of the pod `p` with each engine.
+/// The result for the pod `p` with each engine.
 fn decided(text: &str) -> String {
     let explained = ["fast", "reference"].map(|engine| {
         let line = format!("simulate -f a.yaml -o json --engine {engine}");
@@ -59,7 +59,7 @@ fn a_required_term_that_cannot_be_read_is_skipped_and_the_others_are_tried() {
     assert_eq!(with(&[BAD, GOOD]), "b");
     let unmatched = "0/2 nodes are available: 2 node(s) didn't match Pod's node affinity/selector.";
     assert!(with(&[BAD]).starts_with(unmatched), "{}", with(&[BAD]));
-    // Nodes that such a term names are looked at all the same.
+    // Nodes that such a term names are looked at anyway.
     let named = format!("{BAD}, matchFields: [{{key: metadata.name, operator: In, values: [b]}}]");
     let one = "0/2 nodes are available: 1 node(s) didn't match Pod's node affinity/selector, 1 node(s) \
                didn't satisfy plugin(s) [NodeAffinity].";
@@ -78,7 +78,7 @@ fn a_preferred_term_that_cannot_be_read_fails_only_where_nodes_are_scored() {
 }
 
 #[test]
-fn a_neighbour_with_a_term_that_cannot_be_read_matters_to_nobody() {
+fn an_unreadable_term_of_another_pod_has_no_effect() {
     let neighbour = |name: &str, spec: &str| pod(name, &format!("nodeName: a, {spec}"));
     let text = format!(
         "{}{}{}{}",
@@ -92,10 +92,10 @@ fn a_neighbour_with_a_term_that_cannot_be_read_matters_to_nobody() {
     assert_eq!(decided(&text), "a");
 }
 
-/// While the node that the pod was promised is full, that node's own filter speaks for it, beside the filter
-/// that keeps the pod from all others.
+/// While the nominated node of the pod is full, the message names the filter that rejects that node as well as the one
+/// that rejects all others.
 #[test]
-fn a_nominated_pod_that_names_its_node_is_told_of_both_filters() {
+fn both_filters_are_reported_for_a_nominated_pod_that_names_its_node() {
     let node = |name: &str| {
         format!(
             "apiVersion: v1\nkind: Node\nmetadata: {{name: {name}}}\n\

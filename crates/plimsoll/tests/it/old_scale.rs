@@ -1,11 +1,11 @@
-//! The scale of 10: how releases before 1.17 judged and ranked nodes.
+//! The scale of 10: how releases before 1.17 filtered and ranked nodes.
 
 use expect_test::expect;
 use serde_json::Value;
 
 use crate::run::{Answer, check, records, run};
 
-/// A node of 4 CPUs and 8 GiB with these fields beside.
+/// A node of 4 CPUs and 8 GiB with these additional fields.
 fn node(name: &str, labels: &str, spec: &str) -> String {
     format!(
         "---\napiVersion: v1\nkind: Node\nmetadata: {{name: {name}, labels: {{{labels}}}}}\n\
@@ -13,7 +13,7 @@ fn node(name: &str, labels: &str, spec: &str) -> String {
     )
 }
 
-/// A pod of the service `web` that asks for so many CPUs.
+/// A pod of the service `web` that requests `cpu` CPUs.
 fn pod(name: &str, cpu: &str, spec: &str) -> String {
     format!(
         "---\napiVersion: v1\nkind: Pod\nmetadata: {{name: {name}, labels: {{app: web}}}}\n\
@@ -24,7 +24,7 @@ fn pod(name: &str, cpu: &str, spec: &str) -> String {
 const SERVICE: &str = "---\napiVersion: v1\nkind: Service\nmetadata: {name: web}\n\
                        spec: {selector: {app: web}}\n";
 
-/// So many pods on a node, with names of their own.
+/// `n` pods with different names on a node.
 fn pods_on(node: &str, n: usize) -> String {
     (0..n).map(|i| pod(&format!("{node}-{i}"), "10m", &format!("nodeName: {node}"))).collect()
 }
@@ -48,7 +48,7 @@ fn nodes_with_three_five_and_ten_pods_of_a_service_get_seven_five_and_no_points(
 }
 
 #[test]
-fn predicates_tell_all_that_is_wrong_with_a_node_in_their_old_order() {
+fn predicates_report_all_reasons_in_their_old_order() {
     let taint = "taints: [{key: gpu, effect: NoSchedule}]";
     let all = node("a", "", taint) + &node("b", "", "unschedulable: true") + &node("c", "", "");
     let all = all + &pod("p", "'5'", "nodeSelector: {disk: ssd}");
@@ -89,7 +89,7 @@ fn a_pod_that_is_rejected_for_all_nodes_at_once_fails_on_each() {
         &[("all.yaml", &all)],
         "explain -f all.yaml --pod p --scale 10",
         &expect![[r#"
-        default/p fits no node: NodeAffinity rejects it for all: pod affinity terms conflict.
+        default/p fits no node: NodeAffinity rejects it for all nodes: pod affinity terms conflict.
 
         REJECTED  BY PREDICATE       REASON                       NODES
                2  GeneralPredicates  pod affinity terms conflict  a, b
@@ -131,7 +131,7 @@ profiles:
             →  a        15                     3 → 3                   1 → 0
             →  b        15                     1 → 1                  0 → 10
             raw value → points; the total is the sum of points ×weight
-            No priority was like VolumeBinding
+            Score plugins that have no priority and are ignored: VolumeBinding
 
             Scheduled: Successfully assigned default/p to a
             exit status 0
@@ -223,7 +223,7 @@ priorities:
 }
 
 #[test]
-fn equally_good_nodes_are_told_and_no_difference_is_claimed() {
+fn equally_good_nodes_on_both_scales_are_no_difference() {
     let all = node("a", "", "") + &node("b", "", "") + &pod("p", "'1'", "");
     let Answer { out, .. } = run(&[("all.yaml", &all)], "explain -f all.yaml --pod p --scale 10");
     let told = out.lines().nth(1).expect("there is a second line");
@@ -244,7 +244,7 @@ fn a_pod_that_a_gate_keeps_out_is_not_ranked() {
 }
 
 #[test]
-fn the_scale_of_100_is_what_is_told_anyway() {
+fn the_scale_of_100_is_the_default() {
     let all = node("a", "", "") + &node("b", "", "") + &pod("p", "'1'", "");
     let files = [("all.yaml", all.as_str())];
     let line = "explain -f all.yaml --pod p";
@@ -252,7 +252,7 @@ fn the_scale_of_100_is_what_is_told_anyway() {
 }
 
 #[test]
-fn another_scale_is_refused_with_those_that_there_are() {
+fn another_scale_is_refused_with_the_possible_ones() {
     let Answer { status, err, out } = run(&[], "explain -f all.yaml --pod p --scale 7");
     assert_eq!((status, out.as_str()), (2, ""));
     expect![[r#"

@@ -1,4 +1,4 @@
-//! `plimsoll run` as a process: killed at any moment, told to stop, and told nonsense.
+//! `plimsoll run` as a process: killed at any moment, stopped by a signal, and with wrong command lines.
 
 use std::net::TcpListener;
 use std::path::Path;
@@ -11,7 +11,7 @@ use plimsoll_testserver::{
 };
 use serde_json::{Value, json};
 
-/// Far more than anything takes, on a machine that does many other things.
+/// Far longer than anything takes, even on a busy machine.
 const PATIENCE: Duration = Duration::from_mins(4);
 
 fn node(number: usize) -> Value {
@@ -70,7 +70,7 @@ impl Drop for Process {
 }
 
 #[test]
-fn killed_at_any_moment_it_goes_on_and_every_pod_is_bound_once() {
+fn after_kills_at_any_moment_every_pod_is_bound_exactly_once() {
     let server = TestServer::start(Options::default());
     let kubeconfig = server.kubeconfig_file().expect("there is room for a file");
     server.store().apply_all((0..40).map(node)).expect("they are valid");
@@ -81,7 +81,7 @@ fn killed_at_any_moment_it_goes_on_and_every_pod_is_bound_once() {
     for round in 1..=4 {
         let process = Process::start(&kubeconfig);
         eventually("some more are bound", || 120 * round < n_bound(&server));
-        // SIGKILL: it can finish nothing.
+        // SIGKILL: it cannot finish anything.
         drop(process);
     }
     server.faults().clear();
@@ -99,7 +99,7 @@ fn killed_at_any_moment_it_goes_on_and_every_pod_is_bound_once() {
 }
 
 #[test]
-fn told_to_stop_it_ends_well() {
+fn a_signal_to_stop_ends_it_with_success() {
     let server = TestServer::start(Options::default());
     let kubeconfig = server.kubeconfig_file().expect("there is room for a file");
     server.store().apply_all((0..2).map(node)).expect("they are valid");
@@ -112,7 +112,7 @@ fn told_to_stop_it_ends_well() {
 }
 
 #[test]
-fn told_to_stop_it_ends_soon_where_the_api_server_is_gone() {
+fn a_signal_to_stop_ends_it_soon_without_an_api_server() {
     let server = TestServer::start(Options::default());
     let kubeconfig = server.kubeconfig_file().expect("there is room for a file");
     server.store().apply_all((0..4).map(node)).expect("they are valid");
@@ -124,7 +124,7 @@ fn told_to_stop_it_ends_soon_where_the_api_server_is_gone() {
         .spawn();
     let mut process = Process(child.expect("the binary starts"));
     eventually("all are bound", || n_bound(&server) == 10);
-    // Bindings, conditions and events are under way, and more wait for their turn.
+    // Bindings, conditions and events are in progress, and more are queued.
     let silent = InjectedFault::every(1, FaultKind::Slow(Duration::from_hours(1)));
     server.faults().add(silent.resources(&["pods/binding", "pods/status", "events"]));
     let before = server.counts().requests("create", "pods/binding");
@@ -137,12 +137,12 @@ fn told_to_stop_it_ends_soon_where_the_api_server_is_gone() {
     let id = process.0.id().to_string();
     assert!(Command::new("kill").arg(id).status().expect("kill is there").success());
     process.0.wait().expect("it can be waited for");
-    // It takes about a second: whoever runs it kills it after a few.
+    // It takes about a second. A process manager would kill it after a few.
     assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
 }
 
 #[test]
-fn what_was_typed_is_warned_of_once_however_old_the_api_server_is() {
+fn warnings_appear_once_with_an_api_server_of_an_older_release() {
     let server = TestServer::start(Options { release: 36, ..Options::default() });
     let kubeconfig = server.kubeconfig_file().expect("there is room for a file");
     let dir = tempfile::tempdir().expect("there is room");
@@ -171,9 +171,7 @@ fn what_was_typed_is_warned_of_once_however_old_the_api_server_is() {
     eventually("it knows how old the API server is", || read().contains("release=\"1.36\""));
     let log = read();
     let warnings: Vec<&str> = log.lines().filter(|line| line.contains("warning: ")).collect();
-    for part in
-        ["EvenPodsSpread=true is of an earlier release", "LoggingAlphaOptions has no effect"]
-    {
+    for part in ["EvenPodsSpread=true has no effect", "LoggingAlphaOptions has no effect"] {
         assert!(warnings.iter().any(|line| line.contains(part)), "{part}: {log}");
     }
     let unlike: std::collections::BTreeSet<&&str> = warnings.iter().collect();
@@ -202,7 +200,7 @@ fn a_configuration_is_written_with_all_defaults() {
 }
 
 #[test]
-fn feature_gates_of_earlier_releases_are_taken_with_what_holds_now() {
+fn feature_gates_of_earlier_releases_are_accepted_with_a_warning() {
     let dir = tempfile::tempdir().expect("there is room");
     let output = Command::new(env!("CARGO_BIN_EXE_plimsoll"))
         .args(["run", "--feature-gates=EvenPodsSpread=true,DefaultPodTopologySpread=false"])
@@ -213,9 +211,9 @@ fn feature_gates_of_earlier_releases_are_taken_with_what_holds_now() {
     assert!(output.status.success());
     let told = String::from_utf8(output.stderr).expect("messages are text");
     for line in [
-        "warning: --feature-gates: EvenPodsSpread=true is of an earlier release and changes nothing: \
-         topologySpreadConstraints always count",
-        "warning: --feature-gates: DefaultPodTopologySpread=false is of an earlier release and changes nothing: \
+        "warning: --feature-gates: EvenPodsSpread=true has no effect, as it is a gate of an earlier release: \
+         PodTopologySpread always applies topologySpreadConstraints",
+        "warning: --feature-gates: DefaultPodTopologySpread=false has no effect, as it is a gate of an earlier release: \
          PodTopologySpread always spreads pods without constraints",
     ] {
         assert!(told.contains(line), "{line}: {told}");
@@ -223,7 +221,7 @@ fn feature_gates_of_earlier_releases_are_taken_with_what_holds_now() {
 }
 
 #[test]
-fn what_is_wrong_on_the_command_line_is_told_with_the_remedy() {
+fn errors_on_the_command_line_say_what_to_do() {
     let told = |args: &[&str]| {
         let output = Command::new(env!("CARGO_BIN_EXE_plimsoll")).arg("run").args(args).output();
         let output = output.expect("the binary starts");
@@ -244,7 +242,7 @@ fn what_is_wrong_on_the_command_line_is_told_with_the_remedy() {
 }
 
 #[test]
-fn an_api_server_for_reviews_that_is_not_there_is_told_at_once() {
+fn an_unreachable_api_server_for_reviews_is_reported_at_once() {
     let server = TestServer::start(Options::default());
     let kubeconfig = server.kubeconfig_file().expect("there is room for a file");
     for flag in ["--authentication-kubeconfig", "--authorization-kubeconfig"] {
@@ -268,7 +266,7 @@ fn free_port() -> u16 {
 }
 
 #[test]
-fn no_token_is_logged_however_much_is_logged() {
+fn no_token_is_logged_at_any_level() {
     const TOKENS: [&str; 3] = ["t0k3n-of-prometheus", "t0k3n-of-jane", "t0k3n-of-nobody"];
     let user = |token: &str, name: &str, paths: &[&str]| User {
         token: token.to_owned(),
@@ -325,7 +323,7 @@ fn no_token_is_logged_however_much_is_logged() {
 }
 
 #[test]
-fn the_manifests_start_it_with_flags_and_a_configuration_that_it_takes() {
+fn the_flags_and_configurations_of_the_manifests_are_valid() {
     let (dir, deploy) = (tempfile::tempdir().expect("there is room"), "../../deploy");
     for manifest in ["beside.yaml", "replace.yaml"] {
         let file = Path::new(env!("CARGO_MANIFEST_DIR")).join(deploy).join(manifest);
@@ -363,7 +361,7 @@ fn the_manifests_start_it_with_flags_and_a_configuration_that_it_takes() {
         let lease = if manifest == "beside.yaml" { "plimsoll" } else { "kube-scheduler" };
         assert!(effective.contains(&format!("resourceName: {lease}\n")), "{effective}");
         assert!(container["resources"]["limits"]["memory"].is_string(), "{manifest}");
-        // What is under way, and then the lease, have their time.
+        // Writes in progress, and then the release of the lease, have enough time.
         assert!(Some(25) < pod["terminationGracePeriodSeconds"].as_u64(), "{manifest}");
     }
 }

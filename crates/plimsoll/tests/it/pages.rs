@@ -1,4 +1,4 @@
-//! What lies in the pages: their tables.
+//! Reads the tables of the pages.
 
 use std::path::{Path, PathBuf};
 
@@ -16,7 +16,7 @@ pub(crate) fn text(page: &str) -> String {
 /// A row of a table, cell by cell.
 pub(crate) type Row = Vec<String>;
 
-/// The rows of all tables of a page whose heads begin with these cells. There is one such table at least.
+/// The rows of all tables of a page whose headings begin with these cells. There is at least one such table.
 #[track_caller]
 pub(crate) fn table(page: &str, head: &[&str]) -> Vec<Row> {
     let text = text(page);
@@ -43,7 +43,7 @@ fn cells(line: &str) -> Option<Row> {
     Some(cells.split('|').map(|cell| cell.trim().replace('\u{0}', "|")).collect())
 }
 
-/// What stands in backticks.
+/// The texts in backticks.
 pub(crate) fn quoted(text: &str) -> Vec<&str> {
     text.split('`').skip(1).step_by(2).collect()
 }

@@ -112,14 +112,14 @@ fn flags_name_a_policy() {
 }
 
 #[test]
-fn a_config_map_comes_before_a_file_that_is_not_forced() {
+fn a_config_map_takes_precedence_over_a_file_that_is_not_forced() {
     let both = "-f map.yaml --policy-configmap policy --policy-config-file p.json";
     check_run(
         both,
         &expect![[r#"
         warning: --policy-config-file is deprecated: use --config, which takes a Policy, too
         warning: --policy-configmap is deprecated: use --config with the manifest of the ConfigMap
-        warning: --policy-config-file has no effect: --policy-configmap comes before it
+        warning: --policy-config-file has no effect: --policy-configmap takes precedence
         {"pod":"default/web","result":"scheduled","node":"n1","best":["n1"]}
         {"pod":"default/huge","result":"scheduled","node":"n1","best":["n1"]}
         exit status 0
@@ -144,7 +144,7 @@ fn a_config_map_comes_before_a_file_that_is_not_forced() {
         warning: --policy-config-file is deprecated: use --config, which takes a Policy, too
         warning: --policy-configmap is deprecated: use --config with the manifest of the ConfigMap
         warning: --use-legacy-policy-config is deprecated: use --config with the file of the Policy
-        warning: --policy-config-file has no effect: --policy-configmap comes before it
+        warning: --policy-config-file has no effect: --policy-configmap takes precedence
         {"pod":"default/web","result":"scheduled","node":"n1","best":["n1"]}
         {"pod":"default/huge","result":"scheduled","node":"n1","best":["n1"]}
         exit status 0
@@ -153,7 +153,7 @@ fn a_config_map_comes_before_a_file_that_is_not_forced() {
 }
 
 #[test]
-fn a_policy_stands_beside_a_configuration_without_plugins() {
+fn a_policy_can_be_combined_with_a_configuration_without_plugins() {
     check_run(
         "--config s.yaml --policy-config-file p.json",
         &expect![[r#"
@@ -194,7 +194,7 @@ fn the_profile_has_the_name_of_the_flag() {
 }
 
 #[test]
-fn a_provider_decides_where_no_policy_does() {
+fn a_provider_decides_if_there_is_no_policy() {
     let node = "apiVersion: v1\nkind: Node\nmetadata: {name: n3}\n\
                 status: {allocatable: {cpu: '4', memory: 8Gi, pods: '10'}}\n";
     let files = [FILES[0], ("n3.yaml", node)];
@@ -204,7 +204,7 @@ fn a_provider_decides_where_no_policy_does() {
             serde_json::from_str(&run(&files, &line).out).expect("a line is a record");
         !record["nodes"][0]["scores"][plugin].is_null()
     };
-    // Since 1.22 one plugin scores what the providers scored with several.
+    // Since 1.22 one plugin replaces the score plugins of the providers.
     assert!(is_scored_by("NodeResourcesFit", ""));
     assert!(!is_scored_by("NodeResourcesFit", "--algorithm-provider DefaultProvider"));
     assert!(is_scored_by("TaintToleration", "--algorithm-provider ClusterAutoscalerProvider"));
@@ -212,7 +212,7 @@ fn a_provider_decides_where_no_policy_does() {
         "--algorithm-provider DefaultProvider --config p.json",
         &expect![[r#"
         warning: --algorithm-provider is deprecated: use --config, which enables plugins
-        warning: --algorithm-provider has no effect: a Policy comes before it
+        warning: --algorithm-provider has no effect: a Policy takes precedence
         {"pod":"default/web","result":"scheduled","node":"n1","best":["n1"]}
         {"pod":"default/huge","result":"unschedulable","message":"0/2 nodes are available: 1 node(s) had untolerated taint(s), 2 Insufficient cpu. preemption: 0/2 nodes are available: 2 Preemption is not helpful for scheduling."}
         exit status 0
@@ -225,7 +225,7 @@ fn a_provider_decides_where_no_policy_does() {
 }
 
 #[test]
-fn a_provider_that_is_not_there_is_an_error() {
+fn an_unknown_provider_is_an_error() {
     check_wrong(
         "--algorithm-provider OtherProvider",
         &expect![[r#"
@@ -246,21 +246,21 @@ profiles:
         line,
         &expect![[r#"
         warning: --algorithm-provider is deprecated: use --config, which enables plugins
-        error: plugins.yaml:4: profiles[0].plugins: cannot be put upon an algorithm provider: leave out --algorithm-provider, and enable here what it has more
+        error: plugins.yaml:4: profiles[0].plugins: cannot be combined with an algorithm provider: leave out --algorithm-provider, and enable its plugins here
     "#]],
     );
 }
 
 #[test]
-fn flags_without_effect_are_told() {
+fn flags_without_effect_are_warned_of() {
     check_run(
         "--address 0.0.0.0 --port 0 --lock-object-name a --lock-object-namespace b --failure-domains a,b",
         &expect![[r#"
-            warning: --lock-object-namespace is deprecated: leaderElection in a KubeSchedulerConfiguration takes its place, and it has no effect on files
-            warning: --lock-object-name is deprecated: leaderElection in a KubeSchedulerConfiguration takes its place, and it has no effect on files
-            warning: --address is deprecated: nothing is served, and it has no effect
-            warning: --port is deprecated: nothing is served, and it has no effect
-            warning: --failure-domains is deprecated: use the topologyKey of each term; it has no effect
+            warning: --lock-object-namespace is deprecated: it has no effect; use leaderElection in a KubeSchedulerConfiguration
+            warning: --lock-object-name is deprecated: it has no effect; use leaderElection in a KubeSchedulerConfiguration
+            warning: --address is deprecated: it has no effect; `plimsoll run` takes --bind-address and --secure-port
+            warning: --port is deprecated: it has no effect; `plimsoll run` takes --bind-address and --secure-port
+            warning: --failure-domains is deprecated: it has no effect; use the topologyKey of each term
             {"pod":"default/web","result":"scheduled","node":"n1","best":["n1"]}
             {"pod":"default/huge","result":"unschedulable","message":"0/2 nodes are available: 1 Insufficient cpu, 1 node(s) had untolerated taint(s). no new claims to deallocate, preemption: 0/2 nodes are available: 2 Preemption is not helpful for scheduling."}
             exit status 0
@@ -318,7 +318,7 @@ items:
 }
 
 #[test]
-fn a_config_map_that_is_not_there_is_an_error() {
+fn a_missing_config_map_is_an_error() {
     check_wrong(
         "--policy-configmap policy",
         &expect![[r#"
@@ -331,7 +331,7 @@ fn a_config_map_that_is_not_there_is_an_error() {
         &expect![[r#"
             warning: --policy-configmap is deprecated: use --config with the manifest of the ConfigMap
             warning: --policy-configmap-namespace is deprecated: use --config with the manifest of the ConfigMap
-            error: couldn't get policy config map default/policy: it is not in the files; there is ConfigMap kube-system/policy, which --policy-configmap-namespace can name
+            error: couldn't get policy config map default/policy: it is not in the files; there is ConfigMap kube-system/policy, which --policy-configmap-namespace can choose
         "#]],
     );
     check_wrong(
@@ -392,7 +392,7 @@ fn old_flags_have_their_values() {
 }
 
 #[test]
-fn standard_input_holds_one_thing() {
+fn standard_input_can_be_used_only_once() {
     check_wrong(
         "--config - --policy-config-file -",
         &expect![[r#"
@@ -402,7 +402,7 @@ fn standard_input_holds_one_thing() {
 }
 
 #[test]
-fn old_flags_stand_in_the_long_help_only() {
+fn old_flags_are_only_in_the_long_help() {
     let long = run(&[], "simulate --help").out;
     assert!(long.contains("Deprecated:") && long.contains("--policy-config-file"), "{long}");
     let short = run(&[], "simulate -h").out;
@@ -410,7 +410,7 @@ fn old_flags_stand_in_the_long_help_only() {
 }
 
 #[test]
-fn what_is_wrong_with_the_policy_of_a_config_map_is_told_with_its_line() {
+fn errors_in_the_policy_of_a_config_map_have_its_line() {
     let map = CONFIG_MAP.replace("predicates: []", "predicates: [{name: HostNam}]");
     let files = [FILES[0], ("map.yaml", map.as_str())];
     check_refused(
@@ -424,7 +424,7 @@ fn what_is_wrong_with_the_policy_of_a_config_map_is_told_with_its_line() {
 }
 
 #[test]
-fn the_environment_says_how_many_disks_a_node_takes() {
+fn the_environment_sets_the_disk_limit() {
     let disk = |name: &str, spec: &str| {
         format!(
             "---\napiVersion: v1\nkind: Pod\nmetadata: {{name: {name}}}\nspec:\n  {spec}\n  containers: \
@@ -444,7 +444,7 @@ fn the_environment_says_how_many_disks_a_node_takes() {
     expect!["FailedScheduling: 0/1 nodes are available: 1 node(s) exceed max volume count. preemption: 0/1 nodes are available: 1 No preemption victims found for incoming pod."].assert_eq(&told("1"));
     expect!["Scheduled: Successfully assigned default/next to n1"].assert_eq(&told("2"));
     expect![[r#"
-        warning: environment variable KUBE_MAX_PD_VOLS is "many", not a positive number: the usual limits hold
+        warning: environment variable KUBE_MAX_PD_VOLS is "many", not a positive number: the default limits apply
         Scheduled: Successfully assigned default/next to n1"#]].assert_eq(&told("many"));
 }
 
@@ -482,7 +482,7 @@ fn a_configuration_of_v1alpha1_names_a_config_map_as_the_flag_does() {
 }
 
 #[test]
-fn a_config_map_that_a_configuration_names_in_vain_is_an_error_at_its_field() {
+fn a_missing_config_map_is_an_error_at_the_field_that_names_it() {
     let wrong = |line: &str, old: &str, expected: &Expect| {
         check_refused(&[FILES[0], FILES[2], ("old.yaml", old)], line, expected);
     };

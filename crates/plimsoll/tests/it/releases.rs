@@ -1,4 +1,4 @@
-//! As which release decisions are made.
+//! The release that decides.
 
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -8,7 +8,7 @@ use plimsoll_testserver::{Options, TestServer};
 use crate::manifests::CLUSTER;
 use crate::run::{placements, records, run};
 
-/// Far more than a start takes, on a machine that does many other things.
+/// Far longer than a start takes, even on a busy machine.
 const PATIENCE: Duration = Duration::from_mins(4);
 
 /// Every command that decides.
@@ -47,7 +47,7 @@ fn every_command_that_decides_takes_the_release_as_kube_scheduler_does() {
     }
 }
 
-/// What `run` says of its release at the API server of release 1.`minor`.
+/// The log fields with the release of `run`, at an API server of release 1.`minor`.
 fn followed(minor: u32, flags: &[&str]) -> String {
     let server = TestServer::start(Options { release: minor, ..Options::default() });
     let kubeconfig = server.kubeconfig_file().expect("there is room for a file");
@@ -78,7 +78,7 @@ fn followed(minor: u32, flags: &[&str]) -> String {
 }
 
 #[test]
-fn in_a_cluster_it_decides_as_the_release_of_the_api_server_unless_it_is_told() {
+fn run_decides_as_the_release_of_the_api_server_unless_one_is_given() {
     for (minor, release) in [(30, "1.36"), (36, "1.36"), (37, "1.37"), (38, "1.37")] {
         let told = followed(minor, &[]);
         assert!(told.contains(&format!("release=\"{release}\"")), "1.{minor}: {told}");
@@ -87,7 +87,7 @@ fn in_a_cluster_it_decides_as_the_release_of_the_api_server_unless_it_is_told() 
     assert!(told.contains("release=\"1.37\""), "{told}");
 }
 
-/// The records of `simulate` for these objects, decided as a release.
+/// The records of `simulate` for these objects in a release.
 fn decided(objects: &str, release: &str) -> Vec<serde_json::Value> {
     let line = format!("simulate -f a.yaml -o json --emulated-version {release}");
     records(&[("a.yaml", objects)], &line)
@@ -102,7 +102,7 @@ const FULL: &str = r#"
 "#;
 
 #[test]
-fn a_preemption_that_succeeds_is_told_since_1_37() {
+fn a_successful_preemption_is_reported_since_1_37() {
     let told = |release| decided(FULL, release)[0]["message"].clone();
     assert_eq!(told("1.36"), "0/1 nodes are available: 1 Insufficient cpu.");
     assert_eq!(
@@ -131,7 +131,7 @@ const STORAGE: &str = r#"
 "#;
 
 #[test]
-fn nodes_are_scored_by_the_storage_that_is_left_since_1_37() {
+fn nodes_are_scored_by_free_storage_since_1_37() {
     let best = |release| decided(STORAGE, release)[0]["best"].clone();
     assert_eq!(best("1.36"), serde_json::json!(["a", "b"]));
     assert_eq!(best("1.37"), serde_json::json!(["b"]));
@@ -150,7 +150,7 @@ fn nodes_are_scored_by_the_storage_that_is_left_since_1_37() {
 }
 
 #[test]
-fn a_driver_that_must_run_where_its_volumes_are_is_missed_since_1_37() {
+fn a_required_csi_driver_must_run_on_the_node_since_1_37() {
     let required = "spec: {storageCapacity: true, preventPodSchedulingIfMissing: true}";
     let objects = STORAGE.replace("spec: {storageCapacity: true}", required);
     let told = |release| decided(&objects, release)[0]["message"].clone();
@@ -162,7 +162,7 @@ fn a_driver_that_must_run_where_its_volumes_are_is_missed_since_1_37() {
     );
 }
 
-/// Of the containers of a pod that runs one is to grow, and the other to shrink.
+/// A running pod in which one container is to grow and the other to shrink.
 const RESIZED: &str = r#"
 {kind: Node, apiVersion: v1, metadata: {name: one}, status: {allocatable: {cpu: "8", memory: 4Gi, pods: "9"}}}
 ---
@@ -183,7 +183,7 @@ status:
 "#;
 
 #[test]
-fn a_pod_whose_resources_change_takes_the_largest_sum_since_1_37() {
+fn a_resized_pod_counts_with_the_largest_sum_since_1_37() {
     let files = [("a.yaml", RESIZED)];
     let placed = |flags: &str| {
         placements(&files, &format!("simulate -f a.yaml -o json --emulated-version {flags}"))

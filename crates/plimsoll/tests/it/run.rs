@@ -1,4 +1,4 @@
-//! Runs the command in a folder of its own.
+//! Runs the command in a temporary directory.
 
 use std::fs;
 use std::io::Write;
@@ -7,10 +7,10 @@ use std::process::{Command, Stdio};
 use expect_test::Expect;
 use serde_json::Value;
 
-/// The name of the file that stands for standard input.
+/// The name of the file that is given as standard input.
 pub(crate) const STDIN: &str = "-";
 
-/// What came of a run.
+/// The result of a run.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Answer {
     pub(crate) status: i32,
@@ -18,7 +18,7 @@ pub(crate) struct Answer {
     pub(crate) err: String,
 }
 
-/// Runs `plimsoll` with these words, in a folder with these files.
+/// Runs `plimsoll` with these arguments, in a directory with these files.
 pub(crate) fn run(files: &[(&str, &str)], line: &str) -> Answer {
     run_where(&[], files, line)
 }
@@ -45,7 +45,7 @@ pub(crate) fn run_where(variables: &[(&str, &str)], files: &[(&str, &str)], line
         .expect("the command can be run");
     let mut stdin = child.stdin.take().expect("it is a pipe");
     if let Some((_, text)) = files.iter().find(|(name, _)| *name == STDIN) {
-        // A command that refuses what was typed does not read.
+        // A command that refuses its arguments does not read standard input.
         let _ = stdin.write_all(text.as_bytes());
     }
     drop(stdin);
@@ -78,7 +78,7 @@ pub(crate) fn records(files: &[(&str, &str)], line: &str) -> Vec<Value> {
     out.lines().map(|line| serde_json::from_str(line).expect("a line is a record")).collect()
 }
 
-/// Where each pod went, one line a record: `pod node`, or `pod result`.
+/// Where each pod went, one line for each record: `pod node`, or `pod result`.
 pub(crate) fn placements(files: &[(&str, &str)], line: &str) -> String {
     let lines = records(files, line).into_iter().map(|record| {
         let text = |key: &str| record[key].as_str().map(ToOwned::to_owned);

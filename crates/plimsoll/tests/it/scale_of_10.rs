@@ -1,4 +1,4 @@
-//! The worked examples of docs/scale-of-10.md, decided: `simulate` and `run` place pods by priorities.
+//! The examples of docs/scale-of-10.md: `simulate` and `run` place pods by priorities.
 
 use std::path::Path;
 use std::process::{Child, Command};
@@ -10,10 +10,10 @@ use serde_json::{Value, json};
 
 use crate::run::{records, run};
 
-/// Far more than anything takes, on a machine that does many other things.
+/// Far longer than anything takes, even on a busy machine.
 const PATIENCE: Duration = Duration::from_mins(4);
 
-/// A node with so much CPU and memory, and these fields beside.
+/// A node with this CPU and memory, these labels and these other fields.
 fn node(name: &str, (cpu, memory): (&str, &str), labels: &str, more: &str) -> String {
     format!(
         "---\napiVersion: v1\nkind: Node\nmetadata: {{name: {name}, labels: {{{labels}}}}}\n\
@@ -23,7 +23,7 @@ fn node(name: &str, (cpu, memory): (&str, &str), labels: &str, more: &str) -> St
 
 const ROOM: (&str, &str) = ("10", "10Gi");
 
-/// A pod of the Service `web` with this `spec`, on `node` if that is named.
+/// A pod of the Service `web` with this `spec`, on the node `on` unless that is empty.
 fn pod(name: &str, on: &str, spec: &str) -> String {
     let on = if on.is_empty() { String::new() } else { format!("nodeName: {on}, ") };
     let spec = if spec.is_empty() { "containers: [{name: c}]" } else { spec };
@@ -33,12 +33,12 @@ fn pod(name: &str, on: &str, spec: &str) -> String {
     )
 }
 
-/// So many pods of the Service on a node.
+/// `n` pods of the Service on a node.
 fn pods(on: &str, n: usize) -> String {
     (0..n).map(|i| pod(&format!("{on}-{i}"), on, "")).collect()
 }
 
-/// A pod that asks for so much.
+/// A pod with these requests.
 fn asking(name: &str, on: &str, cpu: &str, memory: &str) -> String {
     let requests = format!("{{cpu: '{cpu}', memory: {memory}}}");
     pod(name, on, &format!("containers: [{{name: c, resources: {{requests: {requests}}}}}]"))
@@ -51,8 +51,8 @@ fn policy(priorities: &str) -> String {
     format!("{{kind: Policy, apiVersion: v1, predicates: [], priorities: [{priorities}]}}")
 }
 
-/// What each node gets from one priority, for the only pod that is pending, and where the pod goes.
-/// `explain` has to say the same.
+/// Checks the points of each node from one priority, for the only pending pod, and where the pod goes. `explain` must
+/// say the same.
 #[track_caller]
 fn check(cluster: &str, priority: &str, release: &str, expected: &Expect) {
     let policy = policy(priority);
@@ -82,7 +82,7 @@ fn check(cluster: &str, priority: &str, release: &str, expected: &Expect) {
 }
 
 #[test]
-fn least_requested_and_most_requested_go_by_what_is_asked_for() {
+fn least_requested_and_most_requested_depend_on_requests() {
     let nodes = node("a", ("4", "10Gi"), "", "") + &node("b", ("2", "10Gi"), "", "");
     let all = nodes + &asking("p", "", "1", "5Gi");
     let least = "{name: LeastRequestedPriority, weight: 1}";
@@ -106,7 +106,7 @@ fn least_requested_and_most_requested_go_by_what_is_asked_for() {
 }
 
 #[test]
-fn balance_goes_by_the_difference_of_the_fractions() {
+fn balance_depends_on_the_difference_of_the_fractions() {
     let nodes = node("a", ("4", "10Gi"), "", "")
         + &node("b", ("10", "25Gi"), "", "")
         + &node("c", ("1", "10Gi"), "", "");
@@ -214,7 +214,7 @@ fn pods_of_a_service_are_spread_over_the_values_of_a_label() {
 }
 
 #[test]
-fn preferred_nodes_get_their_share_of_the_highest_weight() {
+fn preferred_nodes_get_points_in_proportion_to_the_highest_weight() {
     let nodes = [("a", "ssd: '', gpu: ''"), ("b", "ssd: ''"), ("c", "gpu: ''"), ("d", "")];
     let nodes = nodes.map(|(name, labels)| node(name, ROOM, labels, "")).concat();
     let term = |weight: u32, key: &str| {
@@ -243,7 +243,7 @@ fn preferred_nodes_get_their_share_of_the_highest_weight() {
 }
 
 #[test]
-fn taints_cost_their_share_and_in_1_5_the_rest_was_cut_off() {
+fn taints_cost_points_and_1_5_truncates_the_rest() {
     let taint = |key: &str| format!("{{key: {key}, effect: PreferNoSchedule}}");
     let taints = [vec![], vec![taint("old")], vec![taint("old"), taint("slow"), taint("far")]];
     let nodes = ["a", "b", "c"].into_iter().zip(taints).map(|(name, taints)| {
@@ -270,7 +270,7 @@ fn taints_cost_their_share_and_in_1_5_the_rest_was_cut_off() {
 }
 
 #[test]
-fn affinity_between_pods_is_stretched_between_the_lowest_and_the_highest_sum() {
+fn affinity_between_pods_is_scaled_from_the_lowest_to_the_highest_sum() {
     let zones = ["a", "b", "c"].map(|name| node(name, ROOM, &format!("host: {name}"), ""));
     let other = |name: &str, on: &str, app: &str| {
         format!(
@@ -303,7 +303,7 @@ fn affinity_between_pods_is_stretched_between_the_lowest_and_the_highest_sum() {
     );
 }
 
-/// Two nodes with pods that all, or only one, of the selectors of `p` match.
+/// Two nodes with pods that match all selectors of `p`, or only one of them.
 fn selected() -> String {
     let replicas = "---\napiVersion: apps/v1\nkind: ReplicaSet\nmetadata: {name: web-2}\n\
                     spec: {selector: {matchLabels: {app: web, gen: '2'}}}\n";
@@ -347,7 +347,7 @@ fn a_pod_counts_if_all_selectors_match_and_in_1_5_if_any_does() {
 }
 
 #[test]
-fn each_pod_is_placed_after_the_one_before_it() {
+fn pods_are_placed_one_after_another() {
     let nodes = ["a", "b"].map(|name| node(name, ROOM, "", "")).concat() + SERVICE;
     let pods: String = ["p", "q", "r"].map(|name| pod(name, "", "")).concat();
     let policy = policy(
@@ -362,7 +362,7 @@ fn each_pod_is_placed_after_the_one_before_it() {
 }
 
 #[test]
-fn a_score_plugin_that_was_no_priority_has_no_say_and_is_told() {
+fn a_score_plugin_that_was_no_priority_has_no_effect_and_a_warning_says_so() {
     let config = "
 apiVersion: kubescheduler.config.k8s.io/v1
 kind: KubeSchedulerConfiguration
@@ -375,8 +375,8 @@ profiles:
     let all = node("a", ROOM, "", "") + &pod("p", "", "");
     let files = [("all.yaml", all.as_str()), ("config.yaml", config)];
     let answer = run(&files, "simulate -f all.yaml --config config.yaml --scale 10 -o json");
-    let told = "warning: profile default-scheduler: no priority was like score plugin VolumeBinding: on the \
-                scale of 10 it has no say\n";
+    let told = "warning: profile default-scheduler: score plugin VolumeBinding has no priority on the \
+                scale of 10, and no effect\n";
     assert_eq!((answer.status, answer.err.as_str()), (0, told));
 }
 
@@ -406,8 +406,8 @@ impl Drop for Process {
     }
 }
 
-/// A pod that goes to n1, which has more room, by scores of today; and to n2, which has its image, by the
-/// priorities of a Policy in a ConfigMap.
+/// Today's scores choose n1 for the pod, which has more free resources. The priorities of a Policy in a ConfigMap
+/// choose n2, which has its image.
 #[test]
 fn a_cluster_is_scheduled_by_the_priorities_of_a_policy_in_a_config_map() {
     let server = TestServer::start(Options::default());
@@ -471,7 +471,7 @@ fn a_cluster_is_scheduled_by_the_priorities_of_a_policy_in_a_config_map() {
     }
     assert_eq!(node_of_web().as_deref(), Some("n2"));
     let log = read(&log);
-    // As in 1.16: the points before their weight.
+    // As in 1.16, the points before the weight.
     for score in [
         "web-0_default -> n1: LeastRequestedPriority, Score: (7)",
         "web-0_default -> n2: LeastRequestedPriority, Score: (6)",

@@ -5,11 +5,11 @@ use std::ops::Range;
 
 use plimsoll_framework::prelude::*;
 
-use super::{Victims, harm, nobody_lower, staying, victims};
+use super::{Victims, cost, nobody_lower, staying, victims};
 
 /// A search without results of earlier ones.
 pub(super) struct Search<'a> {
-    what_if: &'a WhatIf<'a>,
+    dry_run: &'a DryRun<'a>,
     rows: Vec<Row>,
     cleared: BTreeMap<usize, Victims>,
     rejected: Vec<Rejection>,
@@ -18,17 +18,17 @@ pub(super) struct Search<'a> {
 
 impl<'a> Search<'a> {
     /// A search among the nodes where evictions could help.
-    pub(super) fn new(rejected: &[NodeRejection], what_if: &'a WhatIf<'a>) -> Self {
+    pub(super) fn new(rejected: &[NodeRejection], dry_run: &'a DryRun<'a>) -> Self {
         let resolvable = |node: &&NodeRejection| node.rejection.code == Code::Unschedulable;
         let rows = rejected.iter().filter(resolvable).map(|node| node.row).collect();
         let (cleared, rejected, last_error) = (BTreeMap::new(), Vec::new(), None);
-        Search { what_if, rows, cleared, rejected, last_error }
+        Search { dry_run, rows, cleared, rejected, last_error }
     }
 
     /// All candidates that it found, by index.
-    pub(super) fn into_clearable(self) -> Vec<Clearable> {
-        let nodes = self.what_if.view().nodes;
-        let of = |(place, victims): (usize, Victims)| Clearable {
+    pub(super) fn into_candidate_nodes(self) -> Vec<CandidateNode> {
+        let nodes = self.dry_run.view().nodes;
+        let of = |(place, victims): (usize, Victims)| CandidateNode {
             node: nodes.name_of(self.rows[place]).clone(),
             victims: victims.pods,
             broken_budgets: victims.broken_budgets,
@@ -37,28 +37,28 @@ impl<'a> Search<'a> {
     }
 }
 
-impl Clearings for Search<'_> {
+impl PreemptionCandidates for Search<'_> {
     fn n_nodes(&self) -> usize {
-        self.what_if.view().nodes.len()
+        self.dry_run.view().nodes.len()
     }
     fn n_places(&self) -> usize {
         self.rows.len()
     }
-    fn next(&mut self, places: Range<usize>) -> Option<(usize, Harm)> {
-        let what_if = self.what_if;
+    fn next(&mut self, places: Range<usize>) -> Option<(usize, PreemptionCost)> {
+        let dry_run = self.dry_run;
         for place in places {
             let row = self.rows[place];
             // Preparing a dry run takes longer than checking the priorities of the pods.
-            if let Some(why) = nobody_lower(what_if.pod(), what_if.view().nodes.pods_on(row)) {
+            if let Some(why) = nobody_lower(dry_run.pod(), dry_run.view().nodes.pods_on(row)) {
                 self.rejected.push(why);
                 continue;
             }
-            let mut node = what_if.node(row);
-            match victims(what_if.pod(), &mut node, what_if.view().stores) {
+            let mut node = dry_run.node(row);
+            match victims(dry_run.pod(), &mut node, dry_run.view().stores) {
                 Ok(victims) => {
-                    let harm = harm(victims.broken_budgets, &victims.pods);
+                    let cost = cost(victims.broken_budgets, &victims.pods);
                     self.cleared.insert(place, victims);
-                    return Some((place, harm));
+                    return Some((place, cost));
                 }
                 Err(why) => {
                     if why.code == Code::Error {
@@ -71,7 +71,7 @@ impl Clearings for Search<'_> {
         None
     }
     fn node(&self, place: usize) -> &Str {
-        self.what_if.view().nodes.name_of(self.rows[place])
+        self.dry_run.view().nodes.name_of(self.rows[place])
     }
     fn victims(&self, place: usize) -> Vec<PodKey> {
         staying(&self.cleared[&place].pods).collect()

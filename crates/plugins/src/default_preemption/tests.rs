@@ -130,7 +130,7 @@ fn of_the_nodes_that_extenders_leave_the_one_with_the_least_harm_is_taken() {
         let template = PodTemplate { priority, ..PodTemplate::default() };
         PodInfo::new(Pod::new(PodKey::new("default", name), template))
     };
-    let clearable = |node: &str, broken_budgets, victims: &[&PodInfo]| Clearable {
+    let candidate_nodes = |node: &str, broken_budgets, victims: &[&PodInfo]| CandidateNode {
         node: node.into(),
         victims: victims.iter().copied().cloned().collect(),
         broken_budgets,
@@ -138,14 +138,14 @@ fn of_the_nodes_that_extenders_leave_the_one_with_the_least_harm_is_taken() {
     let (low, high) = (victim("low", 1), victim("high", 3));
     let going = Pod { deletion: Some(Timestamp::default()), ..Pod::clone(&low) };
     let left = [
-        clearable("a", 1, &[&low]),
-        clearable("b", 0, &[&low, &high]),
-        clearable("d", 0, &[&low, &PodInfo::new(going)]),
-        clearable("c", 0, &[&low, &low]),
+        candidate_nodes("a", 1, &[&low]),
+        candidate_nodes("b", 0, &[&low, &high]),
+        candidate_nodes("d", 0, &[&low, &PodInfo::new(going)]),
+        candidate_nodes("c", 0, &[&low, &low]),
     ];
     let gates = FeatureGates::of(Release::V1_36);
     let plugin = DefaultPreemption::new(DefaultPreemptionArgs::default(), &gates);
-    let answer = |left: &[Clearable]| plugin.choose_clearable(&victim("p", 5), Ok(left));
+    let answer = |left: &[CandidateNode]| plugin.choose_candidate_node(&victim("p", 5), Ok(left));
     // Extenders return victims in any order: the most important one on `b` is the second.
     let nominated = |node: &str, victims: &[&str]| {
         let victims = victims.iter().map(|name| PodKey::new("default", *name)).collect();
@@ -156,7 +156,7 @@ fn of_the_nodes_that_extenders_leave_the_one_with_the_least_harm_is_taken() {
     assert_eq!(answer(&left[..2]), nominated("b", &["low", "high"]));
     let none = NO_CANDIDATE;
     assert_eq!(answer(&[]), PostFilterAnswer::Unschedulable(none.into()));
-    let failed = plugin.choose_clearable(&victim("p", 5), Err("no answer"));
+    let failed = plugin.choose_candidate_node(&victim("p", 5), Err("no answer"));
     assert_eq!(failed, PostFilterAnswer::Error("preemption: no answer".to_owned().into()));
 }
 
@@ -194,5 +194,5 @@ fn a_pod_is_told_of_the_node_that_is_cleared_for_it_since_1_37() {
     );
     let victims =
         [0, 1].map(|priority| PodInfo::new(PodTemplate { priority, ..PodTemplate::default() }));
-    assert_eq!(harm(0, &victims).0[N_VICTIMS], 2);
+    assert_eq!(cost(0, &victims).0[N_VICTIMS], 2);
 }

@@ -4,9 +4,9 @@ use plimsoll_framework::domains::MOST_TERMS;
 use plimsoll_framework::prelude::*;
 use plimsoll_framework::stores::NamespaceStore;
 
+use super::incoming_pod::IncomingPod;
+use super::rule_counts::AffinityRule;
 use super::score::{Preferences, normalize};
-use super::subject::Subject;
-use super::tally::Rule;
 use super::{AFFINITY, ANTI_AFFINITY, EXISTING_ANTI_AFFINITY, InterPodAffinity};
 
 impl FilterByCounts for InterPodAffinity {
@@ -18,7 +18,10 @@ impl FilterByCounts for InterPodAffinity {
         namespaces: &NamespaceStore,
         neighbours: Neighbours<'_>,
     ) -> ByDomain<dyn DomainFilter> {
-        ByDomain::Counts(Box::new(Required::new(Subject::new(pod, namespaces), neighbours)))
+        ByDomain::Counts(Box::new(RequiredTerms::new(
+            IncomingPod::new(pod, namespaces),
+            neighbours,
+        )))
     }
 }
 
@@ -42,17 +45,17 @@ fn by_label(key: &Str) -> DomainTerm {
 
 /// The required terms of a pod, and those of others that speak of it: a term for each rule and
 /// topology key.
-struct Required {
-    subject: Subject,
-    rules: Vec<Rule>,
+struct RequiredTerms {
+    incoming: IncomingPod,
+    rules: Vec<AffinityRule>,
     terms: Vec<DomainTerm>,
 }
 
-impl Required {
-    fn new(subject: Subject, neighbours: Neighbours<'_>) -> Self {
-        let mut rules: Vec<(Rule, Str)> = Vec::new();
-        let of_others = neighbours.iter().flat_map(|other| subject.is_shunned_by(*other));
-        for (rule, key) in subject.own_rules().chain(of_others) {
+impl RequiredTerms {
+    fn new(incoming: IncomingPod, neighbours: Neighbours<'_>) -> Self {
+        let mut rules: Vec<(AffinityRule, Str)> = Vec::new();
+        let of_others = neighbours.iter().flat_map(|other| incoming.is_shunned_by(*other));
+        for (rule, key) in incoming.own_rules().chain(of_others) {
             // Other pods may have tens of thousands of terms in total.
             if MOST_TERMS < rules.len() {
                 break;
@@ -61,15 +64,15 @@ impl Required {
                 rules.push((rule, key.clone()));
             }
         }
-        Required {
-            subject,
+        RequiredTerms {
+            incoming,
             terms: rules.iter().map(|(_, key)| by_label(key)).collect(),
             rules: rules.into_iter().map(|(rule, _)| rule).collect(),
         }
     }
 
-    fn term(&self, (rule, key): (Rule, &Str)) -> Option<u32> {
-        let is_same = |(other, term): (&Rule, &DomainTerm)| {
+    fn term(&self, (rule, key): (AffinityRule, &Str)) -> Option<u32> {
+        let is_same = |(other, term): (&AffinityRule, &DomainTerm)| {
             *other == rule && matches!(&term.key, TopologyKey::Label(other) if other == key)
         };
         let at = self.rules.iter().zip(&self.terms).position(is_same)?;
@@ -77,39 +80,39 @@ impl Required {
     }
 }
 
-impl DomainCounts for Required {
+impl DomainCounter for RequiredTerms {
     fn terms(&self) -> &[DomainTerm] {
         &self.terms
     }
 
     fn counts_plain_pods(&self) -> bool {
-        self.subject.has_terms()
+        self.incoming.has_terms()
     }
 
     fn count(&self, other: Neighbour<'_>) -> Option<Counting> {
-        self.subject.met_by(other).map(|rule| Some((self.term(rule)?, 1))).collect()
+        self.incoming.met_by(other).map(|rule| Some((self.term(rule)?, 1))).collect()
     }
 }
 
-impl DomainFilter for Required {
+impl DomainFilter for RequiredTerms {
     fn compares_domains(&self) -> bool {
         false
     }
 
     /// As in filtering.go, Filter and satisfyPodAffinity.
-    fn verdict(&self, standings: &[Standing], totals: &[TermTotals]) -> Verdict {
-        let of_affinity = |(_, rule): &(usize, &Rule)| **rule == Rule::Affinity;
+    fn verdict(&self, term_counts: &[TermCount], totals: &[TermTotals]) -> Verdict {
+        let of_affinity = |(_, rule): &(usize, &AffinityRule)| **rule == AffinityRule::Affinity;
         let affinity = || self.rules.iter().enumerate().filter(of_affinity);
         let waived =
-            self.subject.meets_own_affinity && affinity().all(|(term, _)| totals[term].total == 0);
-        for (rule, standing) in self.rules.iter().zip(standings) {
-            let met = 0 < standing.count;
+            self.incoming.meets_own_affinity && affinity().all(|(term, _)| totals[term].total == 0);
+        for (rule, term_count) in self.rules.iter().zip(term_counts) {
+            let met = 0 < term_count.count;
             match rule {
-                Rule::Affinity if !(met || waived && standing.present) => {
+                AffinityRule::Affinity if !(met || waived && term_count.present) => {
                     return Verdict::unresolvable(AFFINITY);
                 }
-                Rule::AntiAffinity if met => return Verdict::unschedulable(ANTI_AFFINITY),
-                Rule::ExistingAntiAffinity if met => {
+                AffinityRule::AntiAffinity if met => return Verdict::unschedulable(ANTI_AFFINITY),
+                AffinityRule::ExistingAntiAffinity if met => {
                     return Verdict::unschedulable(EXISTING_ANTI_AFFINITY);
                 }
                 _ => {}
@@ -143,7 +146,7 @@ impl Preferred {
     }
 }
 
-impl DomainCounts for Preferred {
+impl DomainCounter for Preferred {
     fn terms(&self) -> &[DomainTerm] {
         &self.terms
     }
@@ -170,11 +173,11 @@ impl DomainScore for Preferred {
     fn reads_domains(&self) -> bool {
         false
     }
-    fn is_ranked(&self, _: &[Standing]) -> bool {
+    fn is_ranked(&self, _: &[TermCount]) -> bool {
         true
     }
-    fn raw(&self, standings: &[Standing], _: &[usize]) -> i64 {
-        standings.iter().map(|one| one.count).sum()
+    fn raw(&self, term_counts: &[TermCount], _: &[usize]) -> i64 {
+        term_counts.iter().map(|one| one.count).sum()
     }
     fn normalize(&self, scores: &mut [Scored]) {
         normalize(scores);

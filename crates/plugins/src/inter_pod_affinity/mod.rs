@@ -5,10 +5,10 @@
 
 mod by_domain;
 mod filter;
+mod incoming_pod;
 mod requeue;
+mod rule_counts;
 mod score;
-mod subject;
-mod tally;
 mod terms;
 
 use plimsoll_framework::prelude::*;

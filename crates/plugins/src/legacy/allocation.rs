@@ -14,10 +14,10 @@ use std::fmt;
 use plimsoll_framework::prelude::*;
 use serde::Deserialize;
 
-use crate::resource_allocation::{Amounts, Counted, Usage};
+use crate::resource_allocation::{ResourceAmounts, ScoredResource, Usage};
 
 /// What these plugins read of a pod.
-pub(super) type Asked = (RoomRequests, NonZeroRequests, OverheadMilliCpu);
+pub(super) type RequestedResource = (RoomRequests, NonZeroRequests, OverheadMilliCpu);
 /// What they read of a node.
 pub(super) type Room = (Allocatable, Requested, NonZeroRequested);
 
@@ -25,19 +25,21 @@ const MILLIS: i64 = 1000;
 
 /// The resources that count, each once.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Weighed(Vec<Counted>);
+pub(super) struct Weighed(Vec<ScoredResource>);
 
 impl Default for Weighed {
     fn default() -> Self {
-        Weighed(Counted::all(Vec::new()))
+        Weighed(ScoredResource::all(Vec::new()))
     }
 }
 
-impl From<Vec<ResourceSpec>> for Weighed {
-    fn from(specs: Vec<ResourceSpec>) -> Self {
+impl From<Vec<LegacyResourceSpec>> for Weighed {
+    fn from(specs: Vec<LegacyResourceSpec>) -> Self {
         let weights: BTreeMap<Str, i64> =
             specs.into_iter().map(|spec| (spec.name, spec.weight)).collect();
-        Weighed(weights.into_iter().map(|(name, weight)| Counted::new(name, weight)).collect())
+        Weighed(
+            weights.into_iter().map(|(name, weight)| ScoredResource::new(name, weight)).collect(),
+        )
     }
 }
 
@@ -62,13 +64,13 @@ impl Weighed {
     /// As in resource_allocation.go of release 1.20, calculateResourceAllocatableRequest.
     pub(super) fn sum(
         &self,
-        (requests, non_zero, overhead): Ref<'_, Asked>,
+        (requests, non_zero, overhead): Ref<'_, RequestedResource>,
         node: Ref<'_, Room>,
         score: impl Fn(Option<Usage>) -> Option<i64>,
     ) -> Sum {
         let (Allocatable(allocatable), Requested(requested), NonZeroRequested(taken)) = node;
-        let node = Amounts::non_zero(*taken, requested);
-        let pod = Amounts::non_zero(with_cores_for_millis(*non_zero, overhead), requests);
+        let node = ResourceAmounts::non_zero(*taken, requested);
+        let pod = ResourceAmounts::non_zero(with_cores_for_millis(*non_zero, overhead), requests);
         let mut sum = Sum::default();
         for resource in &self.0 {
             if let Some(score) = score(Usage::of_any(resource, allocatable, node, pod)) {
@@ -99,7 +101,7 @@ pub struct ResourcesArgs {
 /// A resource that counts in scoring, as in args.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub(super) struct ResourceSpec {
+pub(super) struct LegacyResourceSpec {
     /// Its name, such as `cpu` or `nvidia.com/gpu`.
     name: Str,
     /// How much it counts.
@@ -113,31 +115,31 @@ fn one() -> i64 {
 
 /// Resources with weights up to 100.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(try_from = "Vec<ResourceSpec>")]
+#[serde(try_from = "Vec<LegacyResourceSpec>")]
 pub(super) struct UpTo100(pub(super) Weighed);
 
 /// Resources with weights of any size.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(try_from = "Vec<ResourceSpec>")]
+#[serde(try_from = "Vec<LegacyResourceSpec>")]
 pub(super) struct Unbounded(pub(super) Weighed);
 
 /// The largest weight. The sum of weights times scores, which are at most 100, then fits into 64 bits.
 const MOST: i64 = i64::MAX >> 32;
 
 /// As in validation_pluginargs.go of release 1.20, validateResources.
-impl TryFrom<Vec<ResourceSpec>> for UpTo100 {
+impl TryFrom<Vec<LegacyResourceSpec>> for UpTo100 {
     type Error = WeightError;
 
-    fn try_from(specs: Vec<ResourceSpec>) -> Result<Self, WeightError> {
+    fn try_from(specs: Vec<LegacyResourceSpec>) -> Result<Self, WeightError> {
         weighed(specs, 100, "(0, 100]").map(UpTo100)
     }
 }
 
 /// As in validation_pluginargs.go of release 1.20, validateResourcesNoMax.
-impl TryFrom<Vec<ResourceSpec>> for Unbounded {
+impl TryFrom<Vec<LegacyResourceSpec>> for Unbounded {
     type Error = WeightError;
 
-    fn try_from(specs: Vec<ResourceSpec>) -> Result<Self, WeightError> {
+    fn try_from(specs: Vec<LegacyResourceSpec>) -> Result<Self, WeightError> {
         weighed(specs, MOST, "[1, inf)").map(Unbounded)
     }
 }
@@ -158,7 +160,7 @@ impl fmt::Display for WeightError {
 }
 
 fn weighed(
-    mut specs: Vec<ResourceSpec>,
+    mut specs: Vec<LegacyResourceSpec>,
     most: i64,
     range: &'static str,
 ) -> Result<Weighed, WeightError> {
@@ -180,8 +182,8 @@ fn weighed(
 mod tests {
     use super::*;
 
-    fn specs(weights: &[(&str, i64)]) -> Vec<ResourceSpec> {
-        let spec = |&(name, weight): &(&str, i64)| ResourceSpec { name: name.into(), weight };
+    fn specs(weights: &[(&str, i64)]) -> Vec<LegacyResourceSpec> {
+        let spec = |&(name, weight): &(&str, i64)| LegacyResourceSpec { name: name.into(), weight };
         weights.iter().map(spec).collect()
     }
 

@@ -6,13 +6,13 @@ use plimsoll_framework::{Row, Scored};
 
 /// Groups of scored nodes.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Groups {
+pub(super) struct NodeGroups {
     /// The number of the group by the row of the node, counted from 0.
     of_row: Vec<Option<usize>>,
     len: usize,
 }
 
-impl Groups {
+impl NodeGroups {
     /// Nodes with equal keys belong together; those without a key belong to none.
     pub(super) fn by<K: Ord>(keys: impl Iterator<Item = (Row, Option<K>)>) -> Self {
         let mut numbers = BTreeMap::new();
@@ -26,7 +26,7 @@ impl Groups {
             }
             of_row[row.index()] = Some(number);
         }
-        Groups { of_row, len: numbers.len() }
+        NodeGroups { of_row, len: numbers.len() }
     }
 
     /// The group of a node.

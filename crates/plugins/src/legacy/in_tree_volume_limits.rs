@@ -58,14 +58,14 @@ pub struct Disk {
 }
 
 /// A kind of disk as a type.
-pub trait Kind: Send + Sync + 'static {
+pub trait DiskKind: Send + Sync + 'static {
     /// The kind.
     const DISK: Disk;
     /// The default limit of a node with these labels.
     fn most(labels: &Labels) -> i64;
 }
 
-impl Kind for Ebs {
+impl DiskKind for Ebs {
     const DISK: Disk = Disk {
         name: "EBSLimits",
         plugin: InTree::AwsElasticBlockStore,
@@ -77,7 +77,7 @@ impl Kind for Ebs {
     }
 }
 
-impl Kind for GcePd {
+impl DiskKind for GcePd {
     const DISK: Disk = Disk {
         name: "GCEPDLimits",
         plugin: InTree::GcePersistentDisk,
@@ -89,7 +89,7 @@ impl Kind for GcePd {
     }
 }
 
-impl Kind for AzureDisk {
+impl DiskKind for AzureDisk {
     const DISK: Disk = Disk {
         name: "AzureDiskLimits",
         plugin: InTree::AzureDisk,
@@ -101,7 +101,7 @@ impl Kind for AzureDisk {
     }
 }
 
-impl Kind for Cinder {
+impl DiskKind for Cinder {
     const DISK: Disk = Disk {
         name: "CinderLimits",
         plugin: InTree::Cinder,
@@ -158,7 +158,7 @@ pub struct MaxVolumesArgs {
     pub max_volumes: Option<NonZeroU32>,
 }
 
-impl<K: Kind> Plugin for InTreeVolumeLimits<K> {
+impl<K: DiskKind> Plugin for InTreeVolumeLimits<K> {
     const NAME: &'static str = K::DISK.name;
     type Args = MaxVolumesArgs;
     fn new(args: MaxVolumesArgs, gates: &FeatureGates) -> Self {
@@ -173,27 +173,27 @@ impl<K: Kind> Plugin for InTreeVolumeLimits<K> {
 
 /// The identity of a disk within its kind.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Identity {
+enum DiskIdentity {
     /// Its own name.
     Disk(Str),
     /// The claim for which it will be or was provisioned.
     Claim(ObjectKey),
 }
 
-type Disks = BTreeSet<Identity>;
+type Disks = BTreeSet<DiskIdentity>;
 
 /// The disks of the pod, and the data to find those of other pods.
 #[derive(Debug)]
-pub struct Wanted {
+pub struct PodDisks {
     disks: Result<Disks, Rejection>,
     store: KeptVolumes,
 }
 
-impl<K: Kind> PreFilter for InTreeVolumeLimits<K> {
+impl<K: DiskKind> PreFilter for InTreeVolumeLimits<K> {
     type Pod = (PodNamespace, PodVolumes);
     type Node = (Name, Labels, Allocatable, Pods);
     type Cluster = Volumes;
-    type State = Arc<Wanted>;
+    type State = Arc<PodDisks>;
 
     fn applies(&self, (_, volumes): (&Str, &[PodVolume])) -> bool {
         volumes.iter().any(|volume| match &volume.kind {
@@ -206,29 +206,29 @@ impl<K: Kind> PreFilter for InTreeVolumeLimits<K> {
         &self,
         (namespace, volumes): (&Str, &[PodVolume]),
         store: VolumeStore<'_>,
-    ) -> Result<Option<Arc<Wanted>>, Rejection> {
+    ) -> Result<Option<Arc<PodDisks>>, Rejection> {
         let mut disks = Disks::new();
         let found = add_disks(K::DISK.plugin, namespace, volumes, store, &mut disks);
         let disks = found.map(|()| disks);
         let none = disks.as_ref().is_ok_and(Disks::is_empty);
-        Ok((!none).then(|| Arc::new(Wanted { disks, store: store.keep() })))
+        Ok((!none).then(|| Arc::new(PodDisks { disks, store: store.keep() })))
     }
 
-    fn filter(&self, wanted: &Arc<Wanted>, node: Ref<'_, Self::Node>) -> Verdict {
+    fn filter(&self, wanted: &Arc<PodDisks>, node: Ref<'_, Self::Node>) -> Verdict {
         self.judge(wanted, node).map_or_else(Verdict::Fail, |()| Verdict::Pass)
     }
 
-    fn update(&self, _: &mut Arc<Wanted>, _: PodChange<'_>, _: Ref<'_, Self::Node>) -> Update {
+    fn update(&self, _: &mut Arc<PodDisks>, _: PodChange<'_>, _: Ref<'_, Self::Node>) -> Update {
         Update::Exact
     }
 }
 
-impl<K: Kind> InTreeVolumeLimits<K> {
+impl<K: DiskKind> InTreeVolumeLimits<K> {
     /// As in non_csi.go of release 1.20, Filter. Disks that are already attached do not count again,
     /// but a node with too many of them still rejects the pod.
     fn judge(
         &self,
-        wanted: &Wanted,
+        wanted: &PodDisks,
         (name, labels, Allocatable(allocatable), pods): (&Str, &Labels, &Allocatable, &PodSet),
     ) -> Result<(), Rejection> {
         let disks = wanted.disks.as_ref().map_err(Clone::clone)?;
@@ -270,7 +270,7 @@ fn add_disks(
     for volume in volumes {
         let disk = match &volume.kind {
             PodVolumeKind::Inline { source, .. } => {
-                name_of(source, plugin).cloned().map(Identity::Disk)
+                name_of(source, plugin).cloned().map(DiskIdentity::Disk)
             }
             PodVolumeKind::Claim(name) | PodVolumeKind::Ephemeral(name) if name.is_empty() => {
                 return Err(Rejection::error(NAMELESS_CLAIM));
@@ -289,13 +289,13 @@ fn disk_of_claim(
     plugin: InTree,
     claim: &PersistentVolumeClaim,
     store: VolumeStore<'_>,
-) -> Option<Identity> {
+) -> Option<DiskIdentity> {
     let volume = claim.volume.as_ref().and_then(|name| store.volumes.observed(name.as_str()));
     if let Some(volume) = volume {
-        return name_of(&volume.source, plugin).cloned().map(Identity::Disk);
+        return name_of(&volume.source, plugin).cloned().map(DiskIdentity::Disk);
     }
     let class = store.classes.get(claim.class.as_str())?;
-    (class.provisioner == plugin.name()).then(|| Identity::Claim(claim.key.clone()))
+    (class.provisioner == plugin.name()).then(|| DiskIdentity::Claim(claim.key.clone()))
 }
 
 /// The name of a disk, if `plugin` serves it.
@@ -315,7 +315,7 @@ pub fn entries() -> [Entry; 4] {
     [entry::<Ebs>(), entry::<GcePd>(), entry::<AzureDisk>(), entry::<Cinder>()]
 }
 
-fn entry<K: Kind>() -> Entry {
+fn entry<K: DiskKind>() -> Entry {
     Entry::of::<InTreeVolumeLimits<K>>().pre_filter().not_at(Point::PreFilter).done()
 }
 
@@ -482,11 +482,12 @@ mod tests {
     }
 
     /// Whether a node without its own limit accepts one more disk if it has `count` of them.
-    fn takes_one_more<K: Kind>(labels: &[(&str, &str)], args: Value, count: usize) -> bool {
+    fn takes_one_more<K: DiskKind>(labels: &[(&str, &str)], args: Value, count: usize) -> bool {
         let args = serde_json::from_value(args).expect("the tests give args");
         let plugin = InTreeVolumeLimits::<K>::new(args, &FeatureGates::default());
-        let disks = (0..=count).map(|i| Identity::Disk(format!("{i}").into())).collect();
-        let wanted = Wanted { disks: Ok(disks), store: VolumeStore::of(&Stores::default()).keep() };
+        let disks = (0..=count).map(|i| DiskIdentity::Disk(format!("{i}").into())).collect();
+        let wanted =
+            PodDisks { disks: Ok(disks), store: VolumeStore::of(&Stores::default()).keep() };
         let labels = labels.iter().copied().collect();
         let allocatable = Allocatable(Resources::default());
         let none = PodSet::default();

@@ -2,7 +2,7 @@
 
 use plimsoll_framework::prelude::*;
 
-use super::allocation::{Asked, Room, Weighed};
+use super::allocation::{RequestedResource, Room, Weighed};
 use crate::resource_allocation::Usage;
 
 pub use super::allocation::ResourcesArgs;
@@ -35,12 +35,12 @@ impl Plugin for NodeResourcesLeastAllocated {
 }
 
 impl Score for NodeResourcesLeastAllocated {
-    type Pod = Asked;
+    type Pod = RequestedResource;
     type Node = Room;
 
     /// As in least_allocated.go of release 1.20: nothing is free of a resource that the node does not
     /// have.
-    fn score(&self, pod: Ref<'_, Asked>, node: Ref<'_, Room>) -> i64 {
+    fn score(&self, pod: Ref<'_, RequestedResource>, node: Ref<'_, Room>) -> i64 {
         let free = |usage: Option<Usage>| Some(usage.map_or(0, Usage::free_share));
         self.resources.sum(pod, node, free).mean()
     }

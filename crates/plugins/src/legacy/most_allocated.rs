@@ -2,7 +2,7 @@
 
 use plimsoll_framework::prelude::*;
 
-use super::allocation::{Asked, Room, Weighed};
+use super::allocation::{RequestedResource, Room, Weighed};
 use crate::resource_allocation::Usage;
 
 pub use super::allocation::ResourcesArgs;
@@ -36,11 +36,11 @@ impl Plugin for NodeResourcesMostAllocated {
 }
 
 impl Score for NodeResourcesMostAllocated {
-    type Pod = Asked;
+    type Pod = RequestedResource;
     type Node = Room;
 
     /// As in most_allocated.go of release 1.20.
-    fn score(&self, pod: Ref<'_, Asked>, node: Ref<'_, Room>) -> i64 {
+    fn score(&self, pod: Ref<'_, RequestedResource>, node: Ref<'_, Room>) -> i64 {
         let used = |usage: Option<Usage>| {
             let within = usage.filter(|usage| usage.with <= usage.allocatable);
             Some(within.map_or(0, Usage::used_share))

@@ -3,9 +3,9 @@
 use plimsoll_framework::prelude::*;
 use serde::Deserialize;
 
-use super::allocation::{Asked, Room, Unbounded, Weighed};
+use super::allocation::{RequestedResource, Room, Unbounded, Weighed};
 use crate::resource_allocation::Usage;
-use crate::shape::{MAX_UTILIZATION, Shape, UtilizationShapePoint};
+use crate::utilization_shape::{MAX_UTILIZATION, UtilizationShape, UtilizationShapePoint};
 
 /// Prefers nodes by a function of their utilization with the pod, the shape.
 ///
@@ -19,7 +19,7 @@ use crate::shape::{MAX_UTILIZATION, Shape, UtilizationShapePoint};
 /// it 34.
 #[derive(Debug)]
 pub struct RequestedToCapacityRatio {
-    shape: Shape,
+    shape: UtilizationShape,
     resources: Weighed,
 }
 
@@ -28,7 +28,7 @@ pub struct RequestedToCapacityRatio {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct RequestedToCapacityRatioArgs {
     /// The score for each utilization. Required if there are args.
-    shape: Shape,
+    shape: UtilizationShape,
     /// The resources by which nodes are scored: CPU and memory alike if none are named. Weights are 1
     /// or more, where 0 stands for 1.
     #[serde(default)]
@@ -39,7 +39,7 @@ impl Default for RequestedToCapacityRatioArgs {
     /// Emptier nodes first. Release 1.20 has no default; earlier ones had this.
     fn default() -> Self {
         let point = |utilization, score| UtilizationShapePoint { utilization, score };
-        let falling = Shape::try_from(vec![point(0, 10), point(100, 0)]);
+        let falling = UtilizationShape::try_from(vec![point(0, 10), point(100, 0)]);
         RequestedToCapacityRatioArgs {
             shape: falling.expect("utilizations rise from 0 to 100 and scores are 0 to 10"),
             resources: Unbounded::default(),
@@ -62,12 +62,12 @@ impl Plugin for RequestedToCapacityRatio {
 }
 
 impl Score for RequestedToCapacityRatio {
-    type Pod = Asked;
+    type Pod = RequestedResource;
     type Node = Room;
 
     /// As in requested_to_capacity_ratio.go of release 1.20: the free part is truncated to whole
     /// percents, so the used part is rounded up.
-    fn score(&self, pod: Ref<'_, Asked>, node: Ref<'_, Room>) -> i64 {
+    fn score(&self, pod: Ref<'_, RequestedResource>, node: Ref<'_, Room>) -> i64 {
         let by_shape = |usage: Option<Usage>| {
             let free = usage.map_or(0, Usage::free_share);
             Some(self.shape.score(MAX_UTILIZATION - free)).filter(|&score| 0 < score)

@@ -3,7 +3,7 @@
 use plimsoll_framework::prelude::*;
 use plimsoll_framework::stores::SelectingStore;
 
-use super::groups::{Groups, left_over};
+use super::groups::{NodeGroups, left_over};
 use crate::place_labels::{BETA_REGION, BETA_ZONE, REGION, ZONE};
 
 /// The objects that select pods.
@@ -32,11 +32,11 @@ pub struct SelectorSpread;
 
 /// The selectors, and the zones of the feasible nodes.
 #[derive(Clone, Debug)]
-pub struct Spreading {
+pub struct SpreadSelectors {
     namespace: Str,
     /// A pod is counted if all of them select it; without any, none is.
     selectors: Vec<Selector>,
-    zones: Groups,
+    zones: NodeGroups,
 }
 
 impl Plugin for SelectorSpread {
@@ -52,37 +52,42 @@ impl PreScore for SelectorSpread {
     type Node = (Labels, Pods);
     type Cluster = SelectingObjects;
     /// `None` for a pod with its own constraints.
-    type State = Option<Spreading>;
+    type State = Option<SpreadSelectors>;
 
     fn pre_score(
         &self,
         (constraints, namespace, labels): Ref<'_, Self::Pod>,
         feasible: Feasible<'_, (Labels, Pods)>,
         objects: Ref<'_, SelectingObjects>,
-    ) -> Option<Option<Spreading>> {
+    ) -> Option<Option<SpreadSelectors>> {
         if !constraints.is_empty() {
             return Some(None);
         }
-        let zones = Groups::by(feasible.iter().map(|(row, (labels, _))| (row, zone(labels))));
-        Some(Some(Spreading {
+        let zones = NodeGroups::by(feasible.iter().map(|(row, (labels, _))| (row, zone(labels))));
+        Some(Some(SpreadSelectors {
             namespace: namespace.clone(),
             selectors: selectors(objects, namespace, labels),
             zones,
         }))
     }
 
-    fn score(&self, state: &Option<Spreading>, _: Row, (_, pods): Ref<'_, Self::Node>) -> i64 {
+    fn score(
+        &self,
+        state: &Option<SpreadSelectors>,
+        _: Row,
+        (_, pods): Ref<'_, Self::Node>,
+    ) -> i64 {
         state.as_ref().map_or(0, |spreading| spreading.count(pods))
     }
 
-    fn normalize(&self, state: &Option<Spreading>, scores: &mut [Scored]) {
+    fn normalize(&self, state: &Option<SpreadSelectors>, scores: &mut [Scored]) {
         if let Some(spreading) = state {
             spreading.normalize(scores);
         }
     }
 }
 
-impl Spreading {
+impl SpreadSelectors {
     /// As in selector_spread.go, countMatchingPods.
     fn count(&self, pods: &PodSet) -> i64 {
         if self.selectors.is_empty() {

@@ -6,7 +6,7 @@ use plimsoll_framework::prelude::*;
 use plimsoll_framework::stores::SelectingStore;
 use serde::Deserialize;
 
-use super::groups::{Groups, left_over};
+use super::groups::{NodeGroups, left_over};
 
 const NOT_ALIKE: &str = "node(s) didn't match service affinity";
 
@@ -73,7 +73,7 @@ pub struct Sharing {
     namespace: Str,
     /// `None` if no Service selects the pod.
     selector: Option<Selector>,
-    by_label: Vec<Groups>,
+    by_label: Vec<NodeGroups>,
 }
 
 impl Plugin for ServiceAffinity {
@@ -160,7 +160,7 @@ impl PreScore for ServiceAffinity {
         objects: Ref<'_, SelectingObjects>,
     ) -> Option<Sharing> {
         let by = |label: &Str| {
-            Groups::by(feasible.iter().map(|(row, (labels, _))| (row, labels.get(label))))
+            NodeGroups::by(feasible.iter().map(|(row, (labels, _))| (row, labels.get(label))))
         };
         Some(Sharing {
             namespace: namespace.clone(),

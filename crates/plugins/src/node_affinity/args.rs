@@ -28,27 +28,27 @@ pub struct NodeAffinityArgs {
 #[serde(rename_all = "camelCase", deny_unknown_fields, default, expecting = "an object")]
 pub struct AddedAffinity {
     #[serde(skip_serializing_if = "Option::is_none")]
-    required_during_scheduling_ignored_during_execution: Option<NodeSelector>,
+    required_during_scheduling_ignored_during_execution: Option<WrittenNodeSelector>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    preferred_during_scheduling_ignored_during_execution: Vec<PreferredTerm>,
+    preferred_during_scheduling_ignored_during_execution: Vec<WrittenPreferredTerm>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default, expecting = "an object")]
-struct NodeSelector {
-    node_selector_terms: Vec<Term>,
+struct WrittenNodeSelector {
+    node_selector_terms: Vec<WrittenTerm>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default, expecting = "an object")]
-struct PreferredTerm {
+struct WrittenPreferredTerm {
     weight: i32,
-    preference: Term,
+    preference: WrittenTerm,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default, expecting = "an object")]
-struct Term {
+struct WrittenTerm {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     match_expressions: Vec<WrittenRequirement>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -87,7 +87,7 @@ impl AddedAffinity {
     }
 }
 
-impl Term {
+impl WrittenTerm {
     fn validate(&self, field: &ArgsField, faults: &mut ArgsFaults) {
         for (index, requirement) in self.match_expressions.iter().enumerate() {
             requirement.validate(&field.key("matchExpressions").index(index), faults);
@@ -172,8 +172,8 @@ impl From<NodeAffinityArgs> for Added {
     }
 }
 
-impl From<Term> for NodeSelectorTerm {
-    fn from(term: Term) -> Self {
+impl From<WrittenTerm> for NodeSelectorTerm {
+    fn from(term: WrittenTerm) -> Self {
         let requirements =
             |all: Vec<WrittenRequirement>| all.into_iter().map(Requirement::from).collect();
         NodeSelectorTerm {

@@ -4,7 +4,7 @@ use plimsoll_framework::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use crate::resource_allocation::{self, ResourceSpec};
-use crate::shape::{self, UtilizationShapePoint};
+use crate::utilization_shape::{self, UtilizationShapePoint};
 
 /// In the order in which upstream lists them.
 const SCORING_STRATEGIES: [&str; 3] = [LEAST_ALLOCATED, MOST_ALLOCATED, REQUESTED_TO_CAPACITY];
@@ -101,7 +101,7 @@ impl ScoringStrategyArgs {
         let is_ratio = self.kind == REQUESTED_TO_CAPACITY;
         match &self.requested_to_capacity_ratio {
             Some(ratio) if is_ratio => {
-                shape::validate(&ratio.shape, &ratio_field.key("shape"), faults);
+                utilization_shape::validate(&ratio.shape, &ratio_field.key("shape"), faults);
             }
             None if is_ratio => {
                 let rule = "must be specified when type is RequestedToCapacityRatio";

@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use plimsoll_api::resources::{CPU, EPHEMERAL_STORAGE, MEMORY, PODS, is_extended_resource_name};
 use plimsoll_framework::prelude::*;
 
-use crate::resource_allocation::Amounts;
+use crate::resource_allocation::ResourceAmounts;
 
 pub use args::{NodeResourcesFitArgs, RequestedToCapacityRatioParam, ScoringStrategyArgs};
 use strategy::ScoringStrategy;
@@ -122,8 +122,8 @@ impl Score for NodeResourcesFit {
         node: (&Allocatable, &Requested, &NonZeroRequested),
     ) -> i64 {
         let (Allocatable(allocatable), Requested(requested), NonZeroRequested(non_zero)) = node;
-        let node = Amounts::non_zero(*non_zero, requested);
-        let pod = Amounts::non_zero(*non_zero_requests, requests);
+        let node = ResourceAmounts::non_zero(*non_zero, requested);
+        let pod = ResourceAmounts::non_zero(*non_zero_requests, requests);
         self.strategy.score(allocatable, node, pod)
     }
 }
@@ -132,8 +132,8 @@ impl ScoreByAmounts for NodeResourcesFit {
     fn bound(
         &self,
         (requests, non_zero_requests): (&Resources, &NonZero),
-    ) -> Option<Box<dyn Bound>> {
-        let pod = Amounts::non_zero(*non_zero_requests, requests);
+    ) -> Option<Box<dyn ScoreBound>> {
+        let pod = ResourceAmounts::non_zero(*non_zero_requests, requests);
         Some(self.strategy.bound(pod))
     }
 }

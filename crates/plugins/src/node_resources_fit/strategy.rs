@@ -1,29 +1,32 @@
 //! Scoring strategies: whether pods go to emptier or to fuller nodes.
 
-use plimsoll_framework::prelude::{Bound, Resources};
+use plimsoll_framework::prelude::{Resources, ScoreBound};
 
 use super::args::{LEAST_ALLOCATED, MOST_ALLOCATED, ScoringStrategyArgs};
 use crate::bounds::{HighestOfShape, MeanShare, Prefer};
-use crate::resource_allocation::{Amounts, Counted, Usage};
-use crate::shape::Shape;
+use crate::resource_allocation::{ResourceAmounts, ScoredResource, Usage};
+use crate::utilization_shape::UtilizationShape;
 
 /// How NodeResourcesFit scores a node, and by which resources.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct ScoringStrategy {
-    kind: Kind,
-    resources: Vec<Counted>,
+    kind: StrategyType,
+    resources: Vec<ScoredResource>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Kind {
+enum StrategyType {
     LeastAllocated,
     MostAllocated,
-    RequestedToCapacityRatio(Shape),
+    RequestedToCapacityRatio(UtilizationShape),
 }
 
 impl Default for ScoringStrategy {
     fn default() -> Self {
-        ScoringStrategy { kind: Kind::LeastAllocated, resources: Counted::all(Vec::new()) }
+        ScoringStrategy {
+            kind: StrategyType::LeastAllocated,
+            resources: ScoredResource::all(Vec::new()),
+        }
     }
 }
 
@@ -35,8 +38,8 @@ impl ScoringStrategy {
     pub(super) fn score(
         &self,
         allocatable: &Resources,
-        node: Amounts<'_>,
-        pod: Amounts<'_>,
+        node: ResourceAmounts<'_>,
+        pod: ResourceAmounts<'_>,
     ) -> i64 {
         let (mut sum, mut weights) = (0, 0);
         for resource in &self.resources {
@@ -48,30 +51,32 @@ impl ScoringStrategy {
         }
         match self.kind {
             _ if weights == 0 => 0,
-            Kind::LeastAllocated | Kind::MostAllocated => sum / weights,
-            Kind::RequestedToCapacityRatio(_) => (2 * sum + weights) / (2 * weights),
+            StrategyType::LeastAllocated | StrategyType::MostAllocated => sum / weights,
+            StrategyType::RequestedToCapacityRatio(_) => (2 * sum + weights) / (2 * weights),
         }
     }
 
     /// The upper bounds of [the scores](Self::score) of nodes.
-    pub(super) fn bound(&self, pod: Amounts<'_>) -> Box<dyn Bound> {
-        let asked = Counted::asked(&self.resources, pod).collect();
+    pub(super) fn bound(&self, pod: ResourceAmounts<'_>) -> Box<dyn ScoreBound> {
+        let asked = ScoredResource::asked(&self.resources, pod).collect();
         match &self.kind {
-            Kind::LeastAllocated => Box::new(MeanShare { prefer: Prefer::Empty, asked }),
-            Kind::MostAllocated => Box::new(MeanShare { prefer: Prefer::Full, asked }),
-            Kind::RequestedToCapacityRatio(shape) => Box::new(HighestOfShape::new(shape, asked)),
+            StrategyType::LeastAllocated => Box::new(MeanShare { prefer: Prefer::Empty, asked }),
+            StrategyType::MostAllocated => Box::new(MeanShare { prefer: Prefer::Full, asked }),
+            StrategyType::RequestedToCapacityRatio(shape) => {
+                Box::new(HighestOfShape::new(shape, asked))
+            }
         }
     }
 }
 
-impl Kind {
+impl StrategyType {
     /// The score for one resource. `None` if it does not count: with a shape, a score of 0 does
     /// not.
     fn score(&self, usage: Usage) -> Option<i64> {
         match self {
-            Kind::LeastAllocated => Some(usage.free_share()),
-            Kind::MostAllocated => Some(usage.used_share()),
-            Kind::RequestedToCapacityRatio(shape) => {
+            StrategyType::LeastAllocated => Some(usage.free_share()),
+            StrategyType::MostAllocated => Some(usage.used_share()),
+            StrategyType::RequestedToCapacityRatio(shape) => {
                 Some(shape.score(usage.used_share())).filter(|&score| score > 0)
             }
         }
@@ -82,14 +87,16 @@ impl Kind {
 impl From<ScoringStrategyArgs> for ScoringStrategy {
     fn from(args: ScoringStrategyArgs) -> Self {
         let kind = match args.kind.as_str() {
-            LEAST_ALLOCATED => Kind::LeastAllocated,
-            MOST_ALLOCATED => Kind::MostAllocated,
+            LEAST_ALLOCATED => StrategyType::LeastAllocated,
+            MOST_ALLOCATED => StrategyType::MostAllocated,
             _ => {
                 let ratio = args.requested_to_capacity_ratio.expect("it is there with this type");
-                Kind::RequestedToCapacityRatio(ratio.shape.try_into().expect("a valid shape"))
+                StrategyType::RequestedToCapacityRatio(
+                    ratio.shape.try_into().expect("a valid shape"),
+                )
             }
         };
-        ScoringStrategy { kind, resources: Counted::all(args.resources) }
+        ScoringStrategy { kind, resources: ScoredResource::all(args.resources) }
     }
 }
 
@@ -99,7 +106,7 @@ mod tests {
 
     use super::super::args::RequestedToCapacityRatioParam;
     use super::*;
-    use crate::shape::UtilizationShapePoint;
+    use crate::utilization_shape::UtilizationShapePoint;
 
     const GPU: &str = "nvidia.com/gpu";
 
@@ -108,19 +115,19 @@ mod tests {
         Resources { milli_cpu, memory, scalar, ..Resources::default() }
     }
 
-    fn strategy(kind: Kind, weights: &[(&'static str, i64)]) -> ScoringStrategy {
-        let counted = |&(name, weight)| Counted::new(Str::const_new(name), weight);
+    fn strategy(kind: StrategyType, weights: &[(&'static str, i64)]) -> ScoringStrategy {
+        let counted = |&(name, weight)| ScoredResource::new(Str::const_new(name), weight);
         ScoringStrategy { kind, resources: weights.iter().map(counted).collect() }
     }
 
-    fn shape(points: &[(i32, i32)]) -> Shape {
+    fn shape(points: &[(i32, i32)]) -> UtilizationShape {
         let point = |&(utilization, score)| UtilizationShapePoint { utilization, score };
         let points: Vec<_> = points.iter().map(point).collect();
         points.try_into().expect("the points are valid")
     }
 
-    fn ratio(points: &[(i32, i32)]) -> Kind {
-        Kind::RequestedToCapacityRatio(shape(points))
+    fn ratio(points: &[(i32, i32)]) -> StrategyType {
+        StrategyType::RequestedToCapacityRatio(shape(points))
     }
 
     const ALIKE: &[(&str, i64)] = &[("cpu", 1), ("memory", 1)];
@@ -129,12 +136,12 @@ mod tests {
     /// Scores of `node` with `taken` and then `pod` on it.
     fn score(strategy: &ScoringStrategy, node: [i64; 3], taken: [i64; 3], pod: [i64; 3]) -> i64 {
         let (node, taken, pod) = (amounts(node), amounts(taken), amounts(pod));
-        strategy.score(&node, Amounts::exact(&taken), Amounts::exact(&pod))
+        strategy.score(&node, ResourceAmounts::exact(&taken), ResourceAmounts::exact(&pod))
     }
 
     #[test]
     fn least_allocated_prefers_emptier_nodes() {
-        let least = strategy(Kind::LeastAllocated, ALIKE);
+        let least = strategy(StrategyType::LeastAllocated, ALIKE);
         let of = |node, taken, pod| score(&least, node, taken, pod);
         assert_eq!(of([4000, 10_000, 0], [0; 3], [0; 3]), 100);
         assert_eq!(of([4000, 10_000, 0], [0; 3], [3000, 5000, 0]), 37);
@@ -147,7 +154,7 @@ mod tests {
 
     #[test]
     fn most_allocated_prefers_fuller_nodes() {
-        let most = strategy(Kind::MostAllocated, ALIKE);
+        let most = strategy(StrategyType::MostAllocated, ALIKE);
         let of = |node, taken, pod| score(&most, node, taken, pod);
         assert_eq!(of([4000, 10_000, 0], [0; 3], [0; 3]), 0);
         assert_eq!(of([4000, 10_000, 0], [0; 3], [3000, 5000, 0]), 62);
@@ -160,15 +167,15 @@ mod tests {
     fn weights_count() {
         let weights = &[("memory", 2), ("cpu", 1)];
         let of = |kind| score(&strategy(kind, weights), [4000, 10_000, 0], [0; 3], [3000, 5000, 0]);
-        assert_eq!(of(Kind::LeastAllocated), 41);
-        assert_eq!(of(Kind::MostAllocated), 58);
+        assert_eq!(of(StrategyType::LeastAllocated), 41);
+        assert_eq!(of(StrategyType::MostAllocated), 58);
         // (25 + 2 * 50) / 3 = 41.67 is rounded.
         assert_eq!(of(ratio(&[(0, 10), (100, 0)])), 42);
     }
 
     #[test]
     fn an_extended_resource_counts_only_if_the_pod_asks_for_it_and_the_node_has_it() {
-        let least = strategy(Kind::LeastAllocated, WITH_GPU);
+        let least = strategy(StrategyType::LeastAllocated, WITH_GPU);
         let of = |gpus, asked| score(&least, [6000, 10_000, gpus], [0; 3], [3000, 5000, asked]);
         assert_eq!(of(4, 0), 50);
         assert_eq!(of(0, 2), 50);
@@ -210,7 +217,7 @@ mod tests {
             })
         };
         assert_eq!(of("LeastAllocated", None), ScoringStrategy::default());
-        assert_eq!(of("MostAllocated", None), strategy(Kind::MostAllocated, ALIKE));
+        assert_eq!(of("MostAllocated", None), strategy(StrategyType::MostAllocated, ALIKE));
         let with_shape = strategy(ratio(&[(0, 1)]), ALIKE);
         assert_eq!(of("RequestedToCapacityRatio", Some(&[(0, 1)])), with_shape);
     }

@@ -7,7 +7,7 @@ use plimsoll_framework::stores::SelectingStore;
 
 use super::filter::{CONSTRAINTS_NOT_MET, LABEL_MISSING};
 use super::score::{IGNORED, normalize, weight};
-use super::spreading::Spreading;
+use super::spreading::SpreadConstraints;
 use super::{HOSTNAME_KEY, PodParts, PodTopologySpread};
 
 impl FilterByCounts for PodTopologySpread {
@@ -45,12 +45,12 @@ impl ScoreByCounts for PodTopologySpread {
 }
 
 /// Which pods each constraint counts.
-struct Counted {
-    spreading: Arc<Spreading>,
+struct SpreadCounter {
+    spreading: Arc<SpreadConstraints>,
     terms: Vec<DomainTerm>,
 }
 
-impl Counted {
+impl SpreadCounter {
     fn count(&self, other: Neighbour<'_>) -> Counting {
         let counts = |&(_, at): &(u32, usize)| self.spreading.counts(at, other);
         let terms = (0..).zip(0..self.spreading.constraints.len());
@@ -60,13 +60,13 @@ impl Counted {
 
 /// The hard constraints of a pod.
 struct Hard {
-    counted: Counted,
+    counted: SpreadCounter,
     /// For each constraint, 1 if it counts the pod itself, else 0.
     own: Vec<i64>,
 }
 
 impl Hard {
-    fn new(spreading: Spreading, own_labels: &Labels) -> Self {
+    fn new(spreading: SpreadConstraints, own_labels: &Labels) -> Self {
         let spreading = Arc::new(spreading);
         let with_all_keys = spreading.nodes_with_all_keys();
         let term = |(i, one): (usize, &SpreadConstraint)| DomainTerm {
@@ -77,12 +77,12 @@ impl Hard {
         let terms = spreading.constraints.iter().enumerate().map(term).collect();
         Hard {
             own: spreading.constraints.iter().map(own).collect(),
-            counted: Counted { spreading, terms },
+            counted: SpreadCounter { spreading, terms },
         }
     }
 }
 
-impl DomainCounts for Hard {
+impl DomainCounter for Hard {
     fn terms(&self) -> &[DomainTerm] {
         &self.counted.terms
     }
@@ -105,14 +105,14 @@ impl DomainFilter for Hard {
     }
 
     /// As in filtering.go, Filter and minMatchNum.
-    fn verdict(&self, standings: &[Standing], totals: &[TermTotals]) -> Verdict {
+    fn verdict(&self, term_counts: &[TermCount], totals: &[TermTotals]) -> Verdict {
         for (i, constraint) in self.counted.spreading.constraints.iter().enumerate() {
-            if !standings[i].present {
+            if !term_counts[i].present {
                 return Verdict::unresolvable(LABEL_MISSING);
             }
             let wanted = usize::try_from(constraint.min_domains).unwrap_or(0);
             let least = if totals[i].domains < wanted { 0 } else { totals[i].least };
-            let skew = standings[i].count + self.own[i] - least;
+            let skew = term_counts[i].count + self.own[i] - least;
             if i64::from(constraint.max_skew) < skew {
                 return Verdict::unschedulable(CONSTRAINTS_NOT_MET);
             }
@@ -123,13 +123,13 @@ impl DomainFilter for Hard {
 
 /// The soft constraints of a pod.
 struct Soft {
-    counted: Counted,
+    counted: SpreadCounter,
     /// Whether nodes must have all topology keys to be scored.
     needs_all_keys: bool,
 }
 
 impl Soft {
-    fn new(spreading: Spreading, needs_all_keys: bool) -> Self {
+    fn new(spreading: SpreadConstraints, needs_all_keys: bool) -> Self {
         let spreading = Arc::new(spreading);
         let nodes = match needs_all_keys {
             true => spreading.nodes_with_all_keys(),
@@ -147,11 +147,11 @@ impl Soft {
             }
         };
         let terms = spreading.constraints.iter().enumerate().map(term).collect();
-        Soft { counted: Counted { spreading, terms }, needs_all_keys }
+        Soft { counted: SpreadCounter { spreading, terms }, needs_all_keys }
     }
 }
 
-impl DomainCounts for Soft {
+impl DomainCounter for Soft {
     fn terms(&self) -> &[DomainTerm] {
         &self.counted.terms
     }
@@ -167,8 +167,8 @@ impl DomainScore for Soft {
     fn reads_domains(&self) -> bool {
         true
     }
-    fn is_ranked(&self, standings: &[Standing]) -> bool {
-        !self.needs_all_keys || standings.iter().all(|one| one.present)
+    fn is_ranked(&self, term_counts: &[TermCount]) -> bool {
+        !self.needs_all_keys || term_counts.iter().all(|one| one.present)
     }
 
     #[expect(
@@ -176,14 +176,14 @@ impl DomainScore for Soft {
         clippy::cast_possible_truncation,
         reason = "counts of pods are far below 2^53"
     )]
-    fn raw(&self, standings: &[Standing], domains: &[usize]) -> i64 {
-        if !self.is_ranked(standings) {
+    fn raw(&self, term_counts: &[TermCount], domains: &[usize]) -> i64 {
+        if !self.is_ranked(term_counts) {
             return IGNORED;
         }
         let mut score = 0.0;
-        for (i, standing) in standings.iter().enumerate().filter(|(_, one)| one.present) {
+        for (i, term_count) in term_counts.iter().enumerate().filter(|(_, one)| one.present) {
             let leeway = f64::from(self.counted.spreading.constraints[i].max_skew - 1);
-            score += standing.count as f64 * weight(domains[i]) + leeway;
+            score += term_count.count as f64 * weight(domains[i]) + leeway;
         }
         score.round() as i64
     }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use plimsoll_framework::prelude::*;
 
 use super::domains::Domains;
-use super::spreading::Spreading;
+use super::spreading::SpreadConstraints;
 use super::{PodParts, PodTopologySpread};
 
 pub(super) const CONSTRAINTS_NOT_MET: &str = "node(s) didn't match pod topology spread constraints";
@@ -18,14 +18,14 @@ pub(super) const LABEL_MISSING: &str =
 /// The present distribution of the counted pods.
 #[derive(Clone, Debug)]
 pub struct Distribution {
-    terms: Arc<Terms>,
-    counts: Vec<Counts>,
+    terms: Arc<SpreadTerms>,
+    counts: Vec<SpreadCounts>,
 }
 
 /// The part that does not change when pods are added or removed.
 #[derive(Debug)]
-struct Terms {
-    spreading: Spreading,
+struct SpreadTerms {
+    spreading: SpreadConstraints,
     /// The domains of each constraint: the values that some eligible node has.
     domains: Vec<Domains>,
     /// For each constraint, 1 if it counts the pod itself, else 0.
@@ -34,7 +34,7 @@ struct Terms {
 
 /// The pods that one constraint counts.
 #[derive(Clone, Debug, Default)]
-struct Counts {
+struct SpreadCounts {
     of_domain: Vec<i32>,
     domains_with: CountHistogram,
 }
@@ -82,11 +82,11 @@ impl PreFilter for PodTopologySpread {
         if !spreading.is_of(other.namespace) || values.contains(&None) {
             return Update::Exact;
         }
-        let standing = spreading.standing(name, labels, taints);
+        let inclusion = spreading.inclusion(name, labels, taints);
         let mut exact = true;
         for (term, value) in values.into_iter().flatten().enumerate() {
             let constraint = terms.constraint(term);
-            if !standing.counts_for(constraint) || !spreading.speaks_of(term, other) {
+            if !inclusion.counts_for(constraint) || !spreading.speaks_of(term, other) {
                 continue;
             }
             let Some(at) = terms.domains[term].find(value) else { return Update::Rebuild };
@@ -101,22 +101,22 @@ impl Distribution {
     /// Counts the pods on `nodes`. As in filtering.go, calPreFilterState: a node that lacks one of the
     /// keys is in no domain.
     fn of(
-        spreading: Spreading,
+        spreading: SpreadConstraints,
         own_labels: &Labels,
         nodes: NodesRef<'_, (Name, Labels, Taints, Pods)>,
     ) -> Self {
         let constraints = &spreading.constraints;
         let mut domains = vec![Domains::default(); constraints.len()];
-        let mut counts = vec![Counts::default(); constraints.len()];
+        let mut counts = vec![SpreadCounts::default(); constraints.len()];
         for (name, labels, taints, pods) in nodes.iter() {
             let values = spreading.values(labels);
             if values.contains(&None) {
                 continue;
             }
-            let standing = spreading.standing(name, labels, taints);
+            let inclusion = spreading.inclusion(name, labels, taints);
             let on_node = spreading.counts_of(pods);
             for (term, value) in values.into_iter().flatten().enumerate() {
-                if standing.counts_for(&constraints[term]) {
+                if inclusion.counts_for(&constraints[term]) {
                     let at = domains[term].number(value);
                     counts[term].gather(at, on_node[term]);
                 }
@@ -127,7 +127,7 @@ impl Distribution {
         }
         let own =
             constraints.iter().map(|one| i32::from(one.selector.matches(own_labels))).collect();
-        Distribution { terms: Arc::new(Terms { spreading, domains, own }), counts }
+        Distribution { terms: Arc::new(SpreadTerms { spreading, domains, own }), counts }
     }
 
     /// The verdict of one constraint on nodes with this value of its key.
@@ -146,14 +146,14 @@ impl Distribution {
     }
 }
 
-impl Terms {
+impl SpreadTerms {
     fn constraint(&self, term: usize) -> &SpreadConstraint {
         &self.spreading.constraints[term]
     }
 }
 
-impl Counts {
-    /// Adds to the domain at `at`, which may be the next one. [`Counts::sort_in`] must follow.
+impl SpreadCounts {
+    /// Adds to the domain at `at`, which may be the next one. [`SpreadCounts::sort_in`] must follow.
     fn gather(&mut self, at: usize, count: i32) {
         if at == self.of_domain.len() {
             self.of_domain.push(0);
@@ -542,7 +542,7 @@ mod tests {
                 {"maxSkew": 2, "topologyKey": "host", "whenUnsatisfiable": "DoNotSchedule",
                  "minDomains": 3, "labelSelector": {"matchExpressions": [
                     {"key": "app", "operator": "Exists"}]}}]}"#;
-        let mut world = World::of(&format!("{ZONES}\n{pending}"));
+        let mut world = SpreadScenario::of(&format!("{ZONES}\n{pending}"));
         let mut state = world.prepare();
         // Pods of two kinds are added to every node and removed again, in an order in which the lowest
         // counts of zones and of hosts rise and fall.
@@ -563,7 +563,7 @@ mod tests {
 
     #[test]
     fn a_terminating_pod_leaves_the_count_when_it_is_evicted() {
-        let world = World::of(
+        let world = SpreadScenario::of(
             r#"
             node a zone=a
             node b zone=b
@@ -585,18 +585,18 @@ mod tests {
     }
 
     /// A cluster, and the first pending pod in it.
-    struct World {
+    struct SpreadScenario {
         plugin: PodTopologySpread,
         cluster: Cluster,
         placed: Vec<PodInfo>,
         pod: PodInfo,
     }
 
-    impl World {
+    impl SpreadScenario {
         fn of(scenario: &str) -> Self {
             let scenario = Scenario::parse(scenario).expect("the scenario is right");
             let args = PodTopologySpreadArgs::default();
-            World {
+            SpreadScenario {
                 plugin: PodTopologySpread::new(args, &FeatureGates::default()),
                 cluster: Cluster::of(&scenario),
                 placed: scenario.placed,

@@ -21,7 +21,7 @@ use plimsoll_framework::stores::SelectingStore;
 use crate::place_labels::ZONE;
 pub use args::{DefaultConstraint, PodTopologySpreadArgs};
 pub(crate) use default_selector::default_selector;
-use spreading::Spreading;
+use spreading::SpreadConstraints;
 
 /// The label whose value is different on every node.
 const HOSTNAME_KEY: &str = "kubernetes.io/hostname";
@@ -136,7 +136,7 @@ impl PodTopologySpread {
         pod: Ref<'_, PodParts>,
         objects: SelectingStore<'_>,
         when: WhenUnsatisfiable,
-    ) -> Option<Spreading> {
+    ) -> Option<SpreadConstraints> {
         if !self.may_spread(pod, when) {
             return None;
         }
@@ -161,6 +161,12 @@ impl PodTopologySpread {
             }
             constraints
         };
-        Some(Spreading::new(constraints, namespace, selection, tolerations, self.comparisons))
+        Some(SpreadConstraints::new(
+            constraints,
+            namespace,
+            selection,
+            tolerations,
+            self.comparisons,
+        ))
     }
 }

@@ -112,15 +112,15 @@ mod tests {
 
     /// A rejected pod for testing hints. A change is given by two scenarios with the object before and
     /// after, or without it.
-    struct Rejected {
+    struct RejectedPod {
         pod: PodInfo,
         gates: FeatureGates,
     }
 
-    impl Rejected {
+    impl RejectedPod {
         fn is(scenario: &str) -> Self {
             let scenario = Scenario::parse(scenario).expect("the scenario is right");
-            Rejected { pod: scenario.pending[0].clone(), gates: scenario.gates }
+            RejectedPod { pod: scenario.pending[0].clone(), gates: scenario.gates }
         }
 
         fn hint(&self, kind: KindRef, nodes: &Columns, object: Object<'_>) -> Hint {
@@ -160,7 +160,7 @@ mod tests {
 
     #[test]
     fn pods_help_if_they_are_counted_in_one_state_and_not_in_the_other() {
-        let rejected = Rejected::is(REJECTED);
+        let rejected = RejectedPod::is(REJECTED);
         for (before, after, expected) in [
             ("", "pod a app=web on n", Hint::Queue),
             ("pod a app=web on n", "", Hint::Queue),
@@ -181,7 +181,7 @@ mod tests {
         for (gate, expected) in
             [("", Hint::Skip), ("gate MatchLabelKeysInPodTopologySpread=false\n", Hint::Queue)]
         {
-            let rejected = Rejected::is(&format!("{gate}{with_keys}"));
+            let rejected = RejectedPod::is(&format!("{gate}{with_keys}"));
             assert_eq!(rejected.pod("pod a app=web rev=1 on n", ""), expected, "{gate}");
             assert_eq!(rejected.pod("pod a app=web rev=2 on n", ""), Hint::Queue, "{gate}");
         }
@@ -189,7 +189,7 @@ mod tests {
 
     #[test]
     fn nodes_help_if_they_have_all_keys_before_or_after_and_their_domain_changes() {
-        let rejected = Rejected::is(REJECTED);
+        let rejected = RejectedPod::is(REJECTED);
         for (before, after, expected) in [
             ("", "node a zone=1", Hint::Queue),
             ("node a zone=1", "", Hint::Queue),
@@ -212,7 +212,7 @@ mod tests {
     #[test]
     fn a_new_toleration_helps_only_where_taints_are_honored() {
         for (scenario, expected) in [(REJECTED, Hint::Skip), (HONORS_TAINTS, Hint::Queue)] {
-            let rejected = Rejected::is(scenario);
+            let rejected = RejectedPod::is(scenario);
             let mut before = Pod::clone(&rejected.pod);
             before.tolerations = vec![Toleration::default()];
             let before = PodInfo::new(before);

@@ -4,7 +4,7 @@ use plimsoll_framework::math::ln;
 use plimsoll_framework::prelude::*;
 
 use super::domains::Domains;
-use super::spreading::Spreading;
+use super::spreading::SpreadConstraints;
 use super::{HOSTNAME_KEY, PodParts, PodTopologySpread};
 
 /// The raw score of nodes that lack one of the keys: they score 0 and are ignored otherwise.
@@ -13,15 +13,15 @@ pub(super) const IGNORED: i64 = -1;
 /// The distribution of the counted pods over the domains with a feasible node.
 #[derive(Clone, Debug)]
 pub struct Preference {
-    spreading: Spreading,
+    spreading: SpreadConstraints,
     /// Whether nodes must have all topology keys to be scored.
     needs_all_keys: bool,
-    tallies: Vec<Tally>,
+    counts: Vec<ConstraintCounts>,
 }
 
 /// The pods that one constraint counts.
 #[derive(Clone, Debug)]
-struct Tally {
+struct ConstraintCounts {
     /// How domains are distinguished.
     by: Apart,
     domains: Domains,
@@ -70,11 +70,11 @@ impl PreScore for PodTopologySpread {
         }
         let mut score = 0.0;
         for (i, value) in values.into_iter().enumerate().filter(|(_, value)| value.is_some()) {
-            let tally = &state.tallies[i];
-            let at = tally.find(name, value).expect("the domains of feasible nodes are known");
+            let one = &state.counts[i];
+            let at = one.find(name, value).expect("the domains of feasible nodes are known");
             // As in scoring.go, scoreForCount: the allowed skew reduces small differences.
             let leeway = f64::from(state.spreading.constraints[i].max_skew - 1);
-            score += f64::from(tally.of_domain[at]) * tally.weight + leeway;
+            score += f64::from(one.of_domain[at]) * one.weight + leeway;
         }
         #[expect(clippy::cast_possible_truncation, reason = "pods are far fewer than 2^53")]
         let rounded = score.round() as i64;
@@ -110,44 +110,45 @@ pub(super) fn normalize(scores: &mut [Scored]) {
 impl Preference {
     /// The domains of the feasible nodes, still without pods. As in scoring.go, initPreScoreState.
     fn among(
-        spreading: Spreading,
+        spreading: SpreadConstraints,
         needs_all_keys: bool,
         feasible: Feasible<'_, (Name, Labels)>,
     ) -> Self {
-        let mut tallies: Vec<Tally> = spreading.constraints.iter().map(Tally::of).collect();
+        let mut counts: Vec<ConstraintCounts> =
+            spreading.constraints.iter().map(ConstraintCounts::of).collect();
         for (_, (name, labels)) in feasible.iter() {
             let values = spreading.values(labels);
             if needs_all_keys && values.contains(&None) {
                 continue;
             }
-            for (tally, value) in tallies.iter_mut().zip(values) {
-                tally.domains.number(tally.by.domain(name, value));
+            for (one, value) in counts.iter_mut().zip(values) {
+                one.domains.number(one.by.domain(name, value));
             }
         }
-        for tally in &mut tallies {
-            tally.of_domain = vec![0; tally.domains.len()];
-            tally.weight = weight(tally.domains.len());
+        for one in &mut counts {
+            one.of_domain = vec![0; one.domains.len()];
+            one.weight = weight(one.domains.len());
         }
-        Preference { spreading, needs_all_keys, tallies }
+        Preference { spreading, needs_all_keys, counts }
     }
 
     /// Counts the pods on all nodes, feasible or not, in the domains of the feasible ones. As in
     /// scoring.go, PreScore and Score: eligibility of a node for a constraint matters only if it shares
     /// a domain with others.
     fn count(&mut self, nodes: NodesRef<'_, (Name, Labels, Taints, Pods)>) {
-        let Preference { spreading, needs_all_keys, tallies } = self;
+        let Preference { spreading, needs_all_keys, counts } = self;
         for (name, labels, taints, pods) in nodes.iter().filter(|(.., pods)| !pods.is_empty()) {
             let values = spreading.values(labels);
             if *needs_all_keys && values.contains(&None) {
                 continue;
             }
-            let standing = spreading.standing(name, labels, taints);
+            let inclusion = spreading.inclusion(name, labels, taints);
             let mut on_node = None;
-            for (i, (tally, value)) in tallies.iter_mut().zip(values).enumerate() {
-                let counts =
-                    tally.by == Apart::Name || standing.counts_for(&spreading.constraints[i]);
-                if let Some(at) = tally.find(name, value).filter(|_| counts) {
-                    tally.of_domain[at] +=
+            for (i, (one, value)) in counts.iter_mut().zip(values).enumerate() {
+                let is_counted =
+                    one.by == Apart::Name || inclusion.counts_for(&spreading.constraints[i]);
+                if let Some(at) = one.find(name, value).filter(|_| is_counted) {
+                    one.of_domain[at] +=
                         on_node.get_or_insert_with(|| spreading.counts_of(pods))[i];
                 }
             }
@@ -155,10 +156,10 @@ impl Preference {
     }
 }
 
-impl Tally {
+impl ConstraintCounts {
     fn of(constraint: &SpreadConstraint) -> Self {
         let by_name = constraint.topology_key == HOSTNAME_KEY;
-        Tally {
+        ConstraintCounts {
             by: if by_name { Apart::Name } else { Apart::Value },
             domains: Domains::default(),
             of_domain: Vec::new(),

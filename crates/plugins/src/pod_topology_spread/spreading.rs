@@ -13,7 +13,7 @@ const FEW: usize = 8;
 /// The constraints of one pod of one kind, with the fields of the pod that determine which nodes and
 /// pods count. There is at least one.
 #[derive(Clone, Debug)]
-pub(super) struct Spreading {
+pub(super) struct SpreadConstraints {
     pub(super) constraints: Vec<SpreadConstraint>,
     /// For each constraint the first one with the same selector: pods are counted once for both.
     same_selector: SmallVec<[usize; 2]>,
@@ -31,12 +31,12 @@ pub(super) type PerConstraint<T> = SmallVec<[T; 2]>;
 
 /// The two conditions for counting a node.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Standing {
+pub(super) struct NodeInclusion {
     selected: bool,
     tolerated: bool,
 }
 
-impl Standing {
+impl NodeInclusion {
     /// Whether the node counts for `constraint`. As in common.go, matchNodeInclusionPolicies.
     pub(super) fn counts_for(self, constraint: &SpreadConstraint) -> bool {
         (self.selected || !constraint.honor_node_affinity)
@@ -44,7 +44,7 @@ impl Standing {
     }
 }
 
-impl Spreading {
+impl SpreadConstraints {
     /// `constraints` of a pod in `namespace` that may run on nodes of this `selection` and has these
     /// `tolerations`, which may compare or not.
     pub(super) fn new(
@@ -62,7 +62,7 @@ impl Spreading {
                 .position(|other| other.selector == one.selector)
                 .expect("a selector equals itself"),
         };
-        Spreading {
+        SpreadConstraints {
             same_selector: constraints.iter().enumerate().map(first).collect(),
             constraints,
             namespace: namespace.clone(),
@@ -94,11 +94,11 @@ impl Spreading {
     }
 
     /// Whether a node counts.
-    pub(super) fn standing(&self, name: &str, labels: &Labels, taints: &[Taint]) -> Standing {
-        Standing { selected: self.selects(name, labels), tolerated: self.tolerates(taints) }
+    pub(super) fn inclusion(&self, name: &str, labels: &Labels, taints: &[Taint]) -> NodeInclusion {
+        NodeInclusion { selected: self.selects(name, labels), tolerated: self.tolerates(taints) }
     }
 
-    /// Of `nodes` those that count for the constraint at `i`: [`Standing::counts_for`] as conditions.
+    /// Of `nodes` those that count for the constraint at `i`: [`NodeInclusion::counts_for`] as conditions.
     pub(super) fn counted_nodes(self: &Arc<Self>, i: usize, nodes: CountedNodes) -> CountedNodes {
         let (mut nodes, constraint) = (nodes, &self.constraints[i]);
         if constraint.honor_node_affinity && !self.selection.is_any() {

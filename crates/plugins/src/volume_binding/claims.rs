@@ -30,14 +30,14 @@ pub struct PodClaims(Arc<Sorted>);
 
 #[derive(Debug, Default)]
 struct Sorted {
-    bound: Vec<Bound>,
-    provisioning: Vec<Waiting>,
-    matching: Vec<Waiting>,
+    bound: Vec<BoundVolumeClaim>,
+    provisioning: Vec<WaitingClaim>,
+    matching: Vec<WaitingClaim>,
 }
 
 /// A claim that is bound.
 #[derive(Debug)]
-pub(super) struct Bound {
+pub(super) struct BoundVolumeClaim {
     /// Its volume; `None` if that does not exist.
     pub(super) volume: Option<Arc<PersistentVolume>>,
     /// Its volume on nodes where its in-tree plugin is migrated.
@@ -55,7 +55,7 @@ pub(super) struct Migrated {
 
 /// A claim that waits for its pod to get a node.
 #[derive(Debug)]
-pub(super) struct Waiting {
+pub(super) struct WaitingClaim {
     pub(super) claim: Arc<PersistentVolumeClaim>,
     pub(super) class: Arc<StorageClass>,
     /// The volumes that are reserved for it, in the order of their names.
@@ -77,7 +77,7 @@ impl PodClaims {
         let mut sorted = Sorted::default();
         for claim in claims {
             if let (true, Some(volume)) = (claim.bind_completed, &claim.volume) {
-                sorted.bound.push(Bound::to(cluster.volumes.get(volume), cluster));
+                sorted.bound.push(BoundVolumeClaim::to(cluster.volumes.get(volume), cluster));
                 continue;
             }
             let class = cluster.classes.get(&claim.class);
@@ -87,7 +87,7 @@ impl PodClaims {
             let Some(class) = class.filter(waits) else {
                 return Err(Rejection::unresolvable(UNBOUND_IMMEDIATE));
             };
-            let waiting = Waiting::new(claim, class, cluster);
+            let waiting = WaitingClaim::new(claim, class, cluster);
             if claim.selected_node.is_some() {
                 sorted.provisioning.push(waiting);
             } else {
@@ -100,17 +100,17 @@ impl PodClaims {
     }
 
     /// Claims that are bound.
-    pub(super) fn bound(&self) -> &[Bound] {
+    pub(super) fn bound(&self) -> &[BoundVolumeClaim] {
         &self.0.bound
     }
 
     /// Claims for which a volume is being provisioned for a selected node.
-    pub(super) fn provisioning(&self) -> &[Waiting] {
+    pub(super) fn provisioning(&self) -> &[WaitingClaim] {
         &self.0.provisioning
     }
 
     /// Claims for which a volume must be found or provisioned; the smallest first.
-    pub(super) fn matching(&self) -> &[Waiting] {
+    pub(super) fn matching(&self) -> &[WaitingClaim] {
         &self.0.matching
     }
 
@@ -162,7 +162,7 @@ fn usable_claim<'a>(
     Ok(Some(claim))
 }
 
-impl Bound {
+impl BoundVolumeClaim {
     fn to(volume: Option<&Arc<PersistentVolume>>, cluster: VolumeStore<'_>) -> Self {
         let plugin = volume.and_then(|volume| migration::in_tree_plugin(&volume.source));
         let migrated = volume.zip(plugin).map(|(volume, plugin)| {
@@ -170,11 +170,11 @@ impl Bound {
             let nodes = cluster.csi_nodes.iter().filter(here).map(|node| node.name.clone());
             Migrated { nodes: nodes.collect(), volume: migration::migrated(volume) }
         });
-        Bound { volume: volume.cloned(), migrated }
+        BoundVolumeClaim { volume: volume.cloned(), migrated }
     }
 }
 
-impl Waiting {
+impl WaitingClaim {
     /// As in pv_helpers.go, `FindMatchingVolume`, as far as the node does not matter.
     fn new(
         claim: &Arc<PersistentVolumeClaim>,
@@ -192,7 +192,7 @@ impl Waiting {
         }
         fitting.sort_by(|a, b| a.capacity.cmp(&b.capacity));
         let capacities = capacities(claim, class, cluster);
-        Waiting { claim: claim.clone(), class: class.clone(), reserved, fitting, capacities }
+        WaitingClaim { claim: claim.clone(), class: class.clone(), reserved, fitting, capacities }
     }
 }
 

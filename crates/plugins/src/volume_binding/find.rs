@@ -5,7 +5,7 @@ use std::sync::Arc;
 use plimsoll_api::storage::NO_PROVISIONER;
 use plimsoll_framework::prelude::*;
 
-use super::claims::{Bound, PodClaims, Waiting};
+use super::claims::{BoundVolumeClaim, PodClaims, WaitingClaim};
 
 const NODE_CONFLICT: &str = "node(s) didn't match PersistentVolume's node affinity";
 const BIND_CONFLICT: &str = "node(s) didn't find available persistent volumes to bind";
@@ -14,9 +14,9 @@ const NO_VOLUME: &str = "node(s) unavailable due to one or more pvc(s) bound to 
 
 /// The volumes and storage of a node for the unbound claims of a pod.
 #[derive(Debug, Default)]
-pub(super) struct Found<'a> {
+pub(super) struct FoundVolumes<'a> {
     /// Claims with the volumes to which they will be bound.
-    pub(super) bindings: Vec<(&'a Waiting, &'a Arc<PersistentVolume>)>,
+    pub(super) bindings: Vec<(&'a WaitingClaim, &'a Arc<PersistentVolume>)>,
     /// Claims for which a volume will be provisioned.
     pub(super) provisions: Vec<Provision<'a>>,
 }
@@ -24,7 +24,7 @@ pub(super) struct Found<'a> {
 /// A claim for which a volume will be provisioned.
 #[derive(Debug)]
 pub(super) struct Provision<'a> {
-    pub(super) claim: &'a Waiting,
+    pub(super) claim: &'a WaitingClaim,
     /// The free storage for it, if its driver reports it.
     pub(super) left: Option<&'a CsiStorageCapacity>,
 }
@@ -32,7 +32,7 @@ pub(super) struct Provision<'a> {
 impl PodClaims {
     /// Finds volumes and storage on node `name` for the claims. As in binder.go, `FindPodVolumes`:
     /// problems with bound and with unbound claims are reported together.
-    pub(super) fn find(&self, name: &Str, labels: &Labels) -> Result<Found<'_>, Rejection> {
+    pub(super) fn find(&self, name: &Str, labels: &Labels) -> Result<FoundVolumes<'_>, Rejection> {
         let mut reasons = SmallVec::new();
         reasons.extend(bound_conflict(self.bound(), name, labels)?.map(Reason::Text));
         let found = self.find_unbound(name, labels);
@@ -46,15 +46,15 @@ impl PodClaims {
         Err(Rejection { code: Code::UnschedulableAndUnresolvable, reasons })
     }
 
-    fn find_unbound(&self, name: &Str, labels: &Labels) -> Result<Found<'_>, &'static str> {
-        let mut found = Found::default();
+    fn find_unbound(&self, name: &Str, labels: &Labels) -> Result<FoundVolumes<'_>, &'static str> {
+        let mut found = FoundVolumes::default();
         if self.are_bound() {
             return Ok(found);
         }
         if self.provisioning().iter().any(|one| one.claim.selected_node.as_ref() != Some(name)) {
             return Err(BIND_CONFLICT);
         }
-        let mut to_provision: Vec<&Waiting> = self.provisioning().iter().collect();
+        let mut to_provision: Vec<&WaitingClaim> = self.provisioning().iter().collect();
         for waiting in self.matching() {
             match volume_for(waiting, labels, &found.bindings) {
                 Some(volume) => found.bindings.push((waiting, volume)),
@@ -71,7 +71,7 @@ impl PodClaims {
 /// The reason for the first claim whose volume the node cannot use. It is an error if a volume could
 /// not be judged. As in binder.go, `checkBoundClaims`.
 fn bound_conflict(
-    bound: &[Bound],
+    bound: &[BoundVolumeClaim],
     name: &Str,
     labels: &Labels,
 ) -> Result<Option<&'static str>, Rejection> {
@@ -95,9 +95,9 @@ fn bound_conflict(
 /// other claim of the pod has taken. As in pv_helpers.go, `FindMatchingVolume`: if the reserved one
 /// cannot be reached, no other is used.
 fn volume_for<'a>(
-    waiting: &'a Waiting,
+    waiting: &'a WaitingClaim,
     labels: &Labels,
-    taken: &[(&'a Waiting, &'a Arc<PersistentVolume>)],
+    taken: &[(&'a WaitingClaim, &'a Arc<PersistentVolume>)],
 ) -> Option<&'a Arc<PersistentVolume>> {
     let is_free =
         |volume: &&Arc<PersistentVolume>| taken.iter().all(|(_, other)| other.name != volume.name);
@@ -108,7 +108,10 @@ fn volume_for<'a>(
 }
 
 /// As in binder.go, `checkVolumeProvisions`.
-fn provision<'a>(waiting: &'a Waiting, labels: &Labels) -> Result<Provision<'a>, &'static str> {
+fn provision<'a>(
+    waiting: &'a WaitingClaim,
+    labels: &Labels,
+) -> Result<Provision<'a>, &'static str> {
     let class = &waiting.class;
     if class.provisioner.is_empty()
         || class.provisioner == NO_PROVISIONER

@@ -14,7 +14,7 @@ use std::time::Duration;
 use plimsoll_framework::prelude::*;
 use serde::{Deserialize, Serialize};
 
-use crate::shape::{self, Shape, UtilizationShapePoint};
+use crate::utilization_shape::{self, UtilizationShape, UtilizationShapePoint};
 use claims::{ClaimingPod, PodClaims};
 
 /// The gate for scoring nodes by their free storage. On since 1.37.
@@ -48,7 +48,7 @@ const BIND_TIMEOUT_SECONDS: i64 = 600;
 pub struct VolumeBinding {
     bind_timeout: Duration,
     /// The score for each utilization; `None` without the gate.
-    shape: Option<Shape>,
+    shape: Option<UtilizationShape>,
 }
 
 /// How long volumes may take, and how storage that is left is scored.
@@ -74,7 +74,7 @@ impl Plugin for VolumeBinding {
     fn new(args: VolumeBindingArgs, gates: &FeatureGates) -> Self {
         let seconds = args.bind_timeout_seconds.unwrap_or(BIND_TIMEOUT_SECONDS);
         let seconds = u64::try_from(seconds).expect("a valid timeout is not negative");
-        let shape = || Shape::try_from(args.shape.unwrap_or_else(default_shape));
+        let shape = || UtilizationShape::try_from(args.shape.unwrap_or_else(default_shape));
         VolumeBinding {
             bind_timeout: Duration::from_secs(seconds),
             shape: scores_capacity(gates).then(|| shape().expect("a valid shape")),
@@ -107,7 +107,7 @@ impl Plugin for VolumeBinding {
                             StorageCapacityScoring";
                 faults.invalid(field, points, rule);
             }
-            Some(points) => shape::validate(points, &field, faults),
+            Some(points) => utilization_shape::validate(points, &field, faults),
             None => {}
         }
     }

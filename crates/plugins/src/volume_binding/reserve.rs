@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 
 use super::VolumeBinding;
 use super::claims::{ClaimingPod, PodClaims};
-use super::find::Found;
+use super::find::FoundVolumes;
 use super::migration;
 
 const SELECTED_NODE: &str = "volume.kubernetes.io/selected-node";
@@ -129,7 +129,7 @@ fn not_bound(why: &str) -> Rejection {
 }
 
 impl HeldClaims {
-    fn new(found: &Found<'_>, node: &Str) -> Self {
+    fn new(found: &FoundVolumes<'_>, node: &Str) -> Self {
         let bindings = found.bindings.iter().map(|(waiting, volume)| StaticBinding {
             claim: waiting.claim.clone(),
             volume: (*volume).clone(),
@@ -155,7 +155,7 @@ impl HeldClaims {
         let Some(row) = at.row else {
             return Err(format!("failed to get node {node:?}: node {node:?} not found"));
         };
-        let site = Site {
+        let site = BindingSite {
             node,
             labels: &at.view.nodes.node(row).labels,
             cluster: VolumeStore::of(at.view.stores),
@@ -209,7 +209,7 @@ impl StaticBinding {
         Some(json!({ "metadata": metadata, "spec": { "claimRef": reference } }))
     }
 
-    fn is_bound(&self, site: Site<'_>) -> Result<bool, String> {
+    fn is_bound(&self, site: BindingSite<'_>) -> Result<bool, String> {
         let failed = |why| format!("failed to check binding: {why}");
         let name = &self.volume.name;
         let volume = site.volume(name).map_err(failed)?;
@@ -234,7 +234,7 @@ impl DynamicProvision {
         Some(json!({ "metadata": metadata }))
     }
 
-    fn is_bound(&self, site: Site<'_>) -> Result<bool, String> {
+    fn is_bound(&self, site: BindingSite<'_>) -> Result<bool, String> {
         let failed = |why| format!("failed to check provisioning pvc: {why}");
         let claim = site.claim(&self.claim.key).map_err(failed)?;
         if site.cluster.claims.is_assumed(&self.claim.key) {
@@ -265,13 +265,13 @@ fn precondition(uid: &Str, resource_version: &Str) -> Map<String, Value> {
 
 /// The chosen node, and the observed volumes.
 #[derive(Clone, Copy)]
-struct Site<'a> {
+struct BindingSite<'a> {
     node: &'a Str,
     labels: &'a Labels,
     cluster: VolumeStore<'a>,
 }
 
-impl<'a> Site<'a> {
+impl<'a> BindingSite<'a> {
     fn volume(self, name: &str) -> Result<&'a Arc<PersistentVolume>, String> {
         let volume = self.cluster.volumes.observed(name);
         volume.ok_or_else(|| format!("persistentvolumes {name:?} not found"))
@@ -347,17 +347,17 @@ mod tests {
     "#;
 
     /// The pending pod of a scenario, being bound to the node `a`.
-    struct Way {
+    struct BindingScenario {
         cluster: Cluster,
         pod: PodInfo,
         node: Str,
     }
 
-    impl Way {
+    impl BindingScenario {
         fn of(scenario: &str) -> Self {
             let scenario = Scenario::parse(scenario).expect("the scenario is right");
             let pod = scenario.pending.first().expect("there is a pod").clone();
-            Way { cluster: Cluster::of(&scenario), pod, node: "a".into() }
+            BindingScenario { cluster: Cluster::of(&scenario), pod, node: "a".into() }
         }
 
         fn placement(&self) -> Placement<'_> {
@@ -424,7 +424,7 @@ mod tests {
 
     #[test]
     fn a_volume_is_reserved_and_a_node_selected_as_they_were_when_that_was_decided() {
-        let mut way = Way::of(BOTH);
+        let mut way = BindingScenario::of(BOTH);
         let held = way.reserve();
         expect![[r#"
             PersistentVolume disk: {"metadata":{"annotations":{"pv.kubernetes.io/bound-by-controller":"yes"},"resourceVersion":"3","uid":"disk"},"spec":{"claimRef":{"apiVersion":"v1","kind":"PersistentVolumeClaim","name":"data","namespace":"default","resourceVersion":"4","uid":"default/data"}}}
@@ -448,7 +448,7 @@ mod tests {
             [("a", 9), ("b", 8), ("c", 1), ("d", 9)].map(|(name, size)| volume(name, size));
         let claims = [("large", 7), ("small", 2)].map(|(name, size)| claim(name, size));
         let pod = BOTH.replace(r#""data"}"#, r#""large"}"#).replace(r#""new"}"#, r#""small"}"#);
-        let mut way = Way::of(&[pod, volumes.concat(), claims.concat()].concat());
+        let mut way = BindingScenario::of(&[pod, volumes.concat(), claims.concat()].concat());
         let held = way.reserve();
         let chosen =
             held.bindings.iter().map(|one| (one.claim.key.name.as_str(), &*one.volume.name));
@@ -457,10 +457,12 @@ mod tests {
 
     #[test]
     fn what_is_held_counts_until_it_is_given_back() {
-        let mut way = Way::of(BOTH);
+        let mut way = BindingScenario::of(BOTH);
         let held = way.reserve();
         let new = ObjectKey::new("default", "new");
-        let disk = |way: &Way| way.cluster.stores.of::<PersistentVolume>().get("disk").cloned();
+        let disk = |way: &BindingScenario| {
+            way.cluster.stores.of::<PersistentVolume>().get("disk").cloned()
+        };
         assert!(disk(&way).is_some_and(|disk| disk.claim.is_some()));
         let claims = way.cluster.stores.of::<PersistentVolumeClaim>();
         assert!(claims.get(&new).is_some_and(|new| new.selected_node.as_deref() == Some("a")));
@@ -472,7 +474,7 @@ mod tests {
 
     #[test]
     fn a_pod_that_shares_a_claim_writes_nothing_that_another_is_writing() {
-        let mut way = Way::of(BOTH);
+        let mut way = BindingScenario::of(BOTH);
         let first = way.reserve();
         let second = way.reserve();
         assert_eq!(way.writes(&second), "");
@@ -484,7 +486,7 @@ mod tests {
 
     #[test]
     fn what_another_pod_holds_since_is_not_given_back() {
-        let mut way = Way::of(BOTH);
+        let mut way = BindingScenario::of(BOTH);
         let first = way.reserve();
         way.see(&RESERVED.replace(r#""claimRef""#, r#""was""#));
         let second = way.reserve();
@@ -500,7 +502,7 @@ mod tests {
             r#"pv disk {"#,
             r#"pv disk {"claimRef": {"namespace": "default", "name": "data"}, "#,
         );
-        let mut way = Way::of(&by_user);
+        let mut way = BindingScenario::of(&by_user);
         let held = way.reserve();
         let writes = way.writes(&held);
         assert!(writes.contains(r#""uid":"default/data""#), "{writes}");
@@ -509,7 +511,7 @@ mod tests {
 
     #[test]
     fn a_pod_waits_until_all_of_its_claims_are_seen_to_be_bound() {
-        let mut way = Way::of(BOTH);
+        let mut way = BindingScenario::of(BOTH);
         let held = way.reserve();
         for (seen, ready) in [
             ("", "Waiting"),
@@ -526,7 +528,7 @@ mod tests {
 
     #[test]
     fn claims_that_are_not_bound_in_time_are_told() {
-        let held = Way::of(BOTH).reserve();
+        let held = BindingScenario::of(BOTH).reserve();
         let why = plugin().timed_out(&held);
         let told = format!("{}: {why}", why.code.as_str());
         assert_eq!(told, "Error: binding volumes: context deadline exceeded");
@@ -534,7 +536,7 @@ mod tests {
 
     #[test]
     fn a_pod_whose_claims_are_bound_already_waits_for_nothing() {
-        let mut way = Way::of(BOTH);
+        let mut way = BindingScenario::of(BOTH);
         way.see(DATA_BOUND);
         way.see(NEW_BOUND);
         let held = way.reserve();
@@ -563,7 +565,7 @@ mod tests {
                 r#"pv "made" node affinity doesn't match node "a": no matching NodeSelectorTerms"#,
             ),
         ] {
-            let mut way = Way::of(BOTH);
+            let mut way = BindingScenario::of(BOTH);
             let held = way.reserve();
             way.see(&seen);
             assert_eq!(way.ready(&held), format!("Error: binding volumes: {told}"));
@@ -572,7 +574,7 @@ mod tests {
 
     #[test]
     fn what_is_gone_is_told() {
-        let mut way = Way::of(BOTH);
+        let mut way = BindingScenario::of(BOTH);
         let held = way.reserve();
         let (data, disk) = (ObjectKey::new("default", "data"), ObjectKey::new("", "disk"));
         way.cluster.stores.remove(KindRef::of::<PersistentVolumeClaim>(), &data);

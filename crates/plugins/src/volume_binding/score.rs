@@ -7,17 +7,17 @@ use plimsoll_framework::prelude::*;
 
 use super::VolumeBinding;
 use super::claims::{self, ClaimingPod, PodClaims};
-use super::find::Found;
-use crate::shape::{MAX_UTILIZATION, Shape};
+use super::find::FoundVolumes;
+use crate::utilization_shape::{MAX_UTILIZATION, UtilizationShape};
 
 /// Requested storage and capacity, in bytes.
 #[derive(Clone, Copy, Debug, Default)]
-struct Storage {
+struct StorageUse {
     requested: i64,
     capacity: i64,
 }
 
-impl Storage {
+impl StorageUse {
     fn ask(&mut self, claim: &PersistentVolumeClaim) {
         self.requested = self.requested.saturating_add(claim.requested.at_most_value());
     }
@@ -64,10 +64,10 @@ impl PreScore for VolumeBinding {
 }
 
 /// The mean over the classes. As in scorer.go, `buildScorerFunction`.
-fn score(shape: &Shape, by_class: &BTreeMap<&Str, Storage>) -> i64 {
+fn score(shape: &UtilizationShape, by_class: &BTreeMap<&Str, StorageUse>) -> i64 {
     let Ok(n_classes @ 1..) = i64::try_from(by_class.len()) else { return 0 };
     let scores = by_class.values().map(|storage| {
-        let Storage { requested, capacity } = *storage;
+        let StorageUse { requested, capacity } = *storage;
         let full = capacity == 0 || capacity < requested;
         let utilization = if full {
             MAX_UTILIZATION
@@ -82,8 +82,8 @@ fn score(shape: &Shape, by_class: &BTreeMap<&Str, Storage>) -> i64 {
 
 /// Requested storage and capacity by class: of matching volumes, or if there are none, of storage to
 /// provision. As in volume_binding.go, `Score`.
-fn by_class<'a>(found: &Found<'a>) -> BTreeMap<&'a Str, Storage> {
-    let mut by_class: BTreeMap<&Str, Storage> = BTreeMap::new();
+fn by_class<'a>(found: &FoundVolumes<'a>) -> BTreeMap<&'a Str, StorageUse> {
+    let mut by_class: BTreeMap<&Str, StorageUse> = BTreeMap::new();
     for (waiting, volume) in &found.bindings {
         let storage = by_class.entry(&volume.class).or_default();
         storage.ask(&waiting.claim);

@@ -7,12 +7,12 @@ use plimsoll_api::{
     VolumeSource,
 };
 
-use super::Known;
+use super::ObservedCluster;
 
 /// The labels that say where a volume is.
 const PLACES: [&str; 2] = ["topology.kubernetes.io/zone", "topology.kubernetes.io/region"];
 
-impl Known {
+impl ObservedCluster {
     /// No other pod may use a `ReadWriteOncePod` claim of the pod, and the node must be able to reach
     /// the volumes of bound claims.
     pub(super) fn has_volumes(
@@ -27,8 +27,8 @@ impl Known {
             // For kube-scheduler it is enough to evict any pod with a claim of that name, even if it is
             // another claim or others use it, too. That may evict pods in vain, but places no pod
             // wrongly.
-            let is_what_if = !without.is_empty();
-            if let Some(other) = self.users(claim).find(others).filter(|_| !is_what_if) {
+            let is_dry_run = !without.is_empty();
+            if let Some(other) = self.users(claim).find(others).filter(|_| !is_dry_run) {
                 return Err(format!("{} uses {key}, which only one pod may use", other.key));
             }
             self.reaches(claim, node)?;

@@ -6,9 +6,9 @@ use std::collections::BTreeSet;
 use plimsoll_api::{Node, Pod, PodKey, PreemptionPolicy, SpreadConstraint, Str, WhenUnsatisfiable};
 use plimsoll_framework::Nomination;
 
-use super::Known;
+use super::ObservedCluster;
 
-impl Known {
+impl ObservedCluster {
     /// Whether the auditor can check the whole decision about a pod. It does not cover volume binding,
     /// default constraints because of a Service or controller, resources reserved for nominated pods,
     /// and ports that several pods use at once.

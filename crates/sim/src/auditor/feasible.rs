@@ -6,11 +6,11 @@ use std::collections::BTreeSet;
 use plimsoll_api::resources::{CPU, EPHEMERAL_STORAGE, MEMORY};
 use plimsoll_api::{Effect, Node, Pod, PodKey, Resources, Str};
 
-use super::Known;
+use super::ObservedCluster;
 
 const CORDON: &str = "node.kubernetes.io/unschedulable";
 
-impl Known {
+impl ObservedCluster {
     /// Whether a pod may be placed on a node in the present cluster without the pods in `without`; the
     /// error says why not.
     pub(crate) fn feasible(

@@ -22,7 +22,7 @@ use plimsoll_api::{
     PersistentVolume, PersistentVolumeClaim, Pod, PodKey, PodPhase, PreemptionPolicy, ReplicaSet,
     ReplicationController, Service, StatefulSet, Str,
 };
-use plimsoll_engine::{Decision, Effect, EffectId, Event, Outcome, Scheduler, Seen, Write};
+use plimsoll_engine::{Decision, Effect, EffectId, Event, Observation, Outcome, Scheduler, Write};
 use plimsoll_framework::{Nomination, Time};
 
 /// A violation of a rule.
@@ -54,7 +54,7 @@ pub enum Extent {
 /// The scheduler's input, and its decisions and writes.
 #[derive(Debug, Default)]
 pub struct Auditor {
-    known: Known,
+    known: ObservedCluster,
     extent: Extent,
     /// Evictions that the scheduler has requested.
     evictions: BTreeSet<EffectId>,
@@ -67,7 +67,7 @@ pub struct Auditor {
 
 /// The cluster according to the scheduler's input.
 #[derive(Debug, Default)]
-pub(crate) struct Known {
+pub(crate) struct ObservedCluster {
     /// The plugins that filter in every profile; only their rules are checked.
     pub(crate) filters: BTreeSet<&'static str>,
     pub(crate) nodes: BTreeMap<Str, Node>,
@@ -90,7 +90,7 @@ pub(crate) struct Known {
     pub(crate) shared_ports: BTreeSet<(Str, HostPort)>,
 }
 
-impl Known {
+impl ObservedCluster {
     /// Whether these plugins all filter.
     fn filter(&self, plugins: &[&str]) -> bool {
         plugins.iter().all(|plugin| self.filters.contains(plugin))
@@ -116,7 +116,7 @@ impl Known {
 impl Auditor {
     /// An auditor of a scheduler with this extent.
     pub(crate) fn new(scheduler: &Scheduler, extent: Extent) -> Self {
-        let known = Known { filters: scheduler.filters(), ..Known::default() };
+        let known = ObservedCluster { filters: scheduler.filters(), ..ObservedCluster::default() };
         Auditor { known, extent, ..Auditor::default() }
     }
 
@@ -124,16 +124,16 @@ impl Auditor {
     pub(crate) fn observe(&mut self, event: &Event) {
         match event {
             Event::Pod(seen) => match seen {
-                Seen::Is(pod) if pod.phase == PodPhase::Ended => self.forget(&pod.key),
-                Seen::Is(pod) => self.pod_is(pod),
-                Seen::Gone(key) => self.forget(key),
+                Observation::Is(pod) if pod.phase == PodPhase::Ended => self.forget(&pod.key),
+                Observation::Is(pod) => self.pod_is(pod),
+                Observation::Gone(key) => self.forget(key),
             },
             Event::Node(seen) => match seen.as_ref() {
-                Seen::Is(node) => {
+                Observation::Is(node) => {
                     self.known.nodes.insert(node.name.clone(), node.clone());
                     self.spoil(&node.name);
                 }
-                Seen::Gone(name) => {
+                Observation::Gone(name) => {
                     self.known.nodes.remove(name);
                 }
             },
@@ -143,9 +143,9 @@ impl Auditor {
         }
     }
 
-    fn object(&mut self, seen: &Seen<AnyObject, (KindRef, ObjectKey)>) {
+    fn object(&mut self, seen: &Observation<AnyObject, (KindRef, ObjectKey)>) {
         match seen {
-            Seen::Is(object) => {
+            Observation::Is(object) => {
                 if let Some(volume) = object.get::<PersistentVolume>() {
                     self.known.volumes.insert(volume.name.clone(), volume.clone());
                 } else if let Some(claim) = object.get::<PersistentVolumeClaim>() {
@@ -163,7 +163,7 @@ impl Auditor {
                     self.known.n_selecting += 1;
                 }
             }
-            Seen::Gone((kind, key)) => {
+            Observation::Gone((kind, key)) => {
                 if kind.is::<PersistentVolume>() {
                     self.known.volumes.remove(&key.name);
                 } else if kind.is::<PersistentVolumeClaim>() {

@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 
 use plimsoll_api::{AffinityTerm, Labels, Node, Pod, PodKey, Str};
 
-use super::Known;
+use super::ObservedCluster;
 
-impl Known {
+impl ObservedCluster {
     pub(super) fn near_and_far(
         &self,
         pod: &Pod,

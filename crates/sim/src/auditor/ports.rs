@@ -4,12 +4,12 @@ use std::collections::BTreeSet;
 
 use plimsoll_api::{HostPort, Node, Pod, Str};
 
-use super::Known;
+use super::ObservedCluster;
 
 /// The address that stands for all addresses.
 const ALL: &str = "0.0.0.0";
 
-impl Known {
+impl ObservedCluster {
     /// No pod on the node may use the same port. As in kube-scheduler, ports are a set: if something
     /// else has placed two pods with the same port, it becomes free when the first of them is deleted.
     pub(super) fn has_ports(&self, pod: &Pod, node: &Node, there: &[&Pod]) -> Result<(), String> {

@@ -2,7 +2,7 @@
 
 use plimsoll_api::{Effect, Labels, Node, Pod, Str};
 
-use super::Known;
+use super::ObservedCluster;
 use super::feasible::sum;
 
 /// The highest score of a plugin, before its weight.
@@ -14,7 +14,7 @@ const WEIGHTS: [i64; 4] = [3, 2, 2, 2];
 const REQUIRED: i64 = 1;
 const MIB: i64 = 1 << 20;
 
-impl Known {
+impl ObservedCluster {
     /// The nodes with the highest total, by name.
     pub(super) fn best(&self, pod: &Pod, feasible: &[&Node]) -> Vec<Str> {
         if let [only] = feasible {

@@ -4,14 +4,14 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use plimsoll_api::{Node, Pod, PodKey, SpreadConstraint, Str, WhenUnsatisfiable};
 
-use super::Known;
+use super::ObservedCluster;
 use super::feasible::tolerates;
 use super::scores::value;
 
 /// The label whose value is different on every node.
 const HOSTNAME: &str = "kubernetes.io/hostname";
 
-impl Known {
+impl ObservedCluster {
     pub(super) fn evenly_spread(
         &self,
         pod: &Pod,

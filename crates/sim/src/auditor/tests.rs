@@ -2,15 +2,18 @@ use plimsoll_api::{
     AffinityTerm, Asks, HostPort, Node, Pod, PodKey, PodTemplate, Resources, Selector, Str, Taint,
     Toleration,
 };
-use plimsoll_engine::{Decision, Effect, EffectId, Event, Eviction, Outcome, Seen, Write};
+use plimsoll_engine::{Decision, Effect, EffectId, Event, Eviction, Observation, Outcome, Write};
 use plimsoll_framework::{Binding, Time};
 
-use super::{Auditor, Known};
+use super::{Auditor, ObservedCluster};
 
 /// An auditor of the default profile.
 fn auditor() -> Auditor {
     let filters = plimsoll_plugins::default_profile().into_iter().map(|(name, _)| name).collect();
-    Auditor { known: Known { filters, ..Known::default() }, ..Auditor::default() }
+    Auditor {
+        known: ObservedCluster { filters, ..ObservedCluster::default() },
+        ..Auditor::default()
+    }
 }
 
 fn node(name: &str) -> Node {
@@ -35,7 +38,7 @@ fn is_pod(pod: &Pod) -> Event {
 }
 
 fn is_node(node: Node) -> Event {
-    Event::Node(Box::new(Seen::Is(node)))
+    Event::Node(Box::new(Observation::Is(node)))
 }
 
 fn scheduled(pod: &Pod, node: &str) -> Decision {

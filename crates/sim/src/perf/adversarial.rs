@@ -6,14 +6,14 @@ use plimsoll_api::{
 };
 
 use super::affinity::alike;
-use super::plan::{PODS, Plan, at_once, come, nodes};
+use super::plan::{PODS, WorkloadPlan, at_once, come, nodes};
 use super::scale::classes;
 use super::spreading::constraint;
 use super::template::{
     DEFAULT, HOSTNAME, ZONE, in_turn, like, near, node, node_in_zone, node_name,
     pod_asking_nothing, pod_is, pod_of_colour,
 };
-use super::{Groups, Sizes, Workload};
+use super::{Sizes, Workload, WorkloadGroups};
 
 /// All pods of HotNodes prefer one of this many nodes.
 const HOT: u32 = 50;
@@ -25,7 +25,7 @@ pub(super) const WORKLOADS: [Workload; 3] = [
         name: "HotNodes",
         about: "pods of different classes in turn that all prefer the same few nodes",
         sizes: Sizes { nodes: 5_000, init_pods: 0, pods: 10_000, groups: 100 },
-        groups: Groups::Classes,
+        groups: WorkloadGroups::Classes,
         plan: |sizes, _| {
             let hot = vec![Requirement::equals("hot", "yes")];
             let wanted = NodeSelectorTerm { labels: hot, ..NodeSelectorTerm::default() };
@@ -33,14 +33,14 @@ pub(super) const WORKLOADS: [Workload; 3] = [
             let hot = classes(sizes.groups)
                 .map(|cold| PodTemplate { preferred_nodes: preferred_nodes.clone(), ..cold });
             let cold = in_turn(classes(sizes.groups), DEFAULT);
-            Plan::of(sizes, maybe_hot, cold, in_turn(hot, DEFAULT))
+            WorkloadPlan::of(sizes, maybe_hot, cold, in_turn(hot, DEFAULT))
         },
     },
     Workload {
         name: "ZoneAntiAffinity",
         about: "pods that must be in a zone each, where each node is a zone",
         sizes: Sizes { nodes: 5_000, init_pods: 0, pods: 5_000, groups: 0 },
-        groups: Groups::None,
+        groups: WorkloadGroups::None,
         plan: |sizes, _| {
             let required_anti = vec![near("green", ZONE)];
             let affinity = PodAffinity { required_anti, ..PodAffinity::default() };
@@ -52,7 +52,7 @@ pub(super) const WORKLOADS: [Workload; 3] = [
         name: "HostnameSpread",
         about: "pods that would rather be spread over all nodes, which hold 0 to 99 of them already",
         sizes: Sizes { nodes: 5_000, init_pods: 247_500, pods: 10_000, groups: 0 },
-        groups: Groups::None,
+        groups: WorkloadGroups::None,
         plan: hostname_spread,
     },
 ];
@@ -64,7 +64,7 @@ fn maybe_hot(number: u32) -> Node {
     Node { labels, ..node }
 }
 
-fn hostname_spread(sizes: Sizes, _: u64) -> Plan {
+fn hostname_spread(sizes: Sizes, _: u64) -> WorkloadPlan {
     let labels = Labels::from_iter([("app", "web")]);
     let web = Requirement::equals("app", "web");
     let spread = vec![constraint(HOSTNAME, WhenUnsatisfiable::ScheduleAnyway, web)];
@@ -82,7 +82,7 @@ fn hostname_spread(sizes: Sizes, _: u64) -> Plan {
         let allocatable = Resources { pods: 1_000, ..like.allocatable.clone() };
         Node { allocatable, ..like }
     };
-    Plan {
+    WorkloadPlan {
         objects: nodes(sizes.nodes, roomy),
         init_pods: Box::new(init_pods),
         rounds: at_once(PODS, measured),

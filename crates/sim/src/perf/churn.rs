@@ -5,10 +5,10 @@ use plimsoll_engine::Event;
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;
 
-use super::plan::{PODS, Plan, Round, come, nodes};
+use super::plan::{PODS, Round, WorkloadPlan, come, nodes};
 use super::spreading::{DEPLOYMENTS, deployments, templates};
 use super::template::{GIB, MOONS, in_turn, node_in, node_name, pod_asking, pod_is};
-use super::{Groups, Sizes, Workload};
+use super::{Sizes, Workload, WorkloadGroups};
 
 /// What a pod requests, in thousandths of a core and in MiB.
 const REQUEST: (u32, u32) = (200, 250);
@@ -24,11 +24,11 @@ pub(super) const WORKLOADS: [Workload; 1] = [Workload {
     name: "Churn",
     about: "20 kinds of nodes that are 90% full, where 100 pods at a time go and as many come",
     sizes: Sizes { nodes: 5_000, init_pods: 180_000, pods: 50_000, groups: 100 },
-    groups: Groups::Deployments,
+    groups: WorkloadGroups::Deployments,
     plan: churn,
 }];
 
-fn churn(sizes: Sizes, seed: u64) -> Plan {
+fn churn(sizes: Sizes, seed: u64) -> WorkloadPlan {
     let templates = templates(pod_asking(REQUEST.0, REQUEST.1), sizes.groups);
     let templates = templates.zip(0..).map(|(template, number)| tolerating(template, number));
     let make = in_turn(templates, DEPLOYMENTS);
@@ -39,7 +39,7 @@ fn churn(sizes: Sizes, seed: u64) -> Plan {
     let init_pods = (0..sizes.init_pods).zip(on_nodes).map(move |(number, node)| {
         pod_is(Pod { node_name: Some(node_name(node)), ..make("init", number) })
     });
-    Plan {
+    WorkloadPlan {
         objects: Box::new(deployments(sizes.groups).chain(nodes(sizes.nodes, node))),
         init_pods: Box::new(init_pods),
         rounds: Box::new(rounds),

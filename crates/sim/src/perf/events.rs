@@ -7,13 +7,13 @@ use plimsoll_api::{
 };
 use plimsoll_engine::Event;
 
-use super::plan::{Events, Plan, at_once, at_rate, come};
+use super::plan::{Events, WorkloadPlan, at_once, at_rate, come};
 use super::template::{
     HOSTNAME, in_turn, like, named, namespace, node, node_is, pod_asking_nothing, pod_is,
     pod_written,
 };
 use super::volumes::{csi_node, limited_node, volume};
-use super::{Groups, Sizes, Workload};
+use super::{Sizes, Workload, WorkloadGroups};
 
 /// How many pods are deleted or changed per second.
 const PER_SECOND: u32 = 100;
@@ -27,14 +27,14 @@ pub(super) const WORKLOADS: [Workload; 2] = [
         name: "EventHandlingPodDelete",
         about: "pods that wait for room, ports, volumes, spreading and others to go (park), and pods that go (wake)",
         sizes: Sizes { nodes: 50, init_pods: 480, pods: 500, groups: 0 },
-        groups: Groups::None,
+        groups: WorkloadGroups::None,
         plan: pods_go,
     },
     Workload {
         name: "EventHandlingPodUpdate",
         about: "pods that wait until they or those on nodes are changed (park), and changes of each (wake)",
         sizes: Sizes { nodes: 1, init_pods: 1_000, pods: 1_000, groups: 0 },
-        groups: Groups::None,
+        groups: WorkloadGroups::None,
         plan: pods_change,
     },
 ];
@@ -48,7 +48,7 @@ const AVOIDED: &str = "blockeraffinity";
 
 /// As EventHandlingPodDelete: `init_pods` of each of two kinds are on nodes and are deleted, while
 /// `pods` of each of four kinds and `init_pods` of each of two kinds wait.
-fn pods_go(sizes: Sizes, _: u64) -> Plan {
+fn pods_go(sizes: Sizes, _: u64) -> WorkloadPlan {
     let Sizes { nodes, init_pods: n_there, pods: n_waiting, .. } = sizes;
     let limited = "limited";
     let spaces = [TAKING, AVOIDED, "nodeports", "noderesources", limited, "interpodaffinity"];
@@ -80,7 +80,7 @@ fn pods_go(sizes: Sizes, _: u64) -> Plan {
         vec![of(TAKING), of(AVOIDED)]
     };
     let [taking, avoided] = there;
-    Plan {
+    WorkloadPlan {
         objects: Box::new(spaces.chain(nodes).chain(volumes)),
         init_pods: Box::new(taking.chain(avoided)),
         rounds: Box::new(parked.chain(at_rate(WAKE, PER_SECOND, (0..n_there).map(gone)))),
@@ -175,7 +175,7 @@ const MEMORY_MIB: u32 = 30_000;
 const MANY_PODS: i64 = 90_000;
 
 /// As EventHandlingPodUpdate: `pods` wait for each of five reasons, and `init_pods` for a sixth.
-fn pods_change(sizes: Sizes, _: u64) -> Plan {
+fn pods_change(sizes: Sizes, _: u64) -> WorkloadPlan {
     let Sizes { init_pods: n_there, pods: n_waiting, .. } = sizes;
     let spaces = [
         "nodeunschedulable",
@@ -241,7 +241,7 @@ fn pods_change(sizes: Sizes, _: u64) -> Plan {
     ];
     let cordoned = node_is(Node { unschedulable: true, ..large("unschedulable-node") });
     let spaces = spaces.into_iter().map(|name| namespace(name, None));
-    Plan {
+    WorkloadPlan {
         objects: Box::new(spaces.chain([cordoned])),
         init_pods: Box::new(std::iter::empty()),
         rounds: Box::new(first.into_iter().chain(parked).chain(woken).flatten()),

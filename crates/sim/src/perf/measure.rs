@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use hdrhistogram::Histogram;
-use plimsoll_engine::{Effect, Event, Next, Scheduler, Seen, Write};
+use plimsoll_engine::{Effect, Event, Next, Observation, Scheduler, Write};
 use plimsoll_framework::Time;
 
-use super::plan::{Events, Plan};
-use super::world::World;
+use super::instant_cluster::InstantCluster;
+use super::plan::{Events, WorkloadPlan};
 
 /// How many objects are created at once while the clock is stopped. Only these are in memory twice.
 const BATCH: usize = 4096;
@@ -17,7 +17,7 @@ const LONGEST: Duration = Duration::from_hours(1);
 const DIGITS: u8 = 3;
 
 /// The clock of a measurement. Decisions do not depend on it.
-pub trait Meter {
+pub trait MeasurementClock {
     /// The time since some moment in the past.
     fn wall(&self) -> Duration;
     /// The CPU time of this process; `None` if unknown.
@@ -31,7 +31,7 @@ pub struct Measurement {
     /// initial pods.
     pub set_up: Duration,
     /// The phases of the measurement; empty if nothing was measured.
-    pub phases: Vec<Phase>,
+    pub phases: Vec<MeasuredPhase>,
     /// The CPU time of the measured part. It includes creating the answers to writes, but not other
     /// objects.
     pub cpu: Option<Duration>,
@@ -43,7 +43,7 @@ pub struct Measurement {
 
 /// A part of a measurement.
 #[derive(Clone, Debug)]
-pub struct Phase {
+pub struct MeasuredPhase {
     /// What happens in it.
     pub name: &'static str,
     /// How long the engine worked.
@@ -91,9 +91,9 @@ impl Latency {
     }
 }
 
-impl Phase {
+impl MeasuredPhase {
     fn new(name: &'static str) -> Self {
-        Phase {
+        MeasuredPhase {
             name,
             wall: Duration::ZERO,
             pods: 0,
@@ -130,9 +130,11 @@ const TOTAL: &str = "total";
 
 impl Measurement {
     /// All phases as one.
-    pub fn total(&self) -> Phase {
-        let Some((first, others)) = self.phases.split_first() else { return Phase::new(TOTAL) };
-        let mut total = Phase { name: TOTAL, ..first.clone() };
+    pub fn total(&self) -> MeasuredPhase {
+        let Some((first, others)) = self.phases.split_first() else {
+            return MeasuredPhase::new(TOTAL);
+        };
+        let mut total = MeasuredPhase { name: TOTAL, ..first.clone() };
         for phase in others {
             total.wall += phase.wall;
             total.pods += phase.pods;
@@ -146,14 +148,18 @@ impl Measurement {
 }
 
 /// Runs a plan.
-pub(super) fn measure(plan: Plan, scheduler: &mut Scheduler, meter: &dyn Meter) -> Measurement {
-    let Plan { objects, init_pods, rounds } = plan;
-    let mut lap = Lap {
+pub(super) fn measure(
+    plan: WorkloadPlan,
+    scheduler: &mut Scheduler,
+    meter: &dyn MeasurementClock,
+) -> Measurement {
+    let WorkloadPlan { objects, init_pods, rounds } = plan;
+    let mut lap = MeasuredRun {
         scheduler,
         meter,
-        world: World::default(),
+        world: InstantCluster::default(),
         now: Time::ZERO,
-        phase: Phase::new("set-up"),
+        phase: MeasuredPhase::new("set-up"),
         made: Duration::ZERO,
         effects: Vec::new(),
         events: Vec::with_capacity(BATCH),
@@ -165,7 +171,7 @@ pub(super) fn measure(plan: Plan, scheduler: &mut Scheduler, meter: &dyn Meter) 
     let (mut phases, mut is_cut_short) = (Vec::new(), false);
     for round in rounds {
         if lap.phase.name != round.phase {
-            phases.push(std::mem::replace(&mut lap.phase, Phase::new(round.phase)));
+            phases.push(std::mem::replace(&mut lap.phase, MeasuredPhase::new(round.phase)));
         }
         lap.take_in(round.events);
         lap.rest(round.pace.map(|pace| lap.now + pace));
@@ -184,13 +190,13 @@ pub(super) fn measure(plan: Plan, scheduler: &mut Scheduler, meter: &dyn Meter) 
 }
 
 /// A scheduler that runs a plan.
-struct Lap<'a> {
+struct MeasuredRun<'a> {
     scheduler: &'a mut Scheduler,
-    meter: &'a dyn Meter,
-    world: World,
+    meter: &'a dyn MeasurementClock,
+    world: InstantCluster,
     /// Virtual time: a decision takes no time.
     now: Time,
-    phase: Phase,
+    phase: MeasuredPhase,
     /// The CPU time for creating objects.
     made: Duration,
     effects: Vec<Effect>,
@@ -198,14 +204,14 @@ struct Lap<'a> {
     events: Vec<Event>,
 }
 
-impl Lap<'_> {
+impl MeasuredRun<'_> {
     /// Passes events to the scheduler that happen at the same time.
     fn take_in(&mut self, mut events: Events) {
         loop {
             let begun = self.meter.cpu();
             self.events.extend(events.by_ref().take(BATCH));
             let comes = |event: &&Event| match event {
-                Event::Pod(Seen::Is(pod)) => !self.scheduler.knows_pod(&pod.key),
+                Event::Pod(Observation::Is(pod)) => !self.scheduler.knows_pod(&pod.key),
                 _ => false,
             };
             self.phase.pods += self.events.iter().filter(comes).count();

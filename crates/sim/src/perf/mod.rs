@@ -9,20 +9,20 @@ mod basic;
 mod churn;
 mod events;
 mod full;
+mod instant_cluster;
 mod measure;
 mod plan;
 mod scale;
 mod spreading;
 mod template;
 mod volumes;
-mod world;
 
 use std::fmt;
 
 use plimsoll_engine::Scheduler;
 
-pub use measure::{Latency, Measurement, Meter, Phase};
-use plan::Plan;
+pub use measure::{Latency, MeasuredPhase, Measurement, MeasurementClock};
+use plan::WorkloadPlan;
 
 /// How large a workload is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,7 +39,7 @@ pub struct Sizes {
 
 /// The kind of groups of a workload's pods.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Groups {
+pub enum WorkloadGroups {
     /// It has none.
     None,
     /// Deployments: their pods are equal except for labels and owner.
@@ -59,8 +59,8 @@ pub struct Workload {
     /// nodes that has a threshold for regressions.
     pub sizes: Sizes,
     /// The kind of its groups.
-    pub groups: Groups,
-    plan: fn(Sizes, u64) -> Plan,
+    pub groups: WorkloadGroups,
+    plan: fn(Sizes, u64) -> WorkloadPlan,
 }
 
 impl fmt::Debug for Workload {
@@ -98,7 +98,7 @@ impl Workload {
         sizes: Sizes,
         seed: u64,
         scheduler: &mut Scheduler,
-        meter: &dyn Meter,
+        meter: &dyn MeasurementClock,
     ) -> Measurement {
         measure::measure((self.plan)(sizes, seed), scheduler, meter)
     }

@@ -12,7 +12,7 @@ use super::template::{DEFAULT, namespace, node_is, pod_is};
 pub(super) type Events = Box<dyn Iterator<Item = Event>>;
 
 /// The events of a workload.
-pub(super) struct Plan {
+pub(super) struct WorkloadPlan {
     /// The objects before any pod.
     pub(super) objects: Events,
     /// The initial pods: on nodes, or to be placed first.
@@ -63,7 +63,7 @@ pub(super) fn come(
     Box::new(numbers.map(move |number| pod_is(make(group, number))))
 }
 
-impl Plan {
+impl WorkloadPlan {
     /// The common plan: nodes; then the group `init`, which the scheduler places; and then, measured, the
     /// group `pod`.
     pub(super) fn of(
@@ -72,7 +72,7 @@ impl Plan {
         init: impl Fn(&'static str, u32) -> Pod + 'static,
         pod: impl Fn(&'static str, u32) -> Pod + 'static,
     ) -> Self {
-        Plan {
+        WorkloadPlan {
             objects: nodes(sizes.nodes, node),
             init_pods: come("init", init, 0..sizes.init_pods),
             rounds: at_once(PODS, come("pod", pod, 0..sizes.pods)),
@@ -85,7 +85,7 @@ impl Plan {
         node: impl Fn(u32) -> Node + 'static,
         pod: impl Fn(&'static str, u32) -> Pod + Clone + 'static,
     ) -> Self {
-        Plan::of(sizes, node, pod.clone(), pod)
+        WorkloadPlan::of(sizes, node, pod.clone(), pod)
     }
 
     /// Adds these objects before all others.

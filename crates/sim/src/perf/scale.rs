@@ -2,27 +2,27 @@
 
 use plimsoll_api::{Labels, PodTemplate};
 
-use super::plan::Plan;
+use super::plan::WorkloadPlan;
 use super::spreading::{DEPLOYMENTS, deployments, templates};
 use super::template::{DEFAULT, MOONS, in_turn, like, node, node_in, pod, pod_asking};
-use super::{Groups, Sizes, Workload};
+use super::{Sizes, Workload, WorkloadGroups};
 
 pub(super) const WORKLOADS: [Workload; 3] = [
     Workload {
         name: "Scale",
         about: "SchedulingBasic at 100,000 nodes, all of them empty",
         sizes: Sizes { nodes: 100_000, init_pods: 0, pods: 100_000, groups: 0 },
-        groups: Groups::None,
-        plan: |sizes, _| Plan::alike(sizes, node, like(pod(), DEFAULT)),
+        groups: WorkloadGroups::None,
+        plan: |sizes, _| WorkloadPlan::alike(sizes, node, like(pod(), DEFAULT)),
     },
     Workload {
         name: "ScaleDeployments",
         about: "pods of Deployments with Services at 1,000,000 nodes, all of them empty",
         sizes: Sizes { nodes: 1_000_000, init_pods: 0, pods: 1_000_000, groups: 1_000 },
-        groups: Groups::Deployments,
+        groups: WorkloadGroups::Deployments,
         plan: |sizes, _| {
             let pods = in_turn(templates(pod(), sizes.groups), DEPLOYMENTS);
-            Plan::alike(sizes, |number| node_in(&MOONS, number), pods)
+            WorkloadPlan::alike(sizes, |number| node_in(&MOONS, number), pods)
                 .with(deployments(sizes.groups))
         },
     },
@@ -30,8 +30,8 @@ pub(super) const WORKLOADS: [Workload; 3] = [
         name: "ClassSweep",
         about: "pods of so many classes in turn, each with its own requests and labels",
         sizes: Sizes { nodes: 5_000, init_pods: 0, pods: 50_000, groups: 1_000 },
-        groups: Groups::Classes,
-        plan: |sizes, _| Plan::alike(sizes, node, in_turn(classes(sizes.groups), DEFAULT)),
+        groups: WorkloadGroups::Classes,
+        plan: |sizes, _| WorkloadPlan::alike(sizes, node, in_turn(classes(sizes.groups), DEFAULT)),
     },
 ];
 

@@ -6,12 +6,12 @@ use plimsoll_api::{
 };
 use plimsoll_engine::Event;
 
-use super::plan::Plan;
+use super::plan::WorkloadPlan;
 use super::template::{
     DEFAULT, MOONS, ZONE, in_turn, like, namespace, node_in, pod, pod_asking_nothing,
     pod_of_colour, selecting,
 };
-use super::{Groups, Sizes, Workload};
+use super::{Sizes, Workload, WorkloadGroups};
 
 const SIZES: Sizes = Sizes { nodes: 5_000, init_pods: 5_000, pods: 5_000, groups: 0 };
 /// The namespace of the Deployments and their Services.
@@ -22,9 +22,9 @@ pub(super) const WORKLOADS: [Workload; 3] = [
         name: "DefaultTopologySpreading",
         about: "pods of Deployments with Services, spread over 3 zones and all nodes by default",
         sizes: Sizes { pods: 50_000, groups: 100, ..SIZES },
-        groups: Groups::Deployments,
+        groups: WorkloadGroups::Deployments,
         plan: |sizes, _| {
-            Plan::of(
+            WorkloadPlan::of(
                 sizes,
                 |number| node_in(&MOONS, number),
                 like(pod(), DEFAULT),
@@ -37,25 +37,25 @@ pub(super) const WORKLOADS: [Workload; 3] = [
         name: "TopologySpreading",
         about: "pods that must be spread over 3 zones with a skew of at most 5",
         sizes: SIZES,
-        groups: Groups::None,
+        groups: WorkloadGroups::None,
         plan: |sizes, _| over_zones(sizes, WhenUnsatisfiable::DoNotSchedule),
     },
     Workload {
         name: "PreferredTopologySpreading",
         about: "pods that would rather be spread over 3 zones",
         sizes: SIZES,
-        groups: Groups::None,
+        groups: WorkloadGroups::None,
         plan: |sizes, _| over_zones(sizes, WhenUnsatisfiable::ScheduleAnyway),
     },
 ];
 
-fn over_zones(sizes: Sizes, when_unsatisfiable: WhenUnsatisfiable) -> Plan {
+fn over_zones(sizes: Sizes, when_unsatisfiable: WhenUnsatisfiable) -> WorkloadPlan {
     let spread = vec![SpreadConstraint {
         max_skew: 5,
         ..constraint(ZONE, when_unsatisfiable, Requirement::equals("color", "blue"))
     }];
     let spreading = PodTemplate { spread, ..pod_of_colour("blue") };
-    Plan::of(
+    WorkloadPlan::of(
         sizes,
         |number| node_in(&MOONS, number),
         like(pod(), DEFAULT),

@@ -8,7 +8,7 @@ use plimsoll_api::{
     AffinityTerm, Labels, Namespace, Node, ObjectKey, Pod, PodKey, PodTemplate, Requirement,
     Resources, SelectingKind, Selector, Str, WeightedTerm,
 };
-use plimsoll_engine::{Event, Seen};
+use plimsoll_engine::{Event, Observation};
 
 use crate::cluster::NAMESPACE_NAME;
 
@@ -152,7 +152,7 @@ pub(super) fn selecting(kind: SelectingKind, namespace: &str, name: &str) -> Eve
 
 /// A node is added or changed.
 pub(super) fn node_is(node: Node) -> Event {
-    Event::Node(Box::new(Seen::Is(node)))
+    Event::Node(Box::new(Observation::Is(node)))
 }
 
 /// A pod is added or changed.

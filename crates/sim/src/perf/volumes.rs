@@ -10,9 +10,9 @@ use plimsoll_api::{
 };
 use plimsoll_engine::Event;
 
-use super::plan::Plan;
+use super::plan::WorkloadPlan;
 use super::template::{DEFAULT, GIB, named, node, node_name, pod};
-use super::{Groups, Sizes, Workload};
+use super::{Sizes, Workload, WorkloadGroups};
 
 const DRIVER: &str = "ebs.csi.aws.com";
 /// How many volumes of the driver a node can attach.
@@ -22,7 +22,7 @@ pub(super) const WORKLOADS: [Workload; 1] = [Workload {
     name: "SchedulingCSIPVs",
     about: "pods with a volume each, bound beforehand, where a node can hold 39",
     sizes: Sizes { nodes: 5_000, init_pods: 5_000, pods: 5_000, groups: 0 },
-    groups: Groups::None,
+    groups: WorkloadGroups::None,
     plan: |sizes, _| {
         let plain = pod();
         let with_volume = move |group: &'static str, number: u32| {
@@ -38,7 +38,7 @@ pub(super) const WORKLOADS: [Workload; 1] = [Workload {
                 let bound = |claim| volume(DEFAULT, claim, AccessModes::READ_ONLY_MANY);
                 (0..n).map(claim).flat_map(bound)
             });
-        Plan::alike(sizes, |number| limited_node(number, LIMIT), with_volume)
+        WorkloadPlan::alike(sizes, |number| limited_node(number, LIMIT), with_volume)
             .with(drivers.chain(volumes))
     },
 }];

@@ -8,27 +8,27 @@ mod volumes;
 use std::time::Duration;
 
 use plimsoll_api::{AnyObject, Labels, Namespace, Node, Pod, Str};
-use plimsoll_engine::{Event, Seen};
+use plimsoll_engine::{Event, Observation};
 use plimsoll_framework::Time;
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;
 
-use crate::cluster::Cluster;
+use crate::cluster::InitialCluster;
 use crate::happening::Happening;
 use crate::lifecycle::Lifecycle;
-use crate::volumes::Storage;
+use crate::volumes::VolumeDelays;
 
 /// A random cluster and its changes.
 #[derive(Clone, Debug)]
-pub struct Workload {
+pub struct RandomWorkload {
     /// The initial cluster.
-    pub cluster: Cluster,
+    pub cluster: InitialCluster,
     /// The later changes, in order.
     pub happenings: Vec<(Time, Happening)>,
     /// How pods end.
     pub lifecycle: Lifecycle,
     /// How long the volume controllers take.
-    pub storage: Storage,
+    pub storage: VolumeDelays,
     /// The percentage of the scheduler's requests that fail.
     pub fault_percent: u32,
     /// When the random changes have ended; later there are only their consequences.
@@ -56,7 +56,7 @@ struct Maker {
     n_pods: u32,
 }
 
-impl Workload {
+impl RandomWorkload {
     /// The workload of a seed.
     pub fn of(seed: u64) -> Self {
         let mut rng = Pcg64::seed_from_u64(seed);
@@ -68,9 +68,9 @@ impl Workload {
 }
 
 impl Maker {
-    fn workload(mut self) -> Workload {
+    fn workload(mut self) -> RandomWorkload {
         let nodes: Vec<Node> = (0..self.n_nodes).map(|number| self.node(number)).collect();
-        let mut cluster = Cluster { nodes, ..Cluster::default() };
+        let mut cluster = InitialCluster { nodes, ..InitialCluster::default() };
         let volumes = self.volumes();
         let selecting = self.selecting();
         let budgets = self.budgets();
@@ -94,11 +94,11 @@ impl Maker {
             self.once_in(3).then(|| Duration::from_secs(self.rng.random_range(5..=60)));
         let [binding_after, provisioning_after] =
             [1, 60].map(|limit| Duration::from_secs(self.rng.random_range(0..=limit)));
-        Workload {
+        RandomWorkload {
             cluster,
             happenings,
             lifecycle: Lifecycle { grace, completion_after },
-            storage: Storage { binding_after, provisioning_after },
+            storage: VolumeDelays { binding_after, provisioning_after },
             fault_percent: [0, 10, 40][self.rng.random_range(0..3)],
             calm: at(SPAN),
         }
@@ -123,9 +123,9 @@ impl Maker {
             6 | 7 => {
                 let number = self.rng.random_range(0..=self.n_nodes);
                 let node = self.node(number);
-                Happening::Other(Event::Node(Box::new(Seen::Is(node))))
+                Happening::Other(Event::Node(Box::new(Observation::Is(node))))
             }
-            8 => Happening::Other(Event::Node(Box::new(Seen::Gone(self.some_node())))),
+            8 => Happening::Other(Event::Node(Box::new(Observation::Gone(self.some_node())))),
             _ => self.rarely(),
         }
     }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use plimsoll_engine::metrics::{Stopwatch, Value};
 use plimsoll_engine::{Detail, Effect, Engine, Options, Profile, Scans, Scheduler, TieBreak};
 use plimsoll_framework::Time;
-use plimsoll_sim::perf::{Groups, Meter, Sizes, Workload};
+use plimsoll_sim::perf::{MeasurementClock, Sizes, Workload, WorkloadGroups};
 use plimsoll_sim::{Extent, swarm};
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;
@@ -104,9 +104,9 @@ fn plugins_decide_alike_without_what_makes_them_fast() {
 }
 
 /// Nobody looks at this clock.
-struct Stopped;
+struct StoppedClock;
 
-impl Meter for Stopped {
+impl MeasurementClock for StoppedClock {
     fn wall(&self) -> Duration {
         Duration::ZERO
     }
@@ -132,7 +132,7 @@ fn phases(scheduler: &Scheduler) -> BTreeMap<Vec<String>, u64> {
             let labels = series.labels.iter().map(ToString::to_string).collect();
             Some((labels, spans.count()))
         }
-        Value::Number(_) => None,
+        Value::Number(_) | Value::Float(_) => None,
     });
     counts.collect()
 }
@@ -142,7 +142,7 @@ fn phases(scheduler: &Scheduler) -> BTreeMap<Vec<String>, u64> {
 #[test]
 fn both_engines_place_the_pods_of_every_workload_alike_and_go_through_the_same_phases() {
     for workload in Workload::all() {
-        let groups = if workload.groups == Groups::None { 0 } else { 7 };
+        let groups = if workload.groups == WorkloadGroups::None { 0 } else { 7 };
         let sizes = Sizes { nodes: 80, init_pods: 40, pods: 250, groups };
         let placements = |engine, scans| {
             let stopwatch = Some(stopped as Stopwatch);
@@ -150,7 +150,7 @@ fn both_engines_place_the_pods_of_every_workload_alike_and_go_through_the_same_p
                 Options { engine, scans, audit_every: 0, stopwatch, ..Options::default() };
             let profiles = default_profiles();
             let mut scheduler = Scheduler::new(profiles, options, 1).expect("there is one");
-            let measurement = workload.measure(sizes, 1, &mut scheduler, &Stopped);
+            let measurement = workload.measure(sizes, 1, &mut scheduler, &StoppedClock);
             let (placements, unschedulable) = (measurement.placements, measurement.unschedulable);
             (placements, measurement.total().scheduled, unschedulable, phases(&scheduler))
         };

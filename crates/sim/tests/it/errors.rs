@@ -2,10 +2,10 @@
 
 use plimsoll_api::Str;
 use plimsoll_config::{Catalogue, Configuration, GivenGates};
-use plimsoll_engine::{Detail, Event, Options, Outcome, Profile, Scheduler, Seen};
+use plimsoll_engine::{Detail, Event, Observation, Options, Outcome, Profile, Scheduler};
 use plimsoll_framework::prelude::*;
 use plimsoll_plugins::{default_profile, in_tree};
-use plimsoll_sim::{Cluster, Simulation};
+use plimsoll_sim::{InitialCluster, Simulation};
 use plimsoll_testkit::Scenario;
 
 /// Gives every node a score above the maximum.
@@ -62,7 +62,7 @@ fn ends(simulation: &mut Simulation) -> (usize, Vec<Str>) {
 fn a_simulation_ends_although_a_pod_errs_whenever_it_is_tried() {
     let scenario = Scenario::parse("node a\nnode b\npod p\npod q").expect("it can be read");
     let pods = scenario.pending.iter().map(|pod| (**pod).clone()).collect();
-    let cluster = Cluster { nodes: scenario.nodes, pods, ..Cluster::default() };
+    let cluster = InitialCluster { nodes: scenario.nodes, pods, ..InitialCluster::default() };
     let options = Options { detail: Detail::Outcome, ..Options::default() };
     let scheduler = Scheduler::new(profiles(), options, 0).expect("there is one profile");
     let mut simulation = Simulation::new(scheduler, cluster);
@@ -71,7 +71,7 @@ fn a_simulation_ends_although_a_pod_errs_whenever_it_is_tried() {
     assert!(simulation.scheduler().is_settled());
 
     // After a change of the cluster they are tried again: a single node is not scored.
-    simulation.happens(Event::Node(Box::new(Seen::Gone("b".into()))));
+    simulation.happens(Event::Node(Box::new(Observation::Gone("b".into()))));
     assert!(!simulation.scheduler().is_settled());
     assert_eq!(ends(&mut simulation), (0, vec!["a".into(), "a".into()]));
 }

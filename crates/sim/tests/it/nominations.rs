@@ -1,7 +1,9 @@
 //! Nominated pods and pods that are being bound, and others that are added meanwhile.
 
 use plimsoll_api::{Pod, PodKey};
-use plimsoll_engine::{Decision, Detail, Engine, Event, Next, Options, Outcome, Scheduler, Seen};
+use plimsoll_engine::{
+    Decision, Detail, Engine, Event, Next, Observation, Options, Outcome, Scheduler,
+};
 use plimsoll_framework::Time;
 use plimsoll_testkit::Scenario;
 
@@ -15,7 +17,7 @@ fn scheduler(scenario: &str, engine: Engine) -> Scheduler {
     let mut scheduler =
         Scheduler::new(default_profiles(), options, 0).expect("there is one profile");
     for node in scenario.nodes {
-        scheduler.observe(Time::ZERO, Event::Node(Box::new(Seen::Is(node))));
+        scheduler.observe(Time::ZERO, Event::Node(Box::new(Observation::Is(node))));
     }
     for pod in scenario.placed.into_iter().chain(scenario.pending) {
         scheduler.observe(Time::ZERO, Event::pod((*pod).clone()));
@@ -53,7 +55,7 @@ fn check_after(scenario: &str, before: &[&str], later: &str, after: &[&str]) {
         let mut scheduler = scheduler(scenario, engine);
         assert_eq!(decide(&mut scheduler), before, "{engine:?}");
         for node in later.nodes.clone() {
-            scheduler.observe(Time::ZERO, Event::Node(Box::new(Seen::Is(node))));
+            scheduler.observe(Time::ZERO, Event::Node(Box::new(Observation::Is(node))));
         }
         for pod in later.placed.iter().chain(&later.pending) {
             scheduler.observe(Time::ZERO, Event::pod(Pod::clone(pod)));

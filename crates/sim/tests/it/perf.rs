@@ -8,7 +8,7 @@ use std::time::Duration;
 use expect_test::{Expect, expect};
 use plimsoll_api::{Node, Pod};
 use plimsoll_engine::{Options, Scheduler};
-use plimsoll_sim::perf::{Groups, Measurement, Meter, Sizes, Workload};
+use plimsoll_sim::perf::{Measurement, MeasurementClock, Sizes, Workload, WorkloadGroups};
 
 use crate::profiles::default_profiles;
 
@@ -16,7 +16,7 @@ use crate::profiles::default_profiles;
 #[derive(Default)]
 struct Looks(Cell<u32>);
 
-impl Meter for Looks {
+impl MeasurementClock for Looks {
     fn wall(&self) -> Duration {
         self.0.set(self.0.get() + 1);
         Duration::from_millis(1) * self.0.get()
@@ -445,7 +445,7 @@ fn workloads_have_names_of_their_own_and_groups_where_they_say_so() {
     names.dedup();
     assert_eq!(names.len(), n);
     for workload in Workload::all() {
-        let has_groups = workload.groups != Groups::None;
+        let has_groups = workload.groups != WorkloadGroups::None;
         assert_eq!(0 < workload.sizes.groups, has_groups, "{}", workload.name);
         assert!(0 < workload.sizes.nodes && 0 < workload.sizes.pods, "{}", workload.name);
     }

@@ -17,10 +17,11 @@ use std::time::Duration;
 
 use expect_test::Expect;
 use plimsoll_api::{PodKey, Str};
-use plimsoll_engine::{Detail, Effect, Event, Options, Outcome, Scheduler, Seen, Write};
+use plimsoll_engine::{Detail, Effect, Event, Observation, Options, Outcome, Scheduler, Write};
 use plimsoll_framework::Time;
 use plimsoll_sim::{
-    Cluster, Extent, Faults, Happening, Lifecycle, Manner, Simulation, Storage, Verb, World,
+    Extent, Happening, InitialCluster, Lifecycle, Manner, RequestFaults, RequestVerb,
+    SimulatedCluster, Simulation, VolumeDelays,
 };
 use plimsoll_testkit::Scenario;
 
@@ -29,7 +30,7 @@ use crate::profiles::default_profiles;
 /// Runs a script with an auditor, and compares the results: decisions, writes, and messages about the
 /// pods.
 pub(crate) fn check(script: &str, expected: &Expect) {
-    let mut stage = Stage::new();
+    let mut stage = ScriptRun::new();
     for line in script.lines().map(str::trim).filter(|line| !line.is_empty()) {
         stage.act(line);
     }
@@ -39,20 +40,20 @@ pub(crate) fn check(script: &str, expected: &Expect) {
     expected.assert_eq(&stage.trace);
 }
 
-struct Stage {
+struct ScriptRun {
     simulation: Simulation,
     trace: String,
 }
 
-impl Stage {
+impl ScriptRun {
     fn new() -> Self {
         let options = Options { detail: Detail::Outcome, ..Options::default() };
         let scheduler =
             Scheduler::new(default_profiles(), options, 0).expect("there is one profile");
-        let world = World::new(Lifecycle::default(), Faults::default());
+        let world = SimulatedCluster::new(Lifecycle::default(), RequestFaults::default());
         let simulation =
-            Simulation::audited(world, scheduler, Cluster::default(), Extent::Decisions);
-        Stage { simulation, trace: String::new() }
+            Simulation::audited(world, scheduler, InitialCluster::default(), Extent::Decisions);
+        ScriptRun { simulation, trace: String::new() }
     }
 
     fn act(&mut self, line: &str) {
@@ -68,12 +69,12 @@ impl Stage {
                 world.plan(Time::from_millis(at * 1000), gone);
             }
             ["delete", "node", name] => {
-                let gone = Event::Node(Box::new(Seen::Gone(Str::from(name))));
+                let gone = Event::Node(Box::new(Observation::Gone(Str::from(name))));
                 self.simulation.happens(gone);
             }
             ["grace", seconds] => world.lifecycle.grace = span(seconds),
             ["storage", binding, provisioning] => {
-                world.storage = Storage {
+                world.storage = VolumeDelays {
                     binding_after: span(binding),
                     provisioning_after: span(provisioning),
                 };
@@ -90,7 +91,9 @@ impl Stage {
     fn objects(&mut self, statement: &str) {
         let scenario = Scenario::parse(statement).unwrap_or_else(|error| panic!("{error}"));
         let mut events = Vec::new();
-        events.extend(scenario.nodes.into_iter().map(|node| Event::Node(Box::new(Seen::Is(node)))));
+        events.extend(
+            scenario.nodes.into_iter().map(|node| Event::Node(Box::new(Observation::Is(node)))),
+        );
         events.extend(scenario.objects.into_iter().map(Event::object));
         let pods = scenario.pending.into_iter();
         events.extend(pods.map(|pod| Event::pod((*pod).clone())));
@@ -166,13 +169,13 @@ fn span(seconds: &str) -> Duration {
     Duration::from_secs(seconds.parse().expect("a span is in seconds"))
 }
 
-fn verb_of(word: &str) -> Verb {
+fn verb_of(word: &str) -> RequestVerb {
     match word {
-        "bind" => Verb::Bind,
-        "patch" => Verb::Write,
-        "evict" => Verb::Evict,
-        "provision" => Verb::Provision,
-        _ => Verb::Terminate,
+        "bind" => RequestVerb::Bind,
+        "patch" => RequestVerb::Write,
+        "evict" => RequestVerb::Evict,
+        "provision" => RequestVerb::Provision,
+        _ => RequestVerb::Terminate,
     }
 }
 

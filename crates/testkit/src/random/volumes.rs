@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::{NAMESPACES, Random, ZONES};
 
-/// Classes with who provisions for them, and when their claims are bound.
+/// Classes with their provisioner and binding mode.
 const CLASSES: [(&str, &str, &str); 3] = [
     ("late", "disks.example.com", "WaitForFirstConsumer"),
     ("local", "kubernetes.io/no-provisioner", "WaitForFirstConsumer"),
@@ -15,7 +15,7 @@ const DRIVER: &str = "disks.example.com";
 const CLAIMS: u64 = 3;
 
 impl Random {
-    /// What is there of storage; nothing in half of all scenarios.
+    /// The storage of the cluster; none in half of all scenarios.
     pub(super) fn storage(&mut self, nodes: u64, lines: &mut Vec<String>) {
         if self.one_in(2) {
             return;
@@ -54,7 +54,7 @@ impl Random {
         }
     }
 
-    /// A claim, and the volume that it is bound to, if it is.
+    /// A claim. If it is bound, the volume is added to `lines`.
     fn claim(
         &mut self,
         namespace: &str,
@@ -104,7 +104,7 @@ impl Random {
         format!("pv v{number}{label} {fields}")
     }
 
-    /// The volumes of a pod: mostly none.
+    /// The volumes of a pod; mostly none.
     pub(super) fn volumes(&mut self) -> Vec<Value> {
         let mut volumes = Vec::new();
         if self.one_in(3) {

@@ -1,7 +1,6 @@
-//! The scheduler Policy of releases 1.0 to 1.22: what each predicate and priority became.
+//! The scheduler Policy of releases 1.0 to 1.22, translated to plugins.
 //!
-//! As in factory.go, createFromConfig, and legacy_registry.go of release 1.20, which made plugins of
-//! them.
+//! As in factory.go, createFromConfig, and legacy_registry.go of release 1.20.
 
 mod names;
 mod predicates;
@@ -25,9 +24,9 @@ use crate::{extenders, migrate};
 
 const KIND: &str = "Policy";
 const VERSION: &str = "v1";
-/// Where the ConfigMap with a Policy is, unless it is said.
+/// The default namespace of a ConfigMap with a Policy.
 pub(crate) const NAMESPACE: &str = "kube-system";
-/// Under this key a ConfigMap holds a Policy.
+/// The key of the Policy in a ConfigMap.
 const CONFIG_MAP_KEY: &str = "policy.cfg";
 
 /// Reads the Policy in `text`, the content of the file `source_name`.
@@ -50,7 +49,7 @@ pub fn load_policy(
     Ok(configuration)
 }
 
-/// Reads the Policy that the ConfigMap at `at` in `document` holds under `policy.cfg`.
+/// Reads the Policy under `policy.cfg` in the ConfigMap at `at` of `document`.
 ///
 /// Lines in the errors are counted from the beginning of that value.
 pub fn load_config_map(
@@ -66,7 +65,7 @@ pub fn load_config_map(
         return Err(vec![document.error_at(at.key("data"), message)]);
     };
     let Some(text) = text.as_str() else {
-        let message = "is not a text: write the Policy behind `policy.cfg: |`";
+        let message = "is not a string: write the Policy after `policy.cfg: |`";
         return Err(vec![document.error_at(field, message)]);
     };
     let place = match document.line_of(&field) {
@@ -81,7 +80,7 @@ pub(crate) fn is_policy(document: &Document) -> bool {
     matches!(document.value["kind"].as_str(), Some(KIND | "ConfigMap"))
 }
 
-/// Reads a document of which [`is_policy`] holds.
+/// Reads a document for which [`is_policy`] is true.
 pub(crate) fn load(
     document: &Document,
     catalogue: &Catalogue,
@@ -108,12 +107,12 @@ fn load_document(
     let Some(policy) = policy else { return Err(faults.into_errors()) };
     let mut notes = Notes::default();
     for field in without_effect {
-        notes.warn(field, "is no field of an extender, and has no effect".to_owned());
+        notes.warn(field, "is not a field of an extender, and has no effect".to_owned());
     }
     resolve(policy, catalogue, &document, notes, faults)
 }
 
-/// Refuses what is no Policy of version v1.
+/// Refuses anything but a Policy of version v1.
 fn check_kind(document: &Document, faults: &mut Faults<'_>) {
     let root = FieldPath::root();
     let text = |key: &str| document.value[key].as_str().unwrap_or_default();
@@ -150,7 +149,7 @@ fn check_kind(document: &Document, faults: &mut Faults<'_>) {
     }
 }
 
-/// What the entries with an argument say together.
+/// The arguments of all entries, combined.
 #[derive(Debug, Default)]
 struct Custom {
     affinity_labels: Vec<String>,
@@ -185,7 +184,7 @@ fn args_of<const N: usize>(lists: [(&str, &Vec<String>); N]) -> Value {
     Value::Object(lists.map(|(name, list)| (name.to_owned(), json!(list))).collect::<Map<_, _>>())
 }
 
-/// No label can be there and not there.
+/// A label cannot be required to be both present and absent.
 ///
 /// As in validation_pluginargs.go of 1.20, validateNoConflict.
 fn conflict(list: &str, present: &[String], absent: &[String], faults: &mut Faults<'_>) {
@@ -198,7 +197,7 @@ fn conflict(list: &str, present: &[String], absent: &[String], faults: &mut Faul
     }
 }
 
-/// What is worth a warning.
+/// Fields with warnings.
 #[derive(Debug, Default)]
 struct Notes(Vec<(FieldPath, String)>);
 
@@ -207,11 +206,11 @@ impl Notes {
         self.0.push((field, message));
     }
 
-    /// As in legacy_registry.go, ProcessPredicatePolicy: a name that it knows is not looked into.
+    /// As in legacy_registry.go, ProcessPredicatePolicy: the argument of a known name is not read.
     fn ignored_argument(&mut self, what: &str, name: &str, field: &FieldPath) {
         let message = format!(
-            "has no effect, since {what} {name:?} takes none: as in kube-scheduler it counts under a \
-             name of your own"
+            "has no effect, since {what} {name:?} takes none: as in kube-scheduler, only an entry with a \
+             name of your own can have one"
         );
         self.warn(field.key("argument"), message);
     }
@@ -244,10 +243,8 @@ fn resolve(
     }
     set_args(&mut plan, &custom, weight, &extenders, catalogue);
     for (plugin, asking) in plan.missing(catalogue) {
-        let message = format!(
-            "plugin {plugin}, which {} stands for, is not available yet: it has no effect",
-            asking.what
-        );
+        let message =
+            format!("plugin {plugin} of {} is not available yet: it has no effect", asking.what);
         notes.warn(asking.field.clone(), message);
     }
     let mut origin = Origin::of(Form::Policy);
@@ -256,8 +253,8 @@ fn resolve(
     profile.run_all_filters = policy.always_check_all_predicates;
     if profile.run_all_filters {
         let field = FieldPath::root().key("alwaysCheckAllPredicates");
-        let message = "has no field in v1: of a node that several filters reject, the reasons of the \
-                       first are told alone";
+        let message = "has no counterpart in v1: if several filters reject a node, only the reasons of \
+                       the first are reported";
         origin.dropped.push(document.error_at(field, message));
     }
     let profiles = vec![profile];
@@ -282,7 +279,7 @@ fn resolve(
     })
 }
 
-/// Sets the args of plugins that are not the default ones.
+/// Sets the args that differ from the defaults.
 fn set_args(
     plan: &mut Plan,
     custom: &Custom,

@@ -1,25 +1,25 @@
-//! The predicates and priorities of a Policy, and the plugins that do their work.
+//! The predicates and priorities of a Policy, and the plugins that replaced them.
 //!
-//! As in legacy_registry.go of release 1.20. Names of earlier releases that 1.20 has not stand with what
-//! took their place.
+//! As in legacy_registry.go of release 1.20. Names that only earlier releases had are listed with their replacements.
 
 use crate::catalogue::Point;
 
-/// A predicate with the plugins that do its work.
+/// A predicate with the plugins that replaced it.
 pub(super) struct Predicate {
     pub(super) name: &'static str,
     pub(super) plugins: &'static [(&'static str, &'static [Point])],
 }
 
-/// A priority with the plugin that does its work.
+/// A priority with the plugin that replaced it.
 pub(super) struct Priority {
     pub(super) name: &'static str,
     pub(super) plugin: &'static str,
-    /// Whether the plugin stands at PreScore, too.
+    /// Whether the plugin is also enabled at PreScore.
     pub(super) prepares: bool,
 }
 
-/// A name that 1.20 has not, with the names of 1.20 that stand for it and the reason, behind the name.
+/// A name that 1.20 does not have, with the names of 1.20 that replace it, and the reason. Messages have the reason
+/// after the name.
 pub(super) struct Gone {
     pub(super) name: &'static str,
     pub(super) instead: &'static [&'static str],
@@ -27,19 +27,19 @@ pub(super) struct Gone {
 }
 
 pub(super) const GENERAL: &str = "GeneralPredicates";
-/// The key of all predicates with `labelsPresence`.
+/// The predicate that all entries with `labelsPresence` become.
 pub(super) const LABEL_PRESENCE: &str = "CheckNodeLabelPresence";
-/// The key of all predicates with `serviceAffinity`.
+/// The predicate that all entries with `serviceAffinity` become.
 pub(super) const SERVICE_AFFINITY: &str = "CheckServiceAffinity";
 
-/// Fewer letters than this are no beginning of a name.
+/// At least 5 letters must match before a prefix counts as a misspelled name: shorter ones match by chance.
 const LONG_ENOUGH: usize = 5;
 
 const FILTER: &[Point] = &[Point::Filter];
 const BOTH: &[Point] = &[Point::PreFilter, Point::Filter];
 const VOLUME_BINDING: &[Point] = &[Point::PreFilter, Point::Filter, Point::Reserve, Point::PreBind];
 
-/// In the order in which they are evaluated. As in legacy_registry.go, predicateOrdering.
+/// In the order of evaluation. As in legacy_registry.go, predicateOrdering.
 pub(super) const PREDICATES: [Predicate; 19] = [
     predicate("CheckNodeUnschedulable", &[("NodeUnschedulable", FILTER)]),
     predicate(
@@ -70,11 +70,11 @@ pub(super) const PREDICATES: [Predicate; 19] = [
     predicate("MatchInterPodAffinity", &[("InterPodAffinity", BOTH)]),
 ];
 
-/// Always there, whatever a Policy names.
+/// Evaluated even if a Policy does not list them.
 pub(super) const MANDATORY_PREDICATES: [&str; 2] =
     ["PodToleratesNodeTaints", "CheckNodeUnschedulable"];
 
-/// Those of a Policy without `predicates`.
+/// The predicates of a Policy without `predicates`.
 pub(super) const DEFAULT_PREDICATES: [&str; 12] = [
     "NoVolumeZoneConflict",
     "MaxEBSVolumeCount",
@@ -90,11 +90,11 @@ pub(super) const DEFAULT_PREDICATES: [&str; 12] = [
     "EvenPodsSpread",
 ];
 
-/// Names of release 1.0 that mean the same as another.
+/// Names of release 1.0 and the later names for the same.
 pub(super) const ALIASES: [(&str, &str); 2] =
     [("PodFitsPorts", "PodFitsHostPorts"), ("ServiceSpreadingPriority", SELECTOR_SPREAD)];
 
-const TAINTS_INSTEAD: &str = "is gone: the state of a node is told by taints";
+const TAINTS_INSTEAD: &str = "no longer exists: taints describe the state of a node";
 
 pub(super) const GONE_PREDICATES: [Gone; 6] = [
     gone("CheckNodeMemoryPressure", &MANDATORY_PREDICATES, TAINTS_INSTEAD),
@@ -104,33 +104,33 @@ pub(super) const GONE_PREDICATES: [Gone; 6] = [
     gone(
         "NoVolumeNodeConflict",
         &["CheckVolumeBinding"],
-        "is gone: where volumes can be used is looked at when they are bound",
+        "no longer exists: volume binding checks where volumes can be used",
     ),
-    gone("MaxGCEDVolumeCount", &["MaxGCEPDVolumeCount"], "is a misspelling in old texts"),
+    gone("MaxGCEDVolumeCount", &["MaxGCEPDVolumeCount"], "is a misspelling in old documentation"),
 ];
 
-/// The function behind `serviceAntiAffinity`, which old texts list as a priority.
+/// The function behind `serviceAntiAffinity`, which old documentation lists as a priority.
 pub(super) const SERVICE_SPREAD_FUNCTION: &str = "CalculateAntiAffinityPriority";
 
 pub(super) const SELECTOR_SPREAD: &str = "SelectorSpreadPriority";
 pub(super) const BALANCED: &str = "BalancedResourceAllocation";
-/// Those that tell a full node from an empty one.
+/// The priorities that distinguish a full node from an empty one.
 pub(super) const BY_FULLNESS: [&str; 3] =
     ["LeastRequestedPriority", "MostRequestedPriority", CAPACITY_RATIO];
 pub(super) const EVEN_SPREAD: &str = "EvenPodsSpreadPriority";
-/// Scores all nodes alike, and so is left out.
+/// Gives all nodes the same score, and so is left out.
 pub(super) const EQUAL: &str = "EqualPriority";
-/// Of releases 1.12 to 1.16, with a shape of its own; later ones know it with an argument only.
+/// Of releases 1.12 to 1.16, with a default shape; later ones require an argument.
 pub(super) const REQUESTED_TO_CAPACITY: &str = "RequestedToCapacityRatioPriority";
-/// The key of all priorities with `labelPreference`, which is the plugin.
+/// The plugin that all entries with `labelPreference` become.
 pub(super) const NODE_LABEL: &str = "NodeLabel";
-/// The key of all priorities with `serviceAntiAffinity`, which is the plugin.
+/// The plugin that all entries with `serviceAntiAffinity` become.
 pub(super) const SERVICE_SPREAD: &str = "ServiceAffinity";
-/// The key of the priority with `requestedToCapacityRatioArguments`, which is the plugin.
+/// The plugin that the entry with `requestedToCapacityRatioArguments` becomes.
 pub(super) const CAPACITY_RATIO: &str = "RequestedToCapacityRatio";
 
-/// `SelectorSpreadPriority` is done by `PodTopologySpread` with the constraints of the system, since the
-/// gate `DefaultPodTopologySpread` is on in 1.20.
+/// `PodTopologySpread` with the system's constraints replaces `SelectorSpreadPriority`, since the gate
+/// `DefaultPodTopologySpread` is on in 1.20.
 pub(super) const PRIORITIES: [Priority; 15] = [
     priority(BALANCED, "NodeResourcesBalancedAllocation"),
     preparing(EVEN_SPREAD, "PodTopologySpread"),
@@ -149,13 +149,13 @@ pub(super) const PRIORITIES: [Priority; 15] = [
     priority(EQUAL, ""),
 ];
 
-/// Names of [`PRIORITIES`] that an entry gets by its argument, whatever it is called.
+/// The names of [`PRIORITIES`] that depend on the argument of an entry, not on its name.
 pub(super) const BY_ARGUMENT: [&str; 3] = [NODE_LABEL, SERVICE_SPREAD, CAPACITY_RATIO];
 
 /// Of releases 1.9 to 1.19, behind the gate `ResourceLimitsPriorityFunction`.
 pub(super) const RESOURCE_LIMITS: &str = "ResourceLimitsPriority";
 
-/// Those of a Policy without `priorities`.
+/// The priorities of a Policy without `priorities`.
 pub(super) const DEFAULT_PRIORITIES: [(&str, i64); 9] = [
     (SELECTOR_SPREAD, 1),
     ("InterPodAffinityPriority", 1),
@@ -187,13 +187,13 @@ const fn preparing(name: &'static str, plugin: &'static str) -> Priority {
     Priority { name, plugin, prepares: true }
 }
 
-/// The name that `name` is another word for, or `name` itself.
+/// The later name for `name`, or `name` itself.
 pub(super) fn unaliased(name: &str) -> &str {
     ALIASES.iter().find(|(alias, _)| *alias == name).map_or(name, |(_, meant)| meant)
 }
 
-/// The name of `known` that was probably meant: one begins with the other, or they differ in a third of
-/// the letters at most.
+/// The name of `known` that was probably meant: one is a prefix of the other, or they differ in at most a third of the
+/// letters.
 pub(super) fn nearest<'k>(name: &str, known: impl Iterator<Item = &'k str>) -> Option<&'k str> {
     let begins = |long: &str, short: &str| {
         LONG_ENOUGH <= short.len() && long.to_lowercase().starts_with(&short.to_lowercase())
@@ -206,8 +206,7 @@ pub(super) fn nearest<'k>(name: &str, known: impl Iterator<Item = &'k str>) -> O
     near.min().map(|(_, nearest)| nearest)
 }
 
-/// How many letters must be put in, left out or changed to come from one name to the other, where large
-/// and small letters are the same.
+/// The Levenshtein distance of two names, ignoring case.
 fn distance(one: &str, other: &str) -> usize {
     let (one, other) = (one.to_ascii_lowercase(), other.to_ascii_lowercase());
     let other: Vec<char> = other.chars().collect();

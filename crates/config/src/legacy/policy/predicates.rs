@@ -1,4 +1,4 @@
-//! From the predicates of a Policy to filters.
+//! Translates the predicates of a Policy to filters.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use super::types::{PredicateArgument, PredicatePolicy};
 use super::{Custom, Notes};
 use crate::faults::Faults;
 
-/// Enables the filters that `predicates` stand for, in the order of evaluation.
+/// Enables the filters that replace `predicates`, in the order of evaluation.
 ///
 /// As in legacy_registry.go, ProcessPredicatePolicy and AppendPredicateConfigs.
 pub(super) fn apply(
@@ -51,7 +51,7 @@ pub(super) fn apply(
     }
 }
 
-/// The predicates of 1.20 that an entry stands for; what is wrong with it is reported.
+/// The predicates of 1.20 that an entry means. Reports its errors.
 fn keys(
     predicate: &PredicatePolicy,
     field: &FieldPath,
@@ -86,9 +86,9 @@ fn keys(
     if let Some(gone) = GONE_PREDICATES.iter().find(|gone| gone.name == name) {
         let instead = gone.instead.join(" and ");
         let message = format!(
-            "predicate {name:?} {}, so {instead} {} its place",
+            "predicate {name:?} {}, so {instead} {} it",
             gone.why,
-            if gone.instead.len() == 1 { "takes" } else { "take" },
+            if gone.instead.len() == 1 { "replaces" } else { "replace" },
         );
         notes.warn(field.key("name"), message);
         return gone.instead.to_vec();

@@ -1,4 +1,4 @@
-//! From the priorities of a Policy to scores.
+//! Translates the priorities of a Policy to score plugins.
 
 use std::collections::BTreeMap;
 
@@ -18,20 +18,20 @@ use crate::catalogue::{Catalogue, Point};
 use crate::faults::Faults;
 use crate::origin::Priority as Written;
 
-/// A weight is a number of 32 bits in the plugins.
+/// The highest weight: plugins have 32-bit weights.
 const MOST_WEIGHT: i64 = i32::MAX as i64;
 const POD_TOPOLOGY_SPREAD: &str = "PodTopologySpread";
 
-/// What is known of a priority that was chosen.
+/// A priority that the Policy uses.
 struct Chosen {
     weight: i64,
     asking: Asking,
 }
 
-/// Enables the scores that `priorities` stand for.
+/// Enables the score plugins that replace `priorities`.
 ///
-/// As in factory.go, createFromConfig, and legacy_registry.go, AppendPriorityConfigs: of two entries of
-/// one priority the later counts, and plugins stand in the order of the names of their priorities.
+/// As in factory.go, createFromConfig, and legacy_registry.go, AppendPriorityConfigs: of two entries for one priority
+/// the later is used, and plugins are sorted by the names of their priorities.
 pub(super) fn apply(
     priorities: Option<&[PriorityPolicy]>,
     plan: &mut Plan,
@@ -61,7 +61,7 @@ pub(super) fn apply(
                 let earlier = chosen.insert(key, Chosen { weight: priority.weight, asking });
                 if earlier.is_some() && !BY_ARGUMENT.contains(&key) {
                     let message =
-                        format!("priority {key:?} stands here twice: the last weight counts");
+                        format!("priority {key:?} is listed twice: the last weight is used");
                     notes.warn(field, message);
                 }
             }
@@ -76,19 +76,19 @@ pub(super) fn apply(
     spread(&chosen, plan, catalogue);
 }
 
-/// As balanced_resource_allocation.go of 1.5 says of itself: it is not to be used alone.
+/// As a comment in balanced_resource_allocation.go of 1.5 says, it must not be used alone.
 fn warn_of_balance_alone(chosen: &BTreeMap<&'static str, Chosen>, notes: &mut Notes) {
     let Some(balanced) = chosen.get(BALANCED) else { return };
     if BY_FULLNESS.iter().all(|other| !chosen.contains_key(other)) {
         let message = format!(
-            "priority {BALANCED:?} stands here without LeastRequestedPriority or MostRequestedPriority: \
-             alone it takes a node that is almost full for as good as an empty one; add one of them"
+            "priority {BALANCED:?} is used without LeastRequestedPriority or MostRequestedPriority: \
+             alone it rates an almost full node as high as an empty one; add one of them"
         );
         notes.warn(balanced.asking.field.key("name"), message);
     }
 }
 
-/// The priorities under the names that the Policy gives them.
+/// The priorities with the names that the Policy gives them.
 pub(super) fn as_written(
     priorities: Option<&[PriorityPolicy]>,
     document: &Document,
@@ -115,7 +115,7 @@ pub(super) fn as_written(
     written
 }
 
-/// The priority that a name stands for without an argument.
+/// The priority that a name means without an argument.
 fn known(name: &str) -> Option<&'static Priority> {
     let is_meant = |known: &&Priority| known.name == names::unaliased(name);
     PRIORITIES.iter().find(is_meant).filter(|one| !BY_ARGUMENT.contains(&one.name))
@@ -128,7 +128,7 @@ fn enable(
     custom: &Custom,
     faults: &mut Faults<'_>,
 ) {
-    // Entries of one kind become one plugin, which scores the average: so it weighs as all of them.
+    // Entries of one kind become one plugin, whose score is their average, so it gets the sum of their weights.
     let n_entries = match priority.name {
         NODE_LABEL => custom.present_preference.len() + custom.absent_preference.len(),
         SERVICE_SPREAD => custom.anti_affinity_preference.len(),
@@ -145,8 +145,8 @@ fn enable(
     plan.enable(priority.plugin, Point::Score, weight, &chosen.asking);
 }
 
-/// PodTopologySpread stands for both priorities that spread pods. As in legacy_registry.go: with
-/// SelectorSpreadPriority it has the constraints of the system, with the other one alone it has none.
+/// PodTopologySpread replaces both priorities that spread pods. As in legacy_registry.go, it has the system's
+/// constraints with SelectorSpreadPriority, and none with EvenPodsSpreadPriority alone.
 fn spread(chosen: &BTreeMap<&'static str, Chosen>, plan: &mut Plan, catalogue: &Catalogue) {
     if chosen.contains_key(EVEN_SPREAD)
         && !chosen.contains_key(SELECTOR_SPREAD)
@@ -157,7 +157,7 @@ fn spread(chosen: &BTreeMap<&'static str, Chosen>, plan: &mut Plan, catalogue: &
     }
 }
 
-/// The priority of 1.20 that an entry stands for; what is wrong with it is reported.
+/// The priority of 1.20 that an entry means. Reports its errors.
 fn key(
     priority: &PriorityPolicy,
     field: &FieldPath,
@@ -188,7 +188,7 @@ fn key(
         }
         if known.name == RESOURCE_LIMITS {
             let message = format!(
-                "priority {name:?} is gone since release 1.20: the plugin {} does its work",
+                "priority {name:?} was removed in release 1.20: the plugin {} replaces it",
                 known.plugin
             );
             notes.warn(field.key("name"), message);
@@ -199,17 +199,17 @@ fn key(
         Some(argument) => Some(customised(argument, &field.key("argument"), custom, faults)),
         None if name == SERVICE_SPREAD_FUNCTION => {
             let message = format!(
-                "priority {name:?} is what old texts call serviceAntiAffinity: without an argument that \
-                 names a label, pods of a Service are spread over nodes; write serviceAntiAffinity with a \
-                 label"
+                "priority {name:?} is the name of serviceAntiAffinity in old documentation: without an \
+                 argument that names a label, it spreads the pods of a Service over nodes; write \
+                 serviceAntiAffinity with a label"
             );
             notes.warn(field.key("name"), message);
             Some(SELECTOR_SPREAD)
         }
         None if name == REQUESTED_TO_CAPACITY => {
             let message = format!(
-                "priority {name:?} without an argument is gone since release 1.17: it prefers what is \
-                 used least, as it did before; write the shape as requestedToCapacityRatioArguments"
+                "priority {name:?} without an argument was removed in release 1.17: here it prefers the \
+                 nodes that are used least, as it did before; write the shape as requestedToCapacityRatioArguments"
             );
             notes.warn(field.key("name"), message);
             custom.capacity_ratio.get_or_insert_with(|| {
@@ -267,7 +267,7 @@ fn capacity_ratio(ratio: &CapacityRatio, field: &FieldPath, faults: &mut Faults<
     let mut args = json!({"shape": ratio.shape});
     if !ratio.resources.is_empty() {
         let weighed = |resource: &ResourceSpec| {
-            // As in requested_to_capacity_ratio.go, NewRequestedToCapacityRatio: 0 is 1.
+            // As in requested_to_capacity_ratio.go, NewRequestedToCapacityRatio: a weight of 0 counts as 1.
             json!({"name": resource.name, "weight": resource.weight.max(1)})
         };
         args["resources"] = ratio.resources.iter().map(weighed).collect();
@@ -299,9 +299,9 @@ fn overflown(what: &str, field: &FieldPath, faults: &mut Faults<'_>) {
     faults.report(field.key("weight"), message);
 }
 
-/// Entries of one kind must weigh the same, and of one kind there may be one only.
+/// Entries of one kind must have the same weight; only one entry may have a capacity ratio.
 ///
-/// As in validation.go, validateCustomPriorities, which compares with the nearest entry before.
+/// As in validation.go, validateCustomPriorities, which compares an entry with the previous one of its kind.
 fn declared_alike(priorities: &[PriorityPolicy], list: &FieldPath, faults: &mut Faults<'_>) {
     let mut before: BTreeMap<&str, &PriorityPolicy> = BTreeMap::new();
     for (index, priority) in priorities.iter().enumerate() {

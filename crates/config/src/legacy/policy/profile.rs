@@ -1,4 +1,4 @@
-//! The plugins that a Policy asks for, point by point.
+//! The plugins that a Policy needs, by extension point.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,25 +10,25 @@ use crate::catalogue::{Catalogue, Point};
 use crate::profile::{EnabledPlugin, ResolvedProfile};
 use crate::rules::Rules;
 
-/// Who asks for a plugin: a predicate or priority, and where it stands.
+/// What needs a plugin: a predicate or a priority, and its field.
 #[derive(Clone, Debug)]
 pub(super) struct Asking {
     pub(super) what: String,
     pub(super) field: FieldPath,
 }
 
-/// A profile on its way.
+/// A profile under construction.
 #[derive(Debug)]
 pub(super) struct Plan {
     points: BTreeMap<Point, Vec<EnabledPlugin>>,
-    /// The args that differ from the default ones.
+    /// The args that differ from the defaults.
     pub(super) args: BTreeMap<&'static str, Value>,
     asking: BTreeMap<&'static str, Asking>,
 }
 
 impl Plan {
-    /// What is there in any case. As in factory.go, createFromConfig; SchedulingGates is newer, but a pod
-    /// with gates must not be scheduled by anybody.
+    /// The plugins of every Policy. As in factory.go, createFromConfig. SchedulingGates is newer, but no scheduler may
+    /// schedule a pod with gates.
     pub(super) fn new() -> Self {
         let mut plan =
             Self { points: BTreeMap::new(), args: BTreeMap::new(), asking: BTreeMap::new() };
@@ -44,10 +44,9 @@ impl Plan {
         plan
     }
 
-    /// Enables a plugin at a point. Where it is enabled already its weight stays.
+    /// Enables a plugin at a point. If it is enabled there already, its weight stays.
     ///
-    /// As in legacy_registry.go, appendToPluginSet: it is meant to keep the highest weight, but keeps the
-    /// first.
+    /// As in legacy_registry.go, appendToPluginSet, which was meant to keep the highest weight but keeps the first.
     pub(super) fn enable(
         &mut self,
         name: &'static str,
@@ -62,19 +61,19 @@ impl Plan {
         }
     }
 
-    /// Whether the plugin `name` works anywhere.
+    /// Whether the plugin `name` is enabled at any point.
     pub(super) fn enables(&self, name: &str) -> bool {
         self.asking.contains_key(name)
     }
 
-    /// The plugins that this build does not have, with who asks for them.
+    /// The plugins that this build does not have, with what needs them.
     pub(super) fn missing(&self, catalogue: &Catalogue) -> Vec<(&'static str, &Asking)> {
         let is_missing = |name: &str| catalogue.get(name).is_none_or(|known| !known.available);
         let asking = self.asking.iter().filter(|(name, _)| is_missing(name));
         asking.map(|(name, asking)| (*name, asking)).collect()
     }
 
-    /// The profile of the plugins that this build has, at the points where it has them.
+    /// The profile with the plugins that this build has, at the points that they implement.
     pub(super) fn resolve(&self, scheduler_name: &str, catalogue: &Catalogue) -> ResolvedProfile {
         let missing: BTreeSet<&str> =
             self.missing(catalogue).into_iter().map(|(name, _)| name).collect();

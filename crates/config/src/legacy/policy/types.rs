@@ -1,4 +1,4 @@
-//! A Policy as it is written.
+//! The fields of a Policy.
 //!
 //! As in staging/src/k8s.io/kube-scheduler/config/v1/types.go of release 1.20.
 
@@ -16,7 +16,7 @@ use crate::types::{Extender, ExtenderTlsConfig, ManagedResource};
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default, expecting = "an object")]
 pub(super) struct Policy {
-    // Checked before decoding; they are fields to be no errors.
+    // Checked before decoding. Without these fields they would be unknown, which is an error.
     #[serde(rename = "apiVersion")]
     _api_version: String,
     #[serde(rename = "kind")]
@@ -26,7 +26,7 @@ pub(super) struct Policy {
     /// The default ones if absent.
     pub(super) priorities: Option<Vec<PriorityPolicy>>,
     pub(super) extenders: Vec<LegacyExtender>,
-    /// 0 is not given.
+    /// 0 means not given.
     pub(super) hard_pod_affinity_symmetric_weight: i32,
     pub(super) always_check_all_predicates: bool,
 }
@@ -101,7 +101,7 @@ pub(super) struct ResourceSpec {
     pub(super) weight: i64,
 }
 
-/// An extender, of which `enableHttps` and `httpTimeout` are written in another way than later.
+/// An extender. `enableHttps` and `httpTimeout` are written differently than in later versions.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default, expecting = "an object")]
 pub(super) struct LegacyExtender {
@@ -138,7 +138,7 @@ impl From<LegacyExtender> for Extender {
     }
 }
 
-/// Go's `time.Duration`, which JSON has as a number.
+/// Go's `time.Duration`, which is a number in JSON.
 #[derive(Debug, Default)]
 struct Nanoseconds(i64);
 
@@ -162,9 +162,9 @@ impl<'de> Deserialize<'de> for Nanoseconds {
     }
 }
 
-/// Which fields an object has.
+/// The fields of an object.
 enum Shape {
-    /// Not looked into.
+    /// The value is not inspected.
     Leaf,
     List(&'static Shape),
     Object(&'static [(&'static str, Shape)]),
@@ -204,7 +204,7 @@ const PRIORITY_ARGUMENT: Shape = Object(&[
     ),
 ]);
 
-/// As in types.go, LegacyExtender.UnmarshalJSON, which reads with the standard library.
+/// As in types.go, LegacyExtender.UnmarshalJSON, which uses the standard library and so ignores unknown fields.
 const EXTENDER: Shape = Lenient(&[
     ("urlPrefix", Leaf),
     ("filterVerb", Leaf),
@@ -232,11 +232,10 @@ const EXTENDER: Shape = Lenient(&[
     ("ignorable", Leaf),
 ]);
 
-/// The document with the names of all fields as they are written now, and the fields of extenders that
-/// have no effect, which are taken out.
+/// The document with today's spelling of all field names, and the fields of extenders that have no effect, which are
+/// removed.
 ///
-/// Releases before 1.11 took large and small letters in the names of fields for the same, and 1.7 itself
-/// wrote `BindVerb`.
+/// Before 1.11 field names were not case-sensitive, and 1.7 itself wrote `BindVerb`.
 pub(super) fn with_names_of_today(document: &Document) -> (Document, Vec<FieldPath>) {
     let mut document = document.clone();
     let mut without_effect = Vec::new();

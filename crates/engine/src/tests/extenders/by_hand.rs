@@ -8,9 +8,10 @@ use plimsoll_api::{Pod, Str};
 use plimsoll_framework::Time;
 
 use super::super::lab;
-use crate::extenders::{Filtered, Verb};
+use crate::extenders::{ExtenderVerb, Filtered};
 use crate::{
-    Effect, EffectId, Event, Extender, Next, Options, Question, Reply, Scheduler, Seen, Write,
+    Effect, EffectId, Event, Extender, ExtenderQuestion, ExtenderReply, Next, Observation, Options,
+    Scheduler, Write,
 };
 
 /// As many nodes as it takes before some are not looked at.
@@ -24,7 +25,7 @@ fn work(scheduler: &mut Scheduler) -> Vec<Effect> {
 }
 
 fn comes(scheduler: &mut Scheduler, pod: Pod) -> Vec<Effect> {
-    scheduler.observe(Time::ZERO, Event::Pod(Seen::Is(Arc::new(pod))));
+    scheduler.observe(Time::ZERO, Event::Pod(Observation::Is(Arc::new(pod))));
     work(scheduler)
 }
 
@@ -32,7 +33,7 @@ fn comes(scheduler: &mut Scheduler, pod: Pod) -> Vec<Effect> {
 fn asked() -> (Scheduler, EffectId, Arc<[Str]>) {
     let extender = Extender {
         name: "e".into(),
-        verbs: BTreeSet::from([Verb::Filter]),
+        verbs: BTreeSet::from([ExtenderVerb::Filter]),
         weight: 1,
         ignorable: false,
         managed_resources: BTreeSet::from(["example.com/gpu".into()]),
@@ -43,19 +44,19 @@ fn asked() -> (Scheduler, EffectId, Arc<[Str]>) {
     let mut scheduler = scheduler.expect("there is one profile").with_extenders(vec![extender]);
     for i in 0..N_NODES {
         let node = lab::node(&format!("n{i:03}"), &["cpu=9"]);
-        scheduler.observe(Time::ZERO, Event::Node(Box::new(Seen::Is(node))));
+        scheduler.observe(Time::ZERO, Event::Node(Box::new(Observation::Is(node))));
     }
     let effects = comes(&mut scheduler, lab::pod("p", &["cpu=1", "gpu=yes"]));
     let [Effect { id, write: Write::Extender(call), .. }] = effects.as_slice() else {
         panic!("one question is asked, not {effects:?}");
     };
-    let Question::Filter(nodes) = &call.question else { panic!("{:?}", call.question) };
+    let ExtenderQuestion::Filter(nodes) = &call.question else { panic!("{:?}", call.question) };
     (scheduler, *id, nodes.clone())
 }
 
 fn passes(scheduler: &mut Scheduler, id: EffectId, node: &Str) {
     let reply = Filtered { passed: vec![node.clone()], ..Filtered::default() };
-    scheduler.observe(Time::ZERO, Event::Extended(id, Ok(Reply::Filtered(reply))));
+    scheduler.observe(Time::ZERO, Event::Extended(id, Ok(ExtenderReply::Filtered(reply))));
 }
 
 #[test]

@@ -12,8 +12,8 @@ use plimsoll_api::Str;
 use plimsoll_framework::{Code, Rejection};
 
 use super::{Lab, key, pair};
-use crate::extenders::{Extenders, Filtered, Kept, Verb};
-use crate::{Call, EffectId, Event, Extender, ExtenderError, Question, Reply};
+use crate::extenders::{ExtenderVerb, Extenders, Filtered, KeptCandidate};
+use crate::{Call, EffectId, Event, Extender, ExtenderError, ExtenderQuestion, ExtenderReply};
 
 impl Lab {
     pub(super) fn add_extender(&mut self, name: &str, what: &[&str]) {
@@ -27,10 +27,10 @@ impl Lab {
         };
         for word in what {
             let verb = match *word {
-                "filter" => Verb::Filter,
-                "prioritize" => Verb::Prioritize,
-                "preempt" => Verb::Preempt,
-                "bind" => Verb::Bind,
+                "filter" => ExtenderVerb::Filter,
+                "prioritize" => ExtenderVerb::Prioritize,
+                "preempt" => ExtenderVerb::Preempt,
+                "bind" => ExtenderVerb::Bind,
                 "ignorable=yes" => {
                     extender.ignorable = true;
                     continue;
@@ -56,11 +56,11 @@ impl Lab {
     pub(super) fn call(&mut self, id: EffectId, pod: &Str, call: &Call) {
         let extender = self.scheduler.extenders.get(call.extender).name.clone();
         let text = match &call.question {
-            Question::Filter(nodes) => format!("filter {}", nodes.join(" ")),
-            Question::Prioritize(nodes) => format!("rank {}", nodes.join(" ")),
-            Question::Bind(node) => format!("bind to {node}"),
-            Question::Preempt(ways) => {
-                let way = |way: &crate::extenders::Way| {
+            ExtenderQuestion::Filter(nodes) => format!("filter {}", nodes.join(" ")),
+            ExtenderQuestion::Prioritize(nodes) => format!("rank {}", nodes.join(" ")),
+            ExtenderQuestion::Bind(node) => format!("bind to {node}"),
+            ExtenderQuestion::Preempt(ways) => {
+                let way = |way: &crate::extenders::ExtenderCandidate| {
                     let victims: Vec<&str> =
                         way.victims.iter().map(|one| one.uid.as_str()).collect();
                     format!("{} without {}", way.node, victims.join("+"))
@@ -78,18 +78,18 @@ impl Lab {
         let id = call.expect("the extender was asked about the pod");
         let reply = match what {
             ["fail"] => Err(ExtenderError(format!("{extender} is broken"))),
-            ["ok"] => Ok(Reply::Bound),
+            ["ok"] => Ok(ExtenderReply::Bound),
             [ranks] if ranks.starts_with("rank=") => {
                 let ranks = list(ranks).map(|one| {
                     let (node, rank) = one.split_once(':').expect("written as NODE:RANK");
                     (Str::from(node), rank.parse().expect("a rank is a number"))
                 });
-                Ok(Reply::Prioritized(ranks.collect()))
+                Ok(ExtenderReply::Prioritized(ranks.collect()))
             }
             kept if kept.iter().all(|word| word.starts_with("keep=")) => {
-                Ok(Reply::Preempting(kept.iter().map(|word| keep(word)).collect()))
+                Ok(ExtenderReply::Preempting(kept.iter().map(|word| keep(word)).collect()))
             }
-            words => Ok(Reply::Filtered(filtered(words))),
+            words => Ok(ExtenderReply::Filtered(filtered(words))),
         };
         self.tell(Event::Extended(id, reply));
         // A pod that was bound is seen on its node.
@@ -110,11 +110,11 @@ fn list(word: &str) -> impl Iterator<Item = &str> {
     value.split('+').filter(|one| !one.is_empty())
 }
 
-fn keep(word: &str) -> Kept {
+fn keep(word: &str) -> KeptCandidate {
     let (_, value) = pair(word);
     let (node, uids) = value.split_once(':').expect("written as NODE:UID+UID");
     let victims = uids.split('+').filter(|uid| !uid.is_empty()).map(Str::from).collect();
-    Kept { node: node.into(), victims, broken_budgets: 0 }
+    KeptCandidate { node: node.into(), victims, broken_budgets: 0 }
 }
 
 fn filtered(words: &[&str]) -> Filtered {

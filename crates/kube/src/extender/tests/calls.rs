@@ -1,7 +1,7 @@
 //! Requests to extenders, and the interpretation of their answers.
 
-use plimsoll_engine::extenders::{Filtered, Kept};
-use plimsoll_engine::{Question, Reply};
+use plimsoll_engine::extenders::{Filtered, KeptCandidate};
+use plimsoll_engine::{ExtenderQuestion, ExtenderReply};
 use plimsoll_framework::Rejection;
 use serde_json::json;
 
@@ -18,7 +18,7 @@ async fn nodes_are_sent_as_the_api_server_wrote_them() {
     let reply = ask(&extender(&(fake.url() + "/scheduler/")), filter()).await;
     let rejected = vec![("a".into(), Rejection::unschedulable("no GPU left".to_owned()))];
     let filtered = Filtered { passed: vec!["b".into()], rejected };
-    assert_eq!(reply, Ok(Reply::Filtered(filtered)));
+    assert_eq!(reply, Ok(ExtenderReply::Filtered(filtered)));
     let body = concat!(
         r#"{"Pod":{"metadata":{"name":"p"},"spec":{"odd":  1.50}},"#,
         r#""Nodes":{"metadata":{},"items":["#,
@@ -44,7 +44,7 @@ async fn an_extender_that_keeps_nodes_gets_their_names() {
         ("y".into(), Rejection::unresolvable("banned".to_owned())),
     ];
     let filtered = Filtered { passed: vec!["b".into(), "a".into()], rejected };
-    assert_eq!(reply, Ok(Reply::Filtered(filtered)));
+    assert_eq!(reply, Ok(ExtenderReply::Filtered(filtered)));
     let (_, sent) = fake.json();
     assert_eq!((&sent["Nodes"], &sent["NodeNames"]), (&json!(null), &json!(["a", "b"])));
 }
@@ -62,7 +62,7 @@ async fn an_answer_without_nodes_passes_none_and_nodes_may_stand_for_names() {
         let config = plimsoll_config::Extender { node_cache_capable, ..extender(&fake.url()) };
         let passed = expected.iter().map(|name| (*name).into()).collect();
         let expected = Filtered { passed, rejected: Vec::new() };
-        assert_eq!(ask(&config, filter()).await, Ok(Reply::Filtered(expected)), "{text}");
+        assert_eq!(ask(&config, filter()).await, Ok(ExtenderReply::Filtered(expected)), "{text}");
     }
 }
 
@@ -86,7 +86,7 @@ async fn a_node_that_was_not_asked_about_is_an_error() {
 async fn ranks_are_read() {
     let fake = FakeExtender::says(r#"[{"Host":"a","Score":10},{"host":"b","score":-1}]"#).await;
     let reply = ask(&extender(&fake.url()), rank()).await;
-    assert_eq!(reply, Ok(Reply::Prioritized(vec![("a".into(), 10), ("b".into(), -1)])));
+    assert_eq!(reply, Ok(ExtenderReply::Prioritized(vec![("a".into(), 10), ("b".into(), -1)])));
     let (path, sent) = fake.json();
     assert_eq!(
         (path.as_str(), sent["Nodes"]["items"].as_array().map(Vec::len)),
@@ -98,12 +98,12 @@ async fn ranks_are_read() {
 async fn victims_are_sent_as_pods_or_as_identities() {
     let answer = r#"{"NodeNameToMetaVictims":{
         "a":{"Pods":[{"UID":"uid-v"},null],"NumPDBViolations":2},"b":null}}"#;
-    let kept = |node: &str, victims: &[&str], broken_budgets| Kept {
+    let kept = |node: &str, victims: &[&str], broken_budgets| KeptCandidate {
         node: node.into(),
         victims: victims.iter().map(|uid| (*uid).into()).collect(),
         broken_budgets,
     };
-    let expected = Reply::Preempting(vec![kept("a", &["uid-v"], 2), kept("b", &[], 0)]);
+    let expected = ExtenderReply::Preempting(vec![kept("a", &["uid-v"], 2), kept("b", &[], 0)]);
     for (node_cache_capable, meta, full) in [
         // A deleted victim has no original from the API server.
         (
@@ -131,8 +131,8 @@ async fn victims_are_sent_as_pods_or_as_identities() {
 #[tokio::test]
 async fn a_binding_names_pod_and_node() {
     let fake = FakeExtender::says(r#"{"Error":""}"#).await;
-    let bind = || Question::Bind("a".into());
-    assert_eq!(ask(&extender(&fake.url()), bind()).await, Ok(Reply::Bound));
+    let bind = || ExtenderQuestion::Bind("a".into());
+    assert_eq!(ask(&extender(&fake.url()), bind()).await, Ok(ExtenderReply::Bound));
     let args = json!({"PodName": "p", "PodNamespace": "team", "PodUID": "uid-1", "Node": "a"});
     assert_eq!(fake.json(), ("/bind".to_owned(), args));
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use plimsoll_config::{Extender, GoDuration};
-use plimsoll_engine::{Call, Effect, EffectId, ExtenderId, Question, Write};
+use plimsoll_engine::{Call, Effect, EffectId, ExtenderId, ExtenderQuestion, Write};
 
 use super::fake::{FakeExtender, Reaction};
 use super::{ExtenderFixture, LONG, ask, extender, filter, pod, rank};
@@ -101,7 +101,7 @@ async fn only_so_many_calls_are_under_way_at_once() {
     let fake = FakeExtender::new(Reaction::Hangs, None).await;
     let fixture = ExtenderFixture::to(&extender(&fake.url()));
     for id in 0..100 {
-        fixture.send(id, pod("p"), Question::Bind("a".into()));
+        fixture.send(id, pod("p"), ExtenderQuestion::Bind("a".into()));
     }
     // While these calls hang, another client can call the extender, but further calls of this one
     // cannot.
@@ -127,7 +127,7 @@ async fn calls_can_be_given_up_at_once_or_waited_for() {
     assert_eq!(fake.got().len(), 1, "nothing is asked any more");
 
     let mut fixture = ExtenderFixture::to(&extender(&fake.url()));
-    fixture.send(3, pod("p"), Question::Bind("a".into()));
+    fixture.send(3, pod("p"), ExtenderQuestion::Bind("a".into()));
     assert!(fixture.extenders.is_binding());
     assert!(!fixture.extenders.finish(Duration::from_millis(10)).await, "it hangs");
     assert_eq!(fixture.next().await, (3, stopped()));
@@ -137,7 +137,7 @@ async fn calls_can_be_given_up_at_once_or_waited_for() {
 async fn nothing_is_bound_without_the_lease() {
     let fake = FakeExtender::says("{}").await;
     let mut fixture = ExtenderFixture::led_by(&extender(&fake.url()), Arc::new(|| None));
-    fixture.send(1, pod("p"), Question::Bind("a".into()));
+    fixture.send(1, pod("p"), ExtenderQuestion::Bind("a".into()));
     let refused = Err("this scheduler does not hold the lease".to_owned());
     assert_eq!(fixture.next().await, (1, refused));
     assert!(fake.got().is_empty());
@@ -148,7 +148,7 @@ async fn nothing_is_bound_without_the_lease() {
     let fake = FakeExtender::new(Reaction::Hangs, None).await;
     let soon = Some(Duration::from_millis(50));
     let mut fixture = ExtenderFixture::led_by(&extender(&fake.url()), Arc::new(move || soon));
-    fixture.send(3, pod("p"), Question::Bind("a".into()));
+    fixture.send(3, pod("p"), ExtenderQuestion::Bind("a".into()));
     assert!(fixture.next().await.1.is_err(), "the lease ends before the extender has to answer");
 }
 

@@ -4,7 +4,7 @@ use std::io::Write;
 use std::sync::Arc;
 
 use plimsoll_config::{Base64, Extender, ExtenderTlsConfig};
-use plimsoll_engine::Reply;
+use plimsoll_engine::ExtenderReply;
 use plimsoll_engine::extenders::Filtered;
 use rcgen::{CertificateParams, CertifiedIssuer, KeyPair};
 use rustls::pki_types::pem::PemObject;
@@ -90,7 +90,8 @@ fn reached(fake: &FakeExtender, tls: ExtenderTlsConfig) -> Extender {
     Extender { tls_config: Some(tls), ..extender(&url) }
 }
 
-const NOTHING: Reply = Reply::Filtered(Filtered { passed: Vec::new(), rejected: Vec::new() });
+const NOTHING: ExtenderReply =
+    ExtenderReply::Filtered(Filtered { passed: Vec::new(), rejected: Vec::new() });
 
 #[tokio::test]
 async fn a_certificate_is_checked_against_the_authority_that_is_given() {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use plimsoll_api::wire::{self, Object};
 use plimsoll_config::{Catalogue, Configuration};
-use plimsoll_engine::{Effect, Event, Next, Options, Profile, Scheduler, Seen, Write};
+use plimsoll_engine::{Effect, Event, Next, Observation, Options, Profile, Scheduler, Write};
 use plimsoll_framework::{FeatureGates, Time};
 use plimsoll_plugins::{default_profile, in_tree};
 use tokio::sync::mpsc::unbounded_channel;
@@ -23,8 +23,8 @@ fn configuration(text: &str) -> Configuration {
 
 fn seen(json: &str) -> Event {
     match wire::object_from_str(json).expect("it can be read") {
-        Object::Pod(pod) => Event::Pod(Seen::Is(Arc::new(*pod))),
-        Object::Node(node) => Event::Node(Box::new(Seen::Is(*node))),
+        Object::Pod(pod) => Event::Pod(Observation::Is(Arc::new(*pod))),
+        Object::Node(node) => Event::Node(Box::new(Observation::Is(*node))),
         other => panic!("{other:?}"),
     }
 }

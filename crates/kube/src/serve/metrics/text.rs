@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use plimsoll_engine::metrics::{Family, Kind, Series, Stability, Value};
+use plimsoll_engine::metrics::{self, Family, MetricSeries, Stability, Value};
 use prometheus::proto::{MetricFamily, MetricType};
 
 use super::go_float::go_float;
@@ -83,18 +83,19 @@ impl Printed {
 impl From<&Family> for Printed {
     fn from(family: &Family) -> Self {
         let descriptor = family.descriptor;
-        let kind = match descriptor.kind {
-            Kind::Counter => SampleType::Counter,
-            Kind::Gauge => SampleType::Gauge,
-            Kind::Histogram(_) => SampleType::Histogram,
+        let sample_type = match descriptor.metric_type {
+            metrics::MetricType::Counter => SampleType::Counter,
+            metrics::MetricType::Gauge => SampleType::Gauge,
+            metrics::MetricType::Histogram(_) => SampleType::Histogram,
         };
         let mut printed =
-            Printed::new(descriptor.name, descriptor.stability, descriptor.help, kind);
-        for Series { labels, value } in &family.series {
+            Printed::new(descriptor.name, descriptor.stability, descriptor.help, sample_type);
+        for MetricSeries { labels, value } in &family.series {
             let names = descriptor.labels.iter().map(|&name| name.to_owned());
             let labels = names.zip(labels.iter().map(ToString::to_string)).collect();
             let number = match value {
                 Value::Number(number) => SampleValue::One(as_f64(*number)),
+                Value::Float(number) => SampleValue::One(*number),
                 Value::Histogram(all) => {
                     let buckets = all.cumulative().map(|(bound, count)| (bound, as_f64(count)));
                     SampleValue::Many(buckets.collect(), all.sum(), all.count())

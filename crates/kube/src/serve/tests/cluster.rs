@@ -10,7 +10,9 @@ use kube::{Client, Config};
 use plimsoll_api::PodKey;
 use plimsoll_api::wire::{Object, object};
 use plimsoll_engine::metrics::Family;
-use plimsoll_engine::{Event, Options as EngineOptions, Profile, ProfileSpec, Scheduler, Seen};
+use plimsoll_engine::{
+    Event, Observation, Options as EngineOptions, Profile, ProfileSpec, Scheduler,
+};
 use plimsoll_framework::{FeatureGates, PodInfo, Point, Time};
 use plimsoll_plugins::in_tree;
 use plimsoll_testserver::{Options as ClusterOptions, Right, TestServer, User};
@@ -104,7 +106,7 @@ fn scheduler() -> Scheduler {
 fn seen(value: &Value) -> Event {
     match object(value).expect("it is right") {
         Object::Pod(pod) => Event::pod(*pod),
-        Object::Node(node) => Event::Node(Box::new(Seen::Is(*node))),
+        Object::Node(node) => Event::Node(Box::new(Observation::Is(*node))),
         other => panic!("{other:?} is no pod and no node"),
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use expect_test::expect;
 use plimsoll_engine::metrics::{
-    Buckets, Descriptor, Family, Histogram, Kind, Series, Value, inventory,
+    Buckets, Descriptor, Family, Histogram, MetricSeries, MetricType, Value, inventory,
 };
 use plimsoll_framework::Release;
 
@@ -70,10 +70,10 @@ fn descriptors(release: Release) -> Vec<String> {
     inventory(release)
         .filter(|one| one.name.starts_with("scheduler_"))
         .map(|one| {
-            let (kind, buckets) = match one.kind {
-                Kind::Counter => ("C", "-".to_owned()),
-                Kind::Gauge => ("G", "-".to_owned()),
-                Kind::Histogram(Buckets { start, factor, count }) => {
+            let (kind, buckets) = match one.metric_type {
+                MetricType::Counter => ("C", "-".to_owned()),
+                MetricType::Gauge => ("G", "-".to_owned()),
+                MetricType::Histogram(Buckets { start, factor, count }) => {
                     ("H", format!("{start},{factor},{count}"))
                 }
             };
@@ -87,19 +87,19 @@ fn descriptors(release: Release) -> Vec<String> {
 fn all() -> Vec<Family> {
     let series = |labels: &[&str], value| {
         let labels = labels.iter().map(|label| format!("some-{label}").into()).collect();
-        vec![Series { labels, value }]
+        vec![MetricSeries { labels, value }]
     };
     let value = |kind| match kind {
-        Kind::Counter | Kind::Gauge => Value::Number(7),
-        Kind::Histogram(buckets) => {
+        MetricType::Counter | MetricType::Gauge => Value::Number(7),
+        MetricType::Histogram(buckets) => {
             let mut histogram = Histogram::new(buckets);
             histogram.observe(buckets.start);
             Value::Histogram(histogram)
         }
     };
     let family = |descriptor: &'static Descriptor| {
-        let Descriptor { labels, kind, .. } = *descriptor;
-        Family { descriptor, series: series(labels, value(kind)) }
+        let Descriptor { labels, metric_type, .. } = *descriptor;
+        Family { descriptor, series: series(labels, value(metric_type)) }
     };
     inventory(Release::NEWEST).map(family).collect()
 }
@@ -115,10 +115,10 @@ async fn page(families: Vec<Family>) -> String {
 async fn the_page_tells_all_of_it_with_sorted_labels_and_bounds_as_go_prints_them() {
     let body = page(all()).await;
     for known in inventory(Release::NEWEST) {
-        let kind = match known.kind {
-            Kind::Counter => "counter",
-            Kind::Gauge => "gauge",
-            Kind::Histogram(_) => "histogram",
+        let kind = match known.metric_type {
+            MetricType::Counter => "counter",
+            MetricType::Gauge => "gauge",
+            MetricType::Histogram(_) => "histogram",
         };
         let (name, stability) = (known.name, known.stability.as_str());
         let head = format!("# HELP {name} [{stability}] {}\n# TYPE {name} {kind}\n", known.help);

@@ -102,7 +102,7 @@ async fn who_relies_on_the_writer_hears_if_it_breaks_down() {
         options.events = Arc::new(Breaks)
     });
     assert!(tokio::time::timeout(Duration::from_hours(1), fixture.writer.ended()).await.is_err());
-    let record = plimsoll_engine::Record {
+    let record = plimsoll_engine::EventRecord {
         kind: "Normal",
         reason: "Scheduled",
         action: "Binding",

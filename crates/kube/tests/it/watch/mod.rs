@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use plimsoll_api::{KindRef, Pod};
-use plimsoll_engine::{Event, Seen};
+use plimsoll_engine::{Event, Observation};
 use plimsoll_kube::api_resource::ServedVersions;
 use plimsoll_kube::watch::{Options, Pace, Unsynced, WatchMetrics, Watches, start};
 use tokio::sync::mpsc;
@@ -85,17 +85,17 @@ impl Watcher {
 /// An event as text: `a` exists, `-a` was deleted.
 fn show(event: &Event) -> String {
     match event {
-        Event::Pod(Seen::Is(pod)) => match &pod.node_name {
+        Event::Pod(Observation::Is(pod)) => match &pod.node_name {
             Some(node) => format!("{}@{node}", pod.key.name),
             None => pod.key.name.to_string(),
         },
-        Event::Pod(Seen::Gone(key)) => format!("-{}", key.name),
+        Event::Pod(Observation::Gone(key)) => format!("-{}", key.name),
         Event::Node(node) => match &**node {
-            Seen::Is(node) => format!("node {}", node.name),
-            Seen::Gone(name) => format!("-node {name}"),
+            Observation::Is(node) => format!("node {}", node.name),
+            Observation::Gone(name) => format!("-node {name}"),
         },
-        Event::Object(Seen::Is(budget)) => format!("budget {}", budget.key().name),
-        Event::Object(Seen::Gone((_, key))) => format!("-budget {}", key.name),
+        Event::Object(Observation::Is(budget)) => format!("budget {}", budget.key().name),
+        Event::Object(Observation::Gone((_, key))) => format!("-budget {}", key.name),
         other => format!("{other:?}"),
     }
 }

@@ -1,8 +1,8 @@
-//! What the operating system says of time and memory.
+//! Reads time and memory from the operating system.
 
 use std::time::{Duration, Instant};
 
-use plimsoll_sim::perf::Meter;
+use plimsoll_sim::perf::MeasurementClock;
 
 /// The clocks of this machine.
 #[derive(Debug)]
@@ -14,7 +14,7 @@ impl Clocks {
     }
 }
 
-impl Meter for Clocks {
+impl MeasurementClock for Clocks {
     fn wall(&self) -> Duration {
         self.0.elapsed()
     }
@@ -35,7 +35,7 @@ fn cpu() -> Option<Duration> {
     None
 }
 
-/// The most memory that this process has held, in bytes; only Linux says it.
+/// The peak memory of this process, in bytes; on Linux only.
 pub(super) fn peak_memory() -> Option<u64> {
     high_water_mark(&std::fs::read_to_string("/proc/self/status").ok()?)
 }

@@ -9,7 +9,7 @@ use std::path::Path;
 use anyhow::{Result, ensure};
 use plimsoll_engine::Audit;
 use plimsoll_framework::Registry;
-use plimsoll_sim::perf::{Groups, Sizes, Workload};
+use plimsoll_sim::perf::{Sizes, Workload, WorkloadGroups};
 
 use self::runs::Conditions;
 use crate::args::{Bench, Engine, Format};
@@ -20,8 +20,8 @@ use crate::render::bench as render;
 use crate::render::style::Screen;
 use crate::{audits, notices};
 
-/// Where more nodes or pods are measured than this, only the first [`AUDITED_PODS`] are audited: a
-/// decision from scratch takes as long as there are nodes.
+/// If more nodes or pods than this are measured, only the first [`AUDITED_PODS`] are audited: the time of a decision
+/// from scratch grows with the number of nodes.
 const MANY: u32 = 20_000;
 const AUDITED_PODS: u32 = 2_000;
 
@@ -39,13 +39,13 @@ pub(crate) fn run(args: &Bench, registry: &Registry) -> Result<()> {
         n_measured == 1 || !from_stdin,
         "only a single run can read its configuration from standard input"
     );
-    // What is wrong with the configuration is told once, not by each run.
+    // Errors in the configuration are reported once here, not by each run.
     let setup = runs::setup(args, registry)?;
     let conditions = Conditions { args, registry, setup: &setup };
     let n_audited = if is_audited(args) { args.workloads.len() } else { 0 };
     let mut progress = Progress::shown(n_measured + n_audited);
     if cfg!(debug_assertions) {
-        notices::warning("this is not a release build: what it measures says little");
+        notices::warning("this is not a release build: its measurements say little");
     }
     let (mut records, mut found) = (Vec::new(), Audit::default());
     for (workload, sizes) in args.workloads.iter().zip(sizes) {
@@ -85,7 +85,7 @@ fn measure(
     let engines = args.engine.each();
     let mut runs: Vec<Vec<Record>> = vec![Vec::new(); engines.len()];
     for _ in 0..args.runs {
-        // In turn, so that what disturbs one disturbs the other.
+        // In turn, so that a disturbance affects both.
         for (runs, &engine) in runs.iter_mut().zip(engines) {
             runs.push(match n_measured {
                 1 => runs::measure(workload, sizes, engine, conditions)?,
@@ -107,16 +107,16 @@ fn warn_of_disturbance(record: &Record) {
     let seconds = record.total.seconds;
     if let Some(cpu) = record.cpu_seconds.filter(|cpu| is_disturbed(*cpu, seconds)) {
         notices::warning(format_args!(
-            "{}: other programs had the processor for much of the time ({cpu:.2} of {seconds:.2} seconds \
-             were worked): compare CPU and P50, not TIME",
+            "{}: other programs used the processor for much of the time ({cpu:.2} of {seconds:.2} seconds \
+             were spent on this run): compare CPU and P50, not TIME",
             record.workload
         ));
     }
 }
 
-/// Whether the clock ran on while the processor did something else.
+/// Whether the processor did something else for much of the time.
 fn is_disturbed(cpu: f64, seconds: f64) -> bool {
-    // Less cannot be told from the coarseness of the clocks.
+    // The clocks are too coarse for shorter times.
     const LEAST_SECONDS: f64 = 0.1;
     const SHARE: f64 = 0.8;
     LEAST_SECONDS < seconds && cpu < SHARE * seconds
@@ -132,29 +132,29 @@ fn list(format: Format) -> Result<()> {
     Ok(())
 }
 
-/// Whether there is something to audit: decisions from scratch have nothing to be compared with.
+/// Whether there is anything to audit: with the reference engine there is nothing to compare.
 fn is_audited(args: &Bench) -> bool {
     0 < args.audit && args.engine.each().contains(&Engine::Fast)
 }
 
-/// The sizes of the run that is audited.
+/// The sizes of the audited run.
 fn of_audit(sizes: Sizes, args: &Bench) -> Sizes {
     let is_large = MANY < sizes.nodes.max(sizes.pods);
     let most = args.audit_pods.unwrap_or(if is_large { AUDITED_PODS } else { sizes.pods });
     Sizes { pods: sizes.pods.min(most), ..sizes }
 }
 
-/// The sizes of a workload, as far as they were typed.
+/// The sizes of a workload, with those that were given on the command line.
 fn sizes(workload: &Workload, args: &Bench) -> Result<Sizes> {
     let default = workload.sizes;
     let (name, groups) = (workload.name, workload.groups);
     ensure!(
-        args.deployments.is_none() || groups == Groups::Deployments,
+        args.deployments.is_none() || groups == WorkloadGroups::Deployments,
         "{name} has no Deployments: leave out --deployments"
     );
     ensure!(
-        args.classes.is_none() || groups == Groups::Classes,
-        "the pods of {name} are not of classes: leave out --classes"
+        args.classes.is_none() || groups == WorkloadGroups::Classes,
+        "{name} has no classes of pods: leave out --classes"
     );
     Ok(Sizes {
         nodes: args.nodes.unwrap_or(default.nodes),
@@ -172,14 +172,14 @@ mod tests {
     use crate::args::{Args, Command};
 
     #[test]
-    fn a_run_beside_other_programs_is_told_from_a_quiet_one() {
+    fn a_run_disturbed_by_other_programs_is_recognized() {
         assert!(is_disturbed(0.5, 1.0));
         assert!(!is_disturbed(0.9, 1.0));
         assert!(!is_disturbed(1.8, 1.0), "several threads worked");
         assert!(!is_disturbed(0.001, 0.01), "too short to tell");
     }
 
-    /// How many pods are audited for what is typed after `plimsoll bench Scale`; none without an audit.
+    /// How many pods are audited for the options `line` of `plimsoll bench Scale`; none without an audit.
     fn audited_pods(line: &str) -> Option<u32> {
         let words = ["plimsoll", "bench", "Scale"].into_iter().chain(line.split_whitespace());
         let Command::Bench(args) = Args::try_parse_from(words).expect("it is right").command else {

@@ -1,4 +1,4 @@
-//! Single runs: in this process or in one of their own.
+//! Single runs, in this process or in a separate one.
 
 use std::env;
 use std::process::Command;
@@ -14,9 +14,9 @@ use crate::args::{Bench, Engine};
 use crate::measured::Record;
 use crate::options::Setup;
 
-/// The scheduler that the pods of all workloads ask for.
+/// The `schedulerName` of the pods of all workloads.
 const SCHEDULER: &str = "default-scheduler";
-/// What is measured is not audited at the same time.
+/// A measured run is not audited.
 const NO_AUDIT: u32 = 0;
 
 /// What all runs have in common.
@@ -27,7 +27,7 @@ pub(super) struct Conditions<'a> {
     pub(super) setup: &'a Setup,
 }
 
-/// What decides about the pods.
+/// The configuration that decides.
 pub(super) fn setup(args: &Bench, registry: &Registry) -> Result<Setup> {
     let gates = args.emulation.gates();
     let setup = match &args.config {
@@ -36,7 +36,7 @@ pub(super) fn setup(args: &Bench, registry: &Registry) -> Result<Setup> {
     };
     ensure!(
         setup.is_for(SCHEDULER),
-        "no profile of the configuration has the schedulerName {SCHEDULER}, which is that of all pods"
+        "no profile of the configuration has the schedulerName {SCHEDULER}, which all pods have"
     );
     Ok(setup)
 }
@@ -52,7 +52,7 @@ pub(super) fn measure(
     Ok(Record::new(workload, engine, sizes, conditions.args.seed, &measurement, peak_memory()))
 }
 
-/// A run in which decisions are audited, and which is not measured.
+/// A run in which decisions are audited but nothing is measured.
 pub(super) fn audit(
     workload: &Workload,
     sizes: Sizes,
@@ -78,9 +78,9 @@ fn place(
     Ok((measurement, scheduler))
 }
 
-/// A run in a process of its own, so that it finds the memory as the first one did.
+/// A run in a separate process, so that memory is in the same state for each run.
 pub(super) fn measure_apart(workload: &Workload, engine: Engine, args: &Bench) -> Result<Record> {
-    let program = env::current_exe().context("cannot find the program that is to be run")?;
+    let program = env::current_exe().context("cannot find the file of this program")?;
     let mut command = Command::new(program);
     command.args(["bench", workload.name, "--output", "json", "--audit", "0"]);
     let engine = engine.to_possible_value().expect("no engine is hidden");
@@ -104,8 +104,8 @@ pub(super) fn measure_apart(workload: &Workload, engine: Engine, args: &Bench) -
     let run = command.output().with_context(|| format!("cannot run {}", workload.name))?;
     if !run.status.success() {
         let why = String::from_utf8_lossy(&run.stderr);
-        bail!("{}: the run has failed ({})\n{}", workload.name, run.status, why.trim_end());
+        bail!("{}: the run failed ({})\n{}", workload.name, run.status, why.trim_end());
     }
     serde_json::from_slice(&run.stdout)
-        .with_context(|| format!("{}: the run has not printed a record", workload.name))
+        .with_context(|| format!("{}: the run printed no record", workload.name))
 }

@@ -3,7 +3,7 @@ use std::collections::BTreeSet;
 use plimsoll_framework::prelude::*;
 use plimsoll_testkit::{Cluster, Scenario, expect};
 
-use super::super::filter::Counts;
+use super::super::filter::AffinityCounts;
 use super::super::{InterPodAffinity, InterPodAffinityArgs};
 use super::{check, entry, parsed};
 
@@ -304,7 +304,7 @@ fn what_cannot_be_cured_by_evicting_pods_is_told_first() {
 }
 
 /// The verdict on node `a` after pods were added and removed.
-fn what_if(scenario: &str, without: &[&str], with: &[&str]) -> String {
+fn dry_run(scenario: &str, without: &[&str], with: &[&str]) -> String {
     let scenario = parsed(scenario);
     let cluster = Cluster::of(&scenario);
     let points = entry().make(None, &FeatureGates::default()).expect("the defaults are right");
@@ -313,11 +313,11 @@ fn what_if(scenario: &str, without: &[&str], with: &[&str]) -> String {
     let prepared = filter.prepare(pod, &mut CycleState::default(), &cluster.view());
     let filters = [prepared];
     let (looked, nominated) = (BTreeSet::new(), NominatedPods::default());
-    let what_if = WhatIf::new(pod, &filters, &looked, &nominated, cluster.view());
+    let dry_run = DryRun::new(pod, &filters, &looked, &nominated, cluster.view());
     let without: Vec<PodKey> = without.iter().map(|name| PodKey::new("default", *name)).collect();
     let with = with.iter().map(|name| scenario.pending.iter().find(|pod| pod.key.name == *name));
     let with: Vec<PodInfo> = with.map(|pod| pod.expect("it is pending").clone()).collect();
-    let mut node = what_if.node(cluster.row("a").expect("there is a node a"));
+    let mut node = dry_run.node(cluster.row("a").expect("there is a node a"));
     for key in &without {
         assert!(node.remove(key), "{key} is on the node");
     }
@@ -338,10 +338,10 @@ fn without_the_pods_that_stand_in_its_way_a_pod_would_run() {
         pod db app=db on a
         pod hermit shuns:zone:app on a
         pod p app=p shuns:zone:app=db";
-    assert_eq!(what_if(scenario, &[], &[]), "node(s) didn't match pod anti-affinity rules");
+    assert_eq!(dry_run(scenario, &[], &[]), "node(s) didn't match pod anti-affinity rules");
     let existing = "node(s) didn't satisfy existing pods anti-affinity rules";
-    assert_eq!(what_if(scenario, &["db"], &[]), existing);
-    assert_eq!(what_if(scenario, &["db", "hermit"], &[]), "Success");
+    assert_eq!(dry_run(scenario, &["db"], &[]), existing);
+    assert_eq!(dry_run(scenario, &["db", "hermit"], &[]), "Success");
 }
 
 #[test]
@@ -351,8 +351,8 @@ fn without_the_others_of_its_kind_a_pod_would_be_the_first() {
         node b zone=z2
         pod db app=db on a
         pod p app=db wants:zone:app=db shuns:zone:app=db";
-    assert_eq!(what_if(scenario, &[], &[]), "node(s) didn't match pod anti-affinity rules");
-    assert_eq!(what_if(scenario, &["db"], &[]), "Success");
+    assert_eq!(dry_run(scenario, &[], &[]), "node(s) didn't match pod anti-affinity rules");
+    assert_eq!(dry_run(scenario, &["db"], &[]), "Success");
 }
 
 #[test]
@@ -363,20 +363,20 @@ fn a_pod_that_comes_in_a_what_if_counts_only_for_a_pod_of_whom_rules_speak() {
         pod hermit shuns:rack:app
         pod p app=p shuns:zone:app=db";
     let existing = "node(s) didn't satisfy existing pods anti-affinity rules";
-    assert_eq!(what_if(scenario, &[], &["hermit"]), existing);
+    assert_eq!(dry_run(scenario, &[], &["hermit"]), existing);
     let free = "
         node a zone=z1 rack=r1
         node b zone=z2
         pod hermit shuns:rack:app
         pod p app=p";
-    assert_eq!(what_if(free, &[], &["hermit"]), "Success");
+    assert_eq!(dry_run(free, &[], &["hermit"]), "Success");
 }
 
 fn plugin() -> InterPodAffinity {
     InterPodAffinity::new(InterPodAffinityArgs::default(), &FeatureGates::default())
 }
 
-fn counts(plugin: &InterPodAffinity, pod: &PodInfo, cluster: &Cluster) -> Counts {
+fn counts(plugin: &InterPodAffinity, pod: &PodInfo, cluster: &Cluster) -> AffinityCounts {
     type Everything = <InterPodAffinity as PreFilter>::Cluster;
     let part = (&pod.affinity, &pod.key.namespace, &pod.labels);
     match plugin.pre_filter(part, Everything::of(&cluster.view())) {

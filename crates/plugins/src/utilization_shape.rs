@@ -19,15 +19,15 @@ pub(crate) const MAX_UTILIZATION: i64 = 100;
 /// In args a point's score goes from 0 to 10; here it is scaled to the range of node scores.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "Vec<UtilizationShapePoint>")]
-pub struct Shape(Vec<Point>);
+pub struct UtilizationShape(Vec<CurvePoint>);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Point {
+struct CurvePoint {
     utilization: i64,
     score: i64,
 }
 
-impl Shape {
+impl UtilizationShape {
     /// The score at `utilization` percent, 0 to 100. Between two points it is truncated to a whole
     /// number, towards the score of the lower point.
     pub fn score(&self, utilization: i64) -> i64 {
@@ -40,8 +40,8 @@ impl Shape {
     }
 }
 
-impl Point {
-    fn towards(self, next: Point, utilization: i64) -> i64 {
+impl CurvePoint {
+    fn towards(self, next: CurvePoint, utilization: i64) -> i64 {
         let rise = (next.score - self.score) * (utilization - self.utilization);
         self.score + rise / (next.utilization - self.utilization)
     }
@@ -89,7 +89,7 @@ impl fmt::Display for ShapeError {
 
 impl std::error::Error for ShapeError {}
 
-impl TryFrom<Vec<UtilizationShapePoint>> for Shape {
+impl TryFrom<Vec<UtilizationShapePoint>> for UtilizationShape {
     type Error = ShapeError;
 
     fn try_from(points: Vec<UtilizationShapePoint>) -> Result<Self, ShapeError> {
@@ -105,11 +105,11 @@ impl TryFrom<Vec<UtilizationShapePoint>> for Shape {
             .enumerate()
             .map(|(at, point)| stretched(at, point))
             .collect::<Result<_, _>>()
-            .map(Shape)
+            .map(UtilizationShape)
     }
 }
 
-fn stretched(at: usize, point: UtilizationShapePoint) -> Result<Point, ShapeError> {
+fn stretched(at: usize, point: UtilizationShapePoint) -> Result<CurvePoint, ShapeError> {
     let (utilization, score) = (i64::from(point.utilization), i64::from(point.score));
     if !(0..=MAX_UTILIZATION).contains(&utilization) {
         return Err(ShapeError::Utilization(at));
@@ -117,16 +117,16 @@ fn stretched(at: usize, point: UtilizationShapePoint) -> Result<Point, ShapeErro
     if !(0..=MAX_SHAPE_SCORE).contains(&score) {
         return Err(ShapeError::Score(at));
     }
-    Ok(Point { utilization, score: score * (MAX_NODE_SCORE / MAX_SHAPE_SCORE) })
+    Ok(CurvePoint { utilization, score: score * (MAX_NODE_SCORE / MAX_SHAPE_SCORE) })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn shape(points: &[(i32, i32)]) -> Result<Shape, ShapeError> {
+    fn shape(points: &[(i32, i32)]) -> Result<UtilizationShape, ShapeError> {
         let point = |&(utilization, score)| UtilizationShapePoint { utilization, score };
-        Shape::try_from(points.iter().map(point).collect::<Vec<_>>())
+        UtilizationShape::try_from(points.iter().map(point).collect::<Vec<_>>())
     }
 
     fn scores(points: &[(i32, i32)], at: &[i64]) -> Vec<i64> {

@@ -3,33 +3,35 @@
 use std::collections::BTreeMap;
 
 use plimsoll_api::{AnyObject, Labels, Pod, PodKey, Str};
-use plimsoll_engine::{Effect, EffectId, Event, Eviction, Seen, Write, WriteCause, WriteError};
+use plimsoll_engine::{
+    Effect, EffectId, Event, Eviction, Observation, Write, WriteCause, WriteError,
+};
 use plimsoll_framework::Time;
 
 use crate::agenda::Agenda;
 use crate::cluster::time_of;
-use crate::faults::{Faults, Manner, Verb};
+use crate::faults::{Manner, RequestFaults, RequestVerb};
 use crate::happening::Happening;
 use crate::lifecycle::{self, Lifecycle};
-use crate::objects::Objects;
-use crate::volumes::{Order, Storage, Volumes};
+use crate::objects::PluginObjects;
+use crate::volumes::{ProvisioningOrder, SimulatedVolumes, VolumeDelays};
 
 /// The rest of the cluster: the API server, the nodes and the controllers.
 #[derive(Debug, Default)]
-pub struct World {
+pub struct SimulatedCluster {
     pods: BTreeMap<PodKey, Pod>,
     nodes: BTreeMap<Str, Labels>,
-    volumes: Volumes,
-    pub(crate) objects: Objects,
+    volumes: SimulatedVolumes,
+    pub(crate) objects: PluginObjects,
     /// Whether the controllers of volumes will look at them.
     volumes_noted: bool,
     agenda: Agenda<Due>,
     /// How pods end.
     pub lifecycle: Lifecycle,
     /// How long the volume controllers take.
-    pub storage: Storage,
+    pub storage: VolumeDelays,
     /// The faults.
-    pub faults: Faults,
+    pub faults: RequestFaults,
 }
 
 /// A scheduled item.
@@ -48,17 +50,17 @@ enum Due {
     /// The volume controllers run.
     VolumesAreBound,
     /// A volume is provisioned.
-    IsProvisioned(Order),
+    IsProvisioned(ProvisioningOrder),
     /// Provisioning a volume fails.
-    IsNotProvisioned(Order),
+    IsNotProvisioned(ProvisioningOrder),
     /// The pod with this uid is deleted if its node still does not exist.
     IsOrphaned(PodKey, Str),
 }
 
-impl World {
+impl SimulatedCluster {
     /// An empty cluster with this lifecycle and these faults.
-    pub fn new(lifecycle: Lifecycle, faults: Faults) -> Self {
-        World { lifecycle, faults, ..World::default() }
+    pub fn new(lifecycle: Lifecycle, faults: RequestFaults) -> Self {
+        SimulatedCluster { lifecycle, faults, ..SimulatedCluster::default() }
     }
 
     /// Schedules a change at `at`.
@@ -70,16 +72,16 @@ impl World {
     pub(crate) fn happens(&mut self, now: Time, event: &Event) {
         match event {
             Event::Pod(seen) => match seen {
-                Seen::Is(pod) => self.pod_is(now, pod),
-                Seen::Gone(key) => {
+                Observation::Is(pod) => self.pod_is(now, pod),
+                Observation::Gone(key) => {
                     self.pods.remove(key);
                 }
             },
             Event::Node(seen) => match seen.as_ref() {
-                Seen::Is(node) => {
+                Observation::Is(node) => {
                     self.nodes.insert(node.name.clone(), node.labels.clone());
                 }
-                Seen::Gone(name) => self.node_gone(now, name),
+                Observation::Gone(name) => self.node_gone(now, name),
             },
             Event::Object(seen) => {
                 if self.volumes.happens(seen) && !self.volumes_noted {
@@ -109,7 +111,7 @@ impl World {
 
     /// Schedules the end of a terminating pod at `deletion`, or at once if that has passed.
     fn terminates(&mut self, now: Time, pod: &Pod, deletion: Time) {
-        let at = match self.faults.manner(now, Verb::Terminate) {
+        let at = match self.faults.manner(now, RequestVerb::Terminate) {
             Manner::Late(span) => deletion.max(now) + span,
             Manner::Works => deletion.max(now),
             Manner::Unseen(_) | Manner::Refused | Manner::Unanswered | Manner::Lost => return,
@@ -129,9 +131,9 @@ impl World {
     /// Carries out a write of the scheduler, and returns the events that it observes now.
     pub(crate) fn perform(&mut self, now: Time, effect: Effect) -> Vec<Event> {
         let verb = match &effect.write {
-            Write::Bind(_) => Verb::Bind,
-            Write::Object(_) => Verb::Write,
-            Write::Evict(_) => Verb::Evict,
+            Write::Bind(_) => RequestVerb::Bind,
+            Write::Object(_) => RequestVerb::Write,
+            Write::Evict(_) => RequestVerb::Evict,
             // Nothing in a simulation reads conditions and events.
             Write::Condition(_) | Write::Record(_) => return Vec::new(),
             // A simulation has no network, so its schedulers have no extenders.
@@ -278,7 +280,7 @@ impl World {
     fn order_volumes(&mut self, now: Time) {
         for order in self.volumes.orders() {
             let span = self.storage.provisioning_after;
-            let (span, due) = match self.faults.manner(now, Verb::Provision) {
+            let (span, due) = match self.faults.manner(now, RequestVerb::Provision) {
                 Manner::Works => (span, Due::IsProvisioned(order)),
                 Manner::Late(more) | Manner::Unseen(more) => {
                     (span + more, Due::IsProvisioned(order))
@@ -327,8 +329,8 @@ pub(crate) fn gone(key: &PodKey) -> Event {
 fn pod_of(event: &Event) -> Option<&PodKey> {
     match event {
         Event::Pod(seen) => match seen {
-            Seen::Is(pod) => Some(&pod.key),
-            Seen::Gone(key) => Some(key),
+            Observation::Is(pod) => Some(&pod.key),
+            Observation::Gone(key) => Some(key),
         },
         _ => None,
     }

@@ -1,29 +1,29 @@
-//! Values that many nodes have in common, with how many.
+//! Values that many nodes share, with the number of nodes.
 
 use std::hash::Hash;
 
 use super::FastMap;
 
-/// The number of a value.
+/// The id of a value.
 pub(crate) type ValueId = u32;
 
-/// Values by number, each with how often it is there. A value that is nowhere any more keeps its number.
+/// Values by id, each with its number of occurrences. A value keeps its id when its last occurrence is gone.
 #[derive(Debug)]
-pub(crate) struct Counted<T> {
+pub(crate) struct CountedValues<T> {
     all: Vec<(T, usize)>,
     numbers: FastMap<T, ValueId>,
-    /// The value that came last: the next one is often the same.
+    /// The value that was added last: the next one is often the same.
     last: ValueId,
 }
 
-impl<T> Default for Counted<T> {
+impl<T> Default for CountedValues<T> {
     fn default() -> Self {
-        Counted { all: Vec::new(), numbers: FastMap::default(), last: 0 }
+        CountedValues { all: Vec::new(), numbers: FastMap::default(), last: 0 }
     }
 }
 
-impl<T: Clone + Eq + Hash> Counted<T> {
-    /// Counts a value; its number.
+impl<T: Clone + Eq + Hash> CountedValues<T> {
+    /// Adds an occurrence of a value, and returns the id of the value.
     pub(crate) fn add(&mut self, value: T) -> ValueId {
         let is_last = |(last, _): &(T, usize)| *last == value;
         let known = match self.all.get(self.last as usize).is_some_and(is_last) {
@@ -42,7 +42,7 @@ impl<T: Clone + Eq + Hash> Counted<T> {
         number
     }
 
-    /// Discounts a value that is there.
+    /// Removes an occurrence.
     pub(crate) fn sub(&mut self, number: ValueId) {
         self.all[number as usize].1 -= 1;
     }
@@ -51,12 +51,12 @@ impl<T: Clone + Eq + Hash> Counted<T> {
         &self.all[number as usize].0
     }
 
-    /// How many numbers there are.
+    /// The number of ids.
     pub(crate) fn n_numbers(&self) -> usize {
         self.all.len()
     }
 
-    /// The values that are there, `without` counted once less.
+    /// The values that occur, with one occurrence less of `without`.
     pub(crate) fn iter(&self, without: Option<ValueId>) -> impl Iterator<Item = (&T, usize)> {
         let without = without.map_or(usize::MAX, |number| number as usize);
         self.all
@@ -72,11 +72,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn values_are_counted_and_one_may_be_left_out() {
-        let mut counted = Counted::default();
+    fn one_occurrence_can_be_left_out() {
+        let mut counted = CountedValues::default();
         let (a, b) = (counted.add("a"), counted.add("b"));
         assert_eq!((counted.add("a"), counted.n_numbers()), (a, 2));
-        let all = |counted: &Counted<&'static str>, without| -> Vec<(&str, usize)> {
+        let all = |counted: &CountedValues<&'static str>, without| -> Vec<(&str, usize)> {
             counted.iter(without).map(|(value, n)| (*value, n)).collect()
         };
         assert_eq!(all(&counted, None), [("a", 2), ("b", 1)]);

@@ -9,18 +9,18 @@ use super::call::ExtenderId;
 use crate::names::PodId;
 
 /// The order of a pod: its sort key in the scheduling queue, and then its arrival.
-type Turn = (SortKey, u64);
+type QueueOrder = (SortKey, u64);
 
 /// The waiting pods, by the set of extenders that they need. There are few different sets, however many
 /// pods.
 #[derive(Debug, Default)]
-pub(super) struct Line {
-    by_interest: BTreeMap<Interest, BTreeMap<Turn, PodId>>,
-    turns: BTreeMap<PodId, (Interest, Turn)>,
+pub(super) struct ExtenderQueue {
+    by_interest: BTreeMap<Interest, BTreeMap<QueueOrder, PodId>>,
+    turns: BTreeMap<PodId, (Interest, QueueOrder)>,
     arrivals: u64,
 }
 
-impl Line {
+impl ExtenderQueue {
     /// Adds a pod, which must not be in the line yet.
     pub(super) fn push(&mut self, pod: PodId, sort: SortKey, interest: Interest) {
         self.arrivals += 1;
@@ -63,15 +63,15 @@ impl Line {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::names::Names;
+    use crate::names::PodNames;
     use plimsoll_api::{Pod, PodKey};
 
     /// Pods by name, in the order of their arrival.
-    struct Pods(Line, Names);
+    struct Pods(ExtenderQueue, PodNames);
 
     impl Pods {
         fn new(pods: &[(&str, i64, &[usize])]) -> Self {
-            let (mut line, mut names) = (Line::default(), Names::default());
+            let (mut line, mut names) = (ExtenderQueue::default(), PodNames::default());
             for (name, sort, needs) in pods {
                 let pod = Pod { key: PodKey::new("", *name), ..Pod::default() };
                 let interest = needs.iter().copied().map(ExtenderId).collect();

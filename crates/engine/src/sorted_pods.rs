@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use crate::names::PodId;
 
-/// How many ascending runs of pods a lane has. Pods are mostly inserted in ascending order, and after a
+/// How many ascending runs of pods a set has. Pods are mostly inserted in ascending order, and after a
 /// change a whole group of earlier ones is inserted at once. Pods that fit into no run go into a tree.
 const RUNS: usize = 4;
 
@@ -13,7 +13,7 @@ const SHORT: usize = 64;
 
 /// An ascending run of pods. A pod that is removed from the middle leaves a hole.
 #[derive(Debug)]
-struct Run<K> {
+struct AscendingRun<K> {
     /// Neither the first nor the last is a hole.
     pods: VecDeque<(K, Option<PodId>)>,
     holes: usize,
@@ -21,24 +21,24 @@ struct Run<K> {
 
 /// Pods sorted by unique keys. Inserting at the end and removing the first take constant time.
 #[derive(Debug)]
-pub(crate) struct Lane<K> {
-    runs: [Run<K>; RUNS],
+pub(crate) struct SortedPods<K> {
+    runs: [AscendingRun<K>; RUNS],
     /// The runs after these are empty.
     n_runs: usize,
     rest: BTreeMap<K, PodId>,
 }
 
-impl<K> Default for Lane<K> {
+impl<K> Default for SortedPods<K> {
     fn default() -> Self {
-        let run = |_| Run { pods: VecDeque::new(), holes: 0 };
-        Lane { runs: std::array::from_fn(run), n_runs: 0, rest: BTreeMap::new() }
+        let run = |_| AscendingRun { pods: VecDeque::new(), holes: 0 };
+        SortedPods { runs: std::array::from_fn(run), n_runs: 0, rest: BTreeMap::new() }
     }
 }
 
-impl<K: Ord> Lane<K> {
+impl<K: Ord> SortedPods<K> {
     /// Puts a pod in.
     pub(crate) fn insert(&mut self, key: K, pod: PodId) {
-        let fits = |run: &Run<K>| run.pods.back().is_none_or(|(last, _)| *last < key);
+        let fits = |run: &AscendingRun<K>| run.pods.back().is_none_or(|(last, _)| *last < key);
         match self.runs.iter().position(fits) {
             Some(at) => {
                 self.runs[at].pods.push_back((key, Some(pod)));
@@ -63,7 +63,7 @@ impl<K: Ord> Lane<K> {
     /// The first key and its pod.
     pub(crate) fn first(&self) -> Option<(&K, PodId)> {
         let rest = self.rest.first_key_value().map(|(key, &pod)| (key, pod));
-        self.runs().filter_map(Run::first).chain(rest).min()
+        self.runs().filter_map(AscendingRun::first).chain(rest).min()
     }
 
     /// The pods with keys up to `last`, in no particular order.
@@ -88,12 +88,12 @@ impl<K: Ord> Lane<K> {
         self.n_runs == 0 && self.rest.is_empty()
     }
 
-    fn runs(&self) -> impl Iterator<Item = &Run<K>> {
+    fn runs(&self) -> impl Iterator<Item = &AscendingRun<K>> {
         self.runs[..self.n_runs].iter()
     }
 }
 
-impl<K: Ord> Run<K> {
+impl<K: Ord> AscendingRun<K> {
     fn first(&self) -> Option<(&K, PodId)> {
         self.pods.front().and_then(|(key, pod)| Some((key, (*pod)?)))
     }
@@ -150,30 +150,30 @@ mod tests {
         let pods: Vec<PodId> = (0..50).map(PodId::from_index).collect();
         for seed in 0..200 {
             let mut rng = rand_pcg::Pcg64::seed_from_u64(seed);
-            let (mut lane, mut map) = (Lane::default(), BTreeMap::new());
+            let (mut sorted, mut map) = (SortedPods::default(), BTreeMap::new());
             for _ in 0..200 {
                 let key = rng.random_range(0..pods.len());
                 match rng.random_range(0..4) {
                     0 => {
-                        let first = lane.first().map(|(&key, pod)| (key, pod));
+                        let first = sorted.first().map(|(&key, pod)| (key, pod));
                         assert_eq!(first, map.pop_first(), "seed {seed}");
                         if let Some((key, _)) = first {
-                            lane.remove(&key);
+                            sorted.remove(&key);
                         }
                     }
                     1 => {
-                        lane.remove(&key);
+                        sorted.remove(&key);
                         map.remove(&key);
                     }
                     _ if map.contains_key(&key) => {}
                     _ => {
-                        lane.insert(key, pods[key]);
+                        sorted.insert(key, pods[key]);
                         map.insert(key, pods[key]);
                     }
                 }
-                assert_eq!(lane.is_empty(), map.is_empty(), "seed {seed}");
+                assert_eq!(sorted.is_empty(), map.is_empty(), "seed {seed}");
                 let last = rng.random_range(0..pods.len());
-                let up_to: BTreeSet<PodId> = lane.up_to(last).collect();
+                let up_to: BTreeSet<PodId> = sorted.up_to(last).collect();
                 assert_eq!(up_to, map.range(..=last).map(|(_, &pod)| pod).collect(), "seed {seed}");
             }
         }

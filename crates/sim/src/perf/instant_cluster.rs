@@ -9,12 +9,12 @@ use super::template::pod_is;
 
 /// The rest of the cluster. It knows about a pod only what an effect contains.
 #[derive(Debug, Default)]
-pub(super) struct World {
+pub(super) struct InstantCluster {
     /// The hash of all bindings.
     placements: DefaultHasher,
 }
 
-impl World {
+impl InstantCluster {
     /// A hash of all bindings in their order.
     pub(super) fn placements(&self) -> u64 {
         self.placements.finish()

@@ -1,4 +1,4 @@
-//! Classes of equal pods: what holds for one of them holds for all.
+//! The signatures of queued pods, and which pods are equal.
 //!
 //! Most pods come from a template. A function that reads only template fields has the same answer for
 //! all pods of the template.
@@ -12,9 +12,9 @@ use plimsoll_framework::PodInfo;
 use plimsoll_framework::parts::PodReads;
 use rustc_hash::FxHasher;
 
-/// The most classes that are known at a time. If pods are rarely equal, such as those of a StatefulSet
+/// The most signatures that are known at a time. If pods are rarely equal, such as those of a StatefulSet
 /// with individual labels, more would not help.
-const CLASSES_LIMIT: usize = 1 << 14;
+const SIGNATURES_LIMIT: usize = 1 << 14;
 /// The most memory for the representative pods, in bytes. Most pods take about a kilobyte, and some
 /// take a thousand.
 const MOST_BYTES: usize = 64 << 20;
@@ -23,57 +23,64 @@ const MOST_BYTES: usize = 64 << 20;
 pub(crate) const OWN_PARTS: PodReads =
     PodReads::KEY.union(PodReads::UID).union(PodReads::ANNOTATIONS);
 
-/// The number of a class. Two pods with the same number are equal; equal pods usually have the same
+/// The number of a signature. Two pods with the same number are equal; equal pods usually have the same
 /// number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) struct ClassId(pub(crate) u32);
+pub(crate) struct QueueSignature(pub(crate) u32);
 
-/// Assigns numbers to classes of pods.
+/// Assigns numbers to signatures of pods.
 ///
-/// Pods of one class are equal in the given parts, and in fields that belong to no part but are read by
+/// Pods with the same signature are equal in the given parts, and in fields that belong to no part but are read by
 /// the engine and at points that get whole pods: scheduler name, preemption policy, nominated node,
 /// deletion, phase. They may differ in their creation time.
 #[derive(Debug)]
-pub(crate) struct Classes {
+pub(crate) struct QueueSignatures {
     parts: PodReads,
     limit: usize,
-    known: HashTable<Known>,
+    known: HashTable<KnownSignature>,
     /// The approximate size of their pods in bytes.
     bytes: usize,
     next: u32,
 }
 
 #[derive(Debug)]
-struct Known {
+struct KnownSignature {
     hash: u64,
-    id: ClassId,
-    /// A pod that represents the class.
+    id: QueueSignature,
+    /// An example pod.
     pod: PodInfo,
 }
 
-impl Default for Classes {
+impl Default for QueueSignatures {
     /// All parts except [`OWN_PARTS`].
     fn default() -> Self {
-        Classes::by(PodReads::all().difference(OWN_PARTS))
+        QueueSignatures::by(PodReads::all().difference(OWN_PARTS))
     }
 }
 
-impl Classes {
-    /// Classes of pods that are equal in `parts`.
+impl QueueSignatures {
+    /// QueueSignatures of pods that are equal in `parts`.
     pub(crate) fn by(parts: PodReads) -> Self {
-        Classes { parts, limit: CLASSES_LIMIT, known: HashTable::new(), bytes: 0, next: 0 }
+        QueueSignatures {
+            parts,
+            limit: SIGNATURES_LIMIT,
+            known: HashTable::new(),
+            bytes: 0,
+            next: 0,
+        }
     }
 
-    /// The class of `pod`.
+    /// The signature of `pod`.
     ///
-    /// At [`CLASSES_LIMIT`] classes or [`MOST_BYTES`], all are dropped. A number is never reused, but
+    /// At [`SIGNATURES_LIMIT`] signatures or [`MOST_BYTES`], all are dropped. A number is never reused, but
     /// later pods get a new one.
     ///
     /// # Panics
-    /// After 2³² classes.
-    pub(crate) fn intern(&mut self, pod: &PodInfo) -> ClassId {
+    /// After 2³² signatures.
+    pub(crate) fn intern(&mut self, pod: &PodInfo) -> QueueSignature {
         let hash = hash_of(self.parts, pod);
-        let same = |known: &Known| known.hash == hash && are_alike(self.parts, &known.pod, pod);
+        let same =
+            |known: &KnownSignature| known.hash == hash && are_alike(self.parts, &known.pod, pod);
         if let Some(known) = self.known.find(hash, same) {
             return known.id;
         }
@@ -82,9 +89,9 @@ impl Classes {
             self.bytes = 0;
         }
         self.bytes += pod.bytes();
-        let id = ClassId(self.next);
+        let id = QueueSignature(self.next);
         self.next = self.next.checked_add(1).expect("fewer than 2^32 pods come");
-        let known = Known { hash, id, pod: pod.clone() };
+        let known = KnownSignature { hash, id, pod: pod.clone() };
         self.known.insert_unique(hash, known, |known| known.hash);
         id
     }
@@ -262,20 +269,20 @@ mod tests {
         [("key", text)].into_iter().collect()
     }
 
-    /// Whether a pod is still in the class of [`pod`] after a change.
-    fn alike(classes: &mut Classes, change: impl FnOnce(&mut Pod)) -> bool {
+    /// Whether a pod still has the signature of [`pod`] after a change.
+    fn alike(signatures: &mut QueueSignatures, change: impl FnOnce(&mut Pod)) -> bool {
         let mut other = pod();
         change(&mut other);
-        classes.intern(&pod().into()) == classes.intern(&other.into())
+        signatures.intern(&pod().into()) == signatures.intern(&other.into())
     }
 
     #[test]
     fn pods_of_one_template_are_alike() {
-        let mut classes = Classes::default();
-        assert!(alike(&mut classes, |pod| pod.key.name = "q".into()));
-        assert!(alike(&mut classes, |pod| pod.uid = "v".into()));
-        assert!(alike(&mut classes, |pod| pod.annotations = labels("x")));
-        assert!(alike(&mut classes, |pod| pod.created = Some(Timestamp::default())));
+        let mut signatures = QueueSignatures::default();
+        assert!(alike(&mut signatures, |pod| pod.key.name = "q".into()));
+        assert!(alike(&mut signatures, |pod| pod.uid = "v".into()));
+        assert!(alike(&mut signatures, |pod| pod.annotations = labels("x")));
+        assert!(alike(&mut signatures, |pod| pod.created = Some(Timestamp::default())));
     }
 
     /// The name of a difference, and how to make it.
@@ -325,9 +332,9 @@ mod tests {
             }),
             ("claims", |pod| pod.resource_claims.push("x".into())),
         ];
-        let mut classes = Classes::default();
+        let mut signatures = QueueSignatures::default();
         for (what, change) in all {
-            assert!(!alike(&mut classes, change), "{what}");
+            assert!(!alike(&mut signatures, change), "{what}");
         }
     }
 
@@ -355,19 +362,19 @@ mod tests {
 
     #[test]
     fn only_the_parts_that_count_tell_pods_apart() {
-        let mut classes = Classes::by(PodReads::TOLERATIONS | PodReads::UID);
-        assert!(alike(&mut classes, |pod| pod.labels = labels("x")));
-        assert!(alike(&mut classes, |pod| pod.key.name = "q".into()));
-        assert!(!alike(&mut classes, |pod| pod.uid = "v".into()));
-        assert!(!alike(&mut classes, |pod| pod.scheduler_name = "x".into()));
+        let mut signatures = QueueSignatures::by(PodReads::TOLERATIONS | PodReads::UID);
+        assert!(alike(&mut signatures, |pod| pod.labels = labels("x")));
+        assert!(alike(&mut signatures, |pod| pod.key.name = "q".into()));
+        assert!(!alike(&mut signatures, |pod| pod.uid = "v".into()));
+        assert!(!alike(&mut signatures, |pod| pod.scheduler_name = "x".into()));
     }
 
     #[test]
-    fn classes_of_large_pods_are_forgotten_sooner() {
-        let mut classes = Classes::default();
+    fn signatures_of_large_pods_are_forgotten_sooner() {
+        let mut signatures = QueueSignatures::default();
         let mut of = |gate: usize| {
             let gates = (0..100_000).map(|n| format!("{gate}/{n}").into()).collect();
-            classes.intern(&PodInfo::new(PodTemplate {
+            signatures.intern(&PodInfo::new(PodTemplate {
                 scheduling_gates: gates,
                 ..PodTemplate::default()
             }))
@@ -378,15 +385,15 @@ mod tests {
             of(gate);
         }
         assert_ne!(of(0), first);
-        assert!(classes.known.len() < 60);
+        assert!(signatures.known.len() < 60);
     }
 
     #[test]
-    fn a_number_is_never_given_twice_although_classes_are_forgotten() {
-        let mut classes = Classes { limit: 2, ..Classes::default() };
+    fn a_number_is_never_given_twice_although_signatures_are_forgotten() {
+        let mut signatures = QueueSignatures { limit: 2, ..QueueSignatures::default() };
         let mut of = |app: &str| {
             let template = PodTemplate { labels: labels(app), ..PodTemplate::default() };
-            classes.intern(&PodInfo::new(template))
+            signatures.intern(&PodInfo::new(template))
         };
         let (a, b) = (of("a"), of("b"));
         assert_eq!((of("a"), of("b")), (a, b));

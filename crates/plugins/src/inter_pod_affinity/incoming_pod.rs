@@ -4,12 +4,12 @@ use plimsoll_framework::prelude::*;
 use plimsoll_framework::stores::NamespaceStore;
 
 use super::by_domain::kept;
-use super::tally::Rule;
+use super::rule_counts::AffinityRule;
 use super::terms::{Incoming, all_speak_of, selects_by_labels, speaks_of};
 
 /// The pod that is being scheduled, with its required terms.
 #[derive(Debug)]
-pub(super) struct Subject {
+pub(super) struct IncomingPod {
     namespace: Str,
     namespace_labels: Labels,
     labels: Labels,
@@ -20,7 +20,7 @@ pub(super) struct Subject {
     namespaces: NamespaceStore,
 }
 
-impl Subject {
+impl IncomingPod {
     pub(super) fn new(
         (affinity, namespace, labels): (&PodAffinity, &Str, &Labels),
         namespaces: &NamespaceStore,
@@ -29,7 +29,7 @@ impl Subject {
         let incoming = Incoming { namespace, namespace_labels, labels };
         let PodAffinity { required, required_anti, .. } = affinity;
         let reads_namespaces = required.iter().chain(required_anti).any(selects_by_labels);
-        Subject {
+        IncomingPod {
             namespace: namespace.clone(),
             namespace_labels: namespace_labels.clone(),
             labels: labels.clone(),
@@ -45,9 +45,11 @@ impl Subject {
     }
 
     /// The rules from the terms of the pod, with their topology keys, in the order of verdicts.
-    pub(super) fn own_rules(&self) -> impl Iterator<Item = (Rule, &Str)> {
-        let affinity = self.affinity.iter().map(|term| (Rule::Affinity, &term.topology_key));
-        let anti = self.anti_affinity.iter().map(|term| (Rule::AntiAffinity, &term.topology_key));
+    pub(super) fn own_rules(&self) -> impl Iterator<Item = (AffinityRule, &Str)> {
+        let affinity =
+            self.affinity.iter().map(|term| (AffinityRule::Affinity, &term.topology_key));
+        let anti =
+            self.anti_affinity.iter().map(|term| (AffinityRule::AntiAffinity, &term.topology_key));
         affinity.chain(anti)
     }
 
@@ -55,7 +57,7 @@ impl Subject {
     pub(super) fn met_by<'a>(
         &'a self,
         other: Neighbour<'a>,
-    ) -> impl Iterator<Item = (Rule, &'a Str)> {
+    ) -> impl Iterator<Item = (AffinityRule, &'a Str)> {
         self.meets(other).chain(self.is_shunned_by(other))
     }
 
@@ -64,30 +66,30 @@ impl Subject {
     pub(super) fn meets<'a>(
         &'a self,
         other: Neighbour<'a>,
-    ) -> impl Iterator<Item = (Rule, &'a Str)> {
+    ) -> impl Iterator<Item = (AffinityRule, &'a Str)> {
         let wanted = all_speak_of(&self.affinity, other, &self.namespaces);
         let affinity = self.affinity.iter().filter(move |_| wanted);
         let shunned = move |term: &&AffinityTerm| speaks_of(term, other, &self.namespaces);
         let anti = self.anti_affinity.iter().filter(shunned);
         affinity
-            .map(|term| (Rule::Affinity, &term.topology_key))
-            .chain(anti.map(|term| (Rule::AntiAffinity, &term.topology_key)))
+            .map(|term| (AffinityRule::Affinity, &term.topology_key))
+            .chain(anti.map(|term| (AffinityRule::AntiAffinity, &term.topology_key)))
     }
 
     /// Those from the terms of `other`.
     pub(super) fn is_shunned_by<'a>(
         &'a self,
         other: Neighbour<'a>,
-    ) -> impl Iterator<Item = (Rule, &'a Str)> {
+    ) -> impl Iterator<Item = (AffinityRule, &'a Str)> {
         let incoming = self.incoming();
         let terms = other.affinity.required_anti.iter();
         terms
             .filter(move |term| incoming.is_meant_by(term))
-            .map(|term| (Rule::ExistingAntiAffinity, &term.topology_key))
+            .map(|term| (AffinityRule::ExistingAntiAffinity, &term.topology_key))
     }
 
     fn incoming(&self) -> Incoming<'_> {
-        let Subject { namespace, namespace_labels, labels, .. } = self;
+        let IncomingPod { namespace, namespace_labels, labels, .. } = self;
         Incoming { namespace, namespace_labels, labels }
     }
 }

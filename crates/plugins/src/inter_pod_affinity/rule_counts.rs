@@ -6,7 +6,7 @@ use plimsoll_framework::prelude::*;
 
 /// What a pod that matches the rule means for its domain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Rule {
+pub(super) enum AffinityRule {
     /// The required affinity terms of the pod match it: the domain is open.
     Affinity,
     /// A required anti-affinity term of the pod matches it: the domain is closed.
@@ -17,8 +17,8 @@ pub(super) enum Rule {
 
 /// The counts of one rule for one topology key.
 #[derive(Clone, Debug)]
-pub(super) struct Tally {
-    pub(super) rule: Rule,
+pub(super) struct RuleCounts {
+    pub(super) rule: AffinityRule,
     pub(super) key: Str,
     /// The values of `key`, sorted. Shared, since dry runs copy the counts but never the values.
     values: Arc<Vec<Str>>,
@@ -27,10 +27,10 @@ pub(super) struct Tally {
     counts: Vec<i64>,
 }
 
-impl Tally {
-    /// A tally without pods, with the domains of `nodes`.
+impl RuleCounts {
+    /// Counts without pods, with the domains of `nodes`.
     pub(super) fn new<'a>(
-        (rule, key): (Rule, &Str),
+        (rule, key): (AffinityRule, &Str),
         nodes: impl Iterator<Item = &'a Labels>,
     ) -> Self {
         let mut values: Vec<&Str> = nodes.filter_map(|labels| labels.get(key)).collect();
@@ -39,7 +39,7 @@ impl Tally {
         values.dedup();
         let values: Vec<Str> = values.into_iter().cloned().collect();
         let counts = vec![0; values.len()];
-        Tally { rule, key: key.clone(), values: Arc::new(values), counts }
+        RuleCounts { rule, key: key.clone(), values: Arc::new(values), counts }
     }
 
     /// Adds a pod in the domain of `value`, or removes it with `by` = -1.

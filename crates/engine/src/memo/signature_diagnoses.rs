@@ -1,4 +1,4 @@
-//! Attempts that failed, to be repeated for equal pods as long as nothing has changed.
+//! The diagnoses of failed attempts. They are repeated for equal pods until something changes.
 
 use plimsoll_api::{PreemptionPolicy, Str};
 use plimsoll_framework::PodInfo;
@@ -6,47 +6,47 @@ use plimsoll_framework::parts::PodReads;
 use plimsoll_framework::{Point, PostFilterAnswer};
 
 use super::FastMap;
-use super::kinds::{Kind, Kinds};
-use crate::class::OWN_PARTS;
-use crate::cycle::{Cycle, CycleResult, Failure};
+use super::signatures::{SignatureId, Signatures};
+use crate::cycle::{AttemptFailure, Cycle, CycleResult};
 use crate::profile::{PluginIndex, Profile};
+use crate::signature::OWN_PARTS;
 
-/// More kinds of pods than this are not kept after a change.
-const MOST_KINDS: usize = 1 << 12;
+/// Beyond this many signatures they are dropped at the next change.
+const MOST_SIGNATURES: usize = 1 << 12;
 
-/// The memory that failures may take, in bytes: the pods aside, mostly their messages.
+/// The memory for diagnoses, in bytes. Most of it is for messages; pods are not included.
 const MOST_BYTES: usize = 64 << 20;
-/// About what a failure takes beside its message, in bytes.
-const BYTES_PER_FAILURE: usize = 512;
+/// The approximate size of a diagnosis without its message, in bytes.
+const BYTES_PER_DIAGNOSIS: usize = 512;
 
-/// What tells failures apart beside what filters read.
+/// Pods with equal keys fail in the same way.
 #[derive(Debug, PartialEq, Eq, Hash)]
-struct Key {
-    kind: Kind,
-    /// Whether it is a kind of pods of which some filter reads what is their own.
+struct DiagnosisKey {
+    signature: SignatureId,
+    /// Whether the signature is one of `own_signatures`.
     is_own: bool,
     priority: i32,
     policy: PreemptionPolicy,
     nominated: Option<Str>,
 }
 
-/// The failures of pods of one profile since the last change.
+/// The diagnoses of one profile since the last change.
 #[derive(Debug)]
-pub(crate) struct Failures {
-    /// What filters read of all pods.
-    kinds: Kinds,
-    /// What filters read of pods about which one of `of_own` has something to say.
-    own_kinds: Kinds,
-    n_kinds: usize,
-    /// Filters that read what a pod has for itself, such as its name. Most of them have something to say
-    /// about few pods; others that are alike fail alike.
+pub(crate) struct SignatureDiagnoses {
+    /// By what filters read of all pods.
+    signatures: Signatures,
+    /// By what filters read of pods to which a filter in `of_own` applies.
+    own_signatures: Signatures,
+    n_signatures: usize,
+    /// Filters that read individual fields of a pod, such as its name. Most of them apply to few pods; all
+    /// other equal pods fail in the same way.
     of_own: Vec<PluginIndex>,
-    known: FastMap<Key, (Failure, usize)>,
-    /// About how many bytes `known` takes.
+    known: FastMap<DiagnosisKey, (AttemptFailure, usize)>,
+    /// The approximate size of `known` in bytes.
     bytes: usize,
 }
 
-impl Failures {
+impl SignatureDiagnoses {
     pub(crate) fn new(profile: &Profile) -> Self {
         let points = [Point::PreFilter, Point::Filter].into_iter();
         let (mut of_all, mut of_any, mut of_own) = (PodReads::empty(), PodReads::empty(), vec![]);
@@ -62,34 +62,38 @@ impl Failures {
                 of_all |= points.reads.pod;
             }
         }
-        Failures {
-            kinds: Kinds::new(of_all),
-            own_kinds: Kinds::new(of_any),
-            n_kinds: 0,
+        SignatureDiagnoses {
+            signatures: Signatures::new(of_all),
+            own_signatures: Signatures::new(of_any),
+            n_signatures: 0,
             of_own,
             known: FastMap::default(),
             bytes: 0,
         }
     }
 
-    /// Whether no further kind can be told from others.
+    /// Whether no new signature can be added.
     fn is_full(&self) -> bool {
-        self.kinds.is_full() || self.own_kinds.is_full()
+        self.signatures.is_full() || self.own_signatures.is_full()
     }
 
-    /// Something has changed.
+    /// Drops all diagnoses after a change.
     pub(crate) fn forget(&mut self) {
         self.known.clear();
         self.bytes = 0;
-        if MOST_KINDS < self.n_kinds || self.is_full() {
-            self.kinds.clear();
-            self.own_kinds.clear();
-            self.n_kinds = 0;
+        if MOST_SIGNATURES < self.n_signatures || self.is_full() {
+            self.signatures.clear();
+            self.own_signatures.clear();
+            self.n_signatures = 0;
         }
     }
 
-    /// How an attempt at an equal pod failed, and how many nodes it looked at.
-    pub(crate) fn find(&mut self, profile: &Profile, pod: &PodInfo) -> Option<(Failure, usize)> {
+    /// The diagnosis of an equal pod, and how many nodes were judged for it.
+    pub(crate) fn find(
+        &mut self,
+        profile: &Profile,
+        pod: &PodInfo,
+    ) -> Option<(AttemptFailure, usize)> {
         if self.known.is_empty() {
             return None;
         }
@@ -97,8 +101,8 @@ impl Failures {
         self.known.get(&key).cloned()
     }
 
-    /// Takes note of how an attempt came out. Only what holds for all equal pods is remembered: no
-    /// nomination, and nothing that may depend on what the pod is called.
+    /// Records the result of an attempt. Only what holds for all equal pods is kept: no nomination, and
+    /// nothing that may depend on the name of the pod.
     pub(crate) fn note(&mut self, profile: &Profile, pod: &PodInfo, cycle: &Cycle) {
         let CycleResult::Unschedulable(failure) = &cycle.result else { return };
         let holds_for_all = profile.at(Point::PostFilter).all(|(plugin, _)| {
@@ -114,21 +118,27 @@ impl Failures {
                 self.forget();
             }
             let Some(key) = self.key(profile, pod) else { return };
-            self.bytes += BYTES_PER_FAILURE + failure.message.len();
+            self.bytes += BYTES_PER_DIAGNOSIS + failure.message.len();
             self.known.insert(key, (failure.as_ref().clone(), cycle.n_judged));
         }
     }
 
-    fn key(&mut self, profile: &Profile, pod: &PodInfo) -> Option<Key> {
+    fn key(&mut self, profile: &Profile, pod: &PodInfo) -> Option<DiagnosisKey> {
         let has_something_to_say = |&index: &PluginIndex| {
             let filter = &profile.get(index).points.filter;
             filter.as_ref().is_some_and(|filter| filter.applies(pod))
         };
         let is_own = self.of_own.iter().any(has_something_to_say);
-        let kinds = if is_own { &mut self.own_kinds } else { &mut self.kinds };
-        let (kind, is_new) = kinds.number(pod)?;
-        self.n_kinds += usize::from(is_new);
+        let signatures = if is_own { &mut self.own_signatures } else { &mut self.signatures };
+        let (signature, is_new) = signatures.number(pod)?;
+        self.n_signatures += usize::from(is_new);
         let (priority, policy) = (pod.priority, pod.preemption_policy);
-        Some(Key { kind, is_own, priority, policy, nominated: pod.nominated_node.clone() })
+        Some(DiagnosisKey {
+            signature,
+            is_own,
+            priority,
+            policy,
+            nominated: pod.nominated_node.clone(),
+        })
     }
 }

@@ -1,60 +1,61 @@
-//! The nodes in the order of their names, and the domains they are in.
+//! The nodes in the order of their names, and their topology domains.
 
 use hashbrown::HashMap;
 use plimsoll_api::Str;
 use plimsoll_framework::{Columns, Row, TopologyKey};
 use rustc_hash::FxBuildHasher;
 
-use super::rank_set::Rank;
+use super::name_index_set::NameIndex;
 
-/// A domain of a topology key: its number.
+/// The number of a domain of a topology key.
 pub(crate) type Domain = u32;
-/// The node is in none.
+/// The node is in no domain.
 pub(crate) const NO_DOMAIN: Domain = Domain::MAX;
 
-/// A topology key with more domains than this is fine: too many to look at each in every decision.
+/// A topology key with more domains than this is *fine*: there are too many to look at each in every
+/// decision.
 const COARSE: usize = 64;
 
-/// The nodes in the order of their names. Holds as long as no node comes, goes or changes its labels.
+/// The nodes in the order of their names. It is made again when a node is added, removed or relabelled.
 #[derive(Debug, Default)]
-pub(crate) struct Ranks {
+pub(crate) struct NameOrder {
     row_of: Vec<Row>,
     /// By the index of the row.
-    rank_of: Vec<Rank>,
+    index_of: Vec<NameIndex>,
 }
 
-impl Ranks {
+impl NameOrder {
     pub(crate) fn of(nodes: &Columns) -> Self {
         let mut row_of: Vec<Row> = nodes.rows().collect();
         row_of.sort_by(|&one, &other| nodes.name_of(one).cmp(nodes.name_of(other)));
         let n_rows = row_of.iter().map(|row| row.index() + 1).max().unwrap_or(0);
-        let mut rank_of = vec![0; n_rows];
-        for (rank, row) in (0..).zip(&row_of) {
-            rank_of[row.index()] = rank;
+        let mut index_of = vec![0; n_rows];
+        for (index, row) in (0..).zip(&row_of) {
+            index_of[row.index()] = index;
         }
-        Ranks { row_of, rank_of }
+        NameOrder { row_of, index_of }
     }
 
     pub(crate) fn len(&self) -> usize {
         self.row_of.len()
     }
 
-    pub(crate) fn row(&self, rank: Rank) -> Row {
-        self.row_of[rank as usize]
+    pub(crate) fn row(&self, index: NameIndex) -> Row {
+        self.row_of[index as usize]
     }
 
-    pub(crate) fn rows(&self) -> impl Iterator<Item = (Rank, Row)> {
+    pub(crate) fn rows(&self) -> impl Iterator<Item = (NameIndex, Row)> {
         (0..).zip(self.row_of.iter().copied())
     }
 
-    /// The rank of the node by whose name `order` finds it.
-    pub(crate) fn find(&self, order: impl Fn(Row) -> std::cmp::Ordering) -> Option<Rank> {
+    /// The node for whose name `order` returns `Equal`.
+    pub(crate) fn find(&self, order: impl Fn(Row) -> std::cmp::Ordering) -> Option<NameIndex> {
         let at = self.row_of.binary_search_by(|&row| order(row)).ok()?;
-        Some(Rank::try_from(at).expect("ranks have 32 bits"))
+        Some(NameIndex::try_from(at).expect("indices have 32 bits"))
     }
 
-    pub(crate) fn rank(&self, row: Row) -> Rank {
-        self.rank_of[row.index()]
+    pub(crate) fn index(&self, row: Row) -> NameIndex {
+        self.index_of[row.index()]
     }
 }
 
@@ -62,31 +63,31 @@ impl Ranks {
 #[derive(Debug)]
 pub(crate) struct Topology {
     pub(crate) key: TopologyKey,
-    /// By rank.
+    /// By name index.
     domains: Vec<Domain>,
     pub(crate) n_domains: usize,
-    /// The ranks of each domain, one domain after the other; empty unless the key is fine.
-    members: Vec<Rank>,
-    /// Where the ranks of each domain begin, and where the last end.
+    /// The nodes of each domain, one domain after the other; empty unless the key is fine.
+    members: Vec<NameIndex>,
+    /// Where the nodes of each domain start in `members`, and the end of the last one.
     starts: Vec<u32>,
-    /// Whether some node has an empty value: nodes without the label may then count as its fellows.
+    /// Whether some node has an empty value. Nodes without the label may then count as in the same domain.
     pub(crate) has_empty: bool,
 }
 
 impl Topology {
-    pub(crate) fn new(key: TopologyKey, nodes: &Columns, ranks: &Ranks) -> Self {
-        let (mut domains, mut has_empty) = (Vec::with_capacity(ranks.len()), false);
+    pub(crate) fn new(key: TopologyKey, nodes: &Columns, name_order: &NameOrder) -> Self {
+        let (mut domains, mut has_empty) = (Vec::with_capacity(name_order.len()), false);
         let mut numbers: HashMap<&Str, Domain, FxBuildHasher> = HashMap::default();
         let mut n_domains = 0;
         let label = match &key {
             TopologyKey::Label(label) | TopologyKey::NodeWith(label) => label,
         };
-        for (rank, row) in ranks.rows() {
+        for (index, row) in name_order.rows() {
             let value = nodes.node(row).labels.get(label);
             has_empty |= value.is_some_and(Str::is_empty);
             domains.push(match (value, &key) {
                 (None, _) => NO_DOMAIN,
-                (Some(_), TopologyKey::NodeWith(_)) => rank,
+                (Some(_), TopologyKey::NodeWith(_)) => index,
                 (Some(value), TopologyKey::Label(_)) => {
                     *numbers.entry(value).or_insert_with(|| {
                         n_domains += 1;
@@ -96,7 +97,7 @@ impl Topology {
             });
         }
         let n_domains = match &key {
-            TopologyKey::NodeWith(_) => ranks.len(),
+            TopologyKey::NodeWith(_) => name_order.len(),
             TopologyKey::Label(_) => n_domains as usize,
         };
         let (members, starts) = (Vec::new(), Vec::new());
@@ -107,7 +108,7 @@ impl Topology {
         topology
     }
 
-    /// Sorts the ranks by their domains, counting first.
+    /// Sorts the nodes by domain with a counting sort.
     fn sort_members(&mut self) {
         let mut starts = vec![0_u32; self.n_domains + 1];
         for &domain in self.domains.iter().filter(|&&domain| domain != NO_DOMAIN) {
@@ -118,9 +119,9 @@ impl Topology {
         }
         let mut next = starts.clone();
         self.members = vec![0; starts[self.n_domains] as usize];
-        for (rank, &domain) in (0..).zip(&self.domains) {
+        for (index, &domain) in (0..).zip(&self.domains) {
             if domain != NO_DOMAIN {
-                self.members[next[domain as usize] as usize] = rank;
+                self.members[next[domain as usize] as usize] = index;
                 next[domain as usize] += 1;
             }
         }
@@ -128,13 +129,13 @@ impl Topology {
     }
 
     /// Whether no node has the label.
-    pub(crate) fn is_void(&self) -> bool {
+    pub(crate) fn has_no_nodes(&self) -> bool {
         self.domains.iter().all(|&domain| domain == NO_DOMAIN)
     }
 
-    /// About how many bytes it takes.
+    /// Its approximate size in bytes.
     pub(crate) fn bytes(&self) -> usize {
-        (self.domains.len() + self.members.len() + self.starts.len()) * size_of::<Rank>()
+        (self.domains.len() + self.members.len() + self.starts.len()) * size_of::<NameIndex>()
     }
 
     /// Whether there are too many domains to look at each.
@@ -147,14 +148,14 @@ impl Topology {
         matches!(self.key, TopologyKey::NodeWith(_)) || self.n_domains == self.members.len()
     }
 
-    pub(crate) fn domain(&self, rank: Rank) -> Domain {
-        self.domains[rank as usize]
+    pub(crate) fn domain(&self, index: NameIndex) -> Domain {
+        self.domains[index as usize]
     }
 
     /// The nodes of a domain of a fine key.
-    pub(crate) fn members(&self, domain: Domain) -> &[Rank] {
+    pub(crate) fn members(&self, domain: Domain) -> &[NameIndex] {
         match self.key {
-            // The domain of such a node is its rank.
+            // Here the number of the domain is the name index of its only node.
             TopologyKey::NodeWith(_) => std::slice::from_ref(&self.domains[domain as usize]),
             TopologyKey::Label(_) => {
                 let at = domain as usize;

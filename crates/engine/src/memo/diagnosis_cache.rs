@@ -1,0 +1,231 @@
+//! What is remembered for pods that fit nowhere, and for pods that must leave room for nominated ones.
+
+use std::collections::BTreeMap;
+
+use plimsoll_framework::parts::{NodeReads, StoreReads};
+use plimsoll_framework::{Neighbour, NominatedPods, PodInfo, Row, View};
+
+use super::account::Account;
+use super::name_order::NameOrder;
+use super::node_diagnosis::{NodeDiagnosis, NominatedNodeRejection};
+use super::node_ranking::RankingPlugins;
+use super::nominations::Nominations;
+use super::signature_diagnoses::SignatureDiagnoses;
+use super::signatures::SignatureId;
+use super::{FastMap, Memo, nominations};
+use crate::cycle::{AttemptFailure, Cycle};
+use crate::profile::Profile;
+
+/// The memory for node diagnoses, in bytes.
+const NODE_DIAGNOSIS_BUDGET: usize = 512 << 20;
+
+/// The verdict of a pod's nominated node.
+pub(super) enum NominatedNodeVerdict {
+    /// The pod has no nominated node, or it is treated like any other node.
+    None,
+    /// It passes.
+    Takes(Row),
+    /// It rejects the pod.
+    Rejects(NominatedNodeRejection),
+    /// The pod must be decided from scratch.
+    Unclear,
+}
+
+/// What is remembered for pods that were not placed.
+#[derive(Default)]
+pub(super) struct DiagnosisCache {
+    /// By ranking and priority: the ranking for pods of this priority that also leaves room for nominated
+    /// pods.
+    behind: FastMap<(usize, i32), usize>,
+    /// By ranking and priority.
+    node_diagnoses: FastMap<(usize, i32), NodeDiagnosis>,
+    node_diagnosis_bytes: Account<(usize, i32)>,
+    /// By profile.
+    by_signature: BTreeMap<String, SignatureDiagnoses>,
+}
+
+impl DiagnosisCache {
+    pub(super) fn add(&mut self, profile: &Profile) {
+        self.by_signature.insert(profile.scheduler_name.clone(), SignatureDiagnoses::new(profile));
+    }
+
+    /// Forgets the diagnoses that hold only until the next change.
+    pub(super) fn forget_signature_diagnoses(&mut self) {
+        self.by_signature.values_mut().for_each(SignatureDiagnoses::forget);
+    }
+
+    /// Forgets what was derived from stores that have changed.
+    pub(super) fn forget_stores(&mut self, stores: StoreReads) {
+        self.forget_signature_diagnoses();
+        self.node_diagnoses.values_mut().for_each(|diagnosis| diagnosis.forget_stores(stores));
+    }
+
+    pub(super) fn forget_rankings(&mut self) {
+        self.behind.clear();
+        self.forget_node_diagnoses();
+    }
+
+    fn forget_node_diagnoses(&mut self) {
+        self.node_diagnoses.clear();
+        self.node_diagnosis_bytes.clear();
+    }
+
+    pub(super) fn drop_ranking(&mut self, number: usize) {
+        self.behind.retain(|&(ranking, _), behind| ranking != number && *behind != number);
+        self.node_diagnoses.retain(|&(ranking, _), _| ranking != number);
+        self.node_diagnosis_bytes.retain(|(ranking, _)| ranking != number);
+    }
+}
+
+impl Memo {
+    /// The result of an equal pod's attempt, if nothing has changed since.
+    pub(crate) fn failed_alike(&mut self, profile: &Profile, pod: &PodInfo) -> Option<Cycle> {
+        let diagnoses = self.diagnoses.by_signature.get_mut(&profile.scheduler_name)?;
+        let (failure, n_judged) = diagnoses.find(profile, pod)?;
+        Some(Cycle::failed(failure, n_judged))
+    }
+
+    /// Records the diagnosis of an attempt.
+    pub(crate) fn note_diagnosis(&mut self, profile: &Profile, pod: &PodInfo, cycle: &Cycle) {
+        if let Some(diagnoses) = self.diagnoses.by_signature.get_mut(&profile.scheduler_name) {
+            diagnoses.note(profile, pod, cycle);
+        }
+    }
+
+    /// The ranking that leaves room for nominated pods. It is the same one if no nominated pod has the pod's
+    /// priority or a higher one. `None` if the pod must be decided from scratch.
+    pub(super) fn behind_nominated(
+        &mut self,
+        profile: &Profile,
+        pod: &PodInfo,
+        (ranking, domain_counts): (usize, usize),
+        view: View<'_>,
+        nominated: &NominatedPods,
+    ) -> Option<usize> {
+        if nominated.highest().is_none_or(|highest| highest < pod.priority) {
+            return Some(ranking);
+        }
+        let node_set = self.node_set.as_ref()?;
+        let (counts, _) = self.domain_counts[domain_counts].as_ref()?;
+        // If a nominated pod affects a filter that counts by domain, that filter would have to judge each
+        // node with the nominated pod and without it.
+        let is_moved = |signature: SignatureId| {
+            let other = Neighbour::from(&**self.neighbours.example(signature));
+            counts.are_moved_by(other)
+        };
+        if !counts.filters.is_empty()
+            && node_set.nominations.signatures_ahead(pod.priority).any(is_moved)
+        {
+            return None;
+        }
+        let (_, used) = self.rankings[ranking].as_mut()?;
+        *used = self.n_decisions;
+        if let Some(&behind) = self.diagnoses.behind.get(&(ranking, pod.priority)) {
+            return Some(behind);
+        }
+        let set = self.topology_set(domain_counts);
+        let behind =
+            self.make_ranking(profile, pod, RankingPlugins::All, set, Some(pod.priority), view);
+        // Making the new ranking may have dropped this one.
+        if self.rankings[ranking].is_some() && behind != ranking {
+            self.diagnoses.behind.insert((ranking, pod.priority), behind);
+        }
+        Some(behind)
+    }
+
+    /// Judges the nominated node of a pod, which is tried first.
+    pub(super) fn judge_nominated_node(
+        &mut self,
+        pod: &PodInfo,
+        (ranking, domain_counts): (usize, usize),
+        view: View<'_>,
+        nominated: &NominatedPods,
+    ) -> NominatedNodeVerdict {
+        let Some(name) = nominated.node_of(&pod.key) else { return NominatedNodeVerdict::None };
+        let node_set = self.node_set.as_ref().expect("it was built when changes were followed");
+        let cluster = node_set.with(view);
+        let Some(index) = nominations::find(name, cluster.name_order, view.nodes) else {
+            return NominatedNodeVerdict::None;
+        };
+        let row = cluster.name_order.row(index);
+        let (ranking, _) = self.rankings[ranking].as_mut().expect("it was just brought up");
+        let (domain_counts, _) =
+            self.domain_counts[domain_counts].as_ref().expect("it was just brought up");
+        match ranking.first(index, row, Some(pod), cluster) {
+            None if domain_counts.pass(index, cluster) => NominatedNodeVerdict::Takes(row),
+            // The verdict by counts is the same for all pods of the signature.
+            None => NominatedNodeVerdict::None,
+            // With the pod on it the node should reject it all the more. If it does not, decide from scratch.
+            Some(_) if ranking.entry(index).is_some() => NominatedNodeVerdict::Unclear,
+            Some((at, why)) => NominatedNodeVerdict::Rejects(NominatedNodeRejection {
+                index,
+                plugin: ranking.plugin(at),
+                why,
+            }),
+        }
+    }
+
+    /// Why no node is feasible; `None` if this can only be found from scratch.
+    pub(super) fn failure(
+        &mut self,
+        profile: &Profile,
+        pod: &PodInfo,
+        (ranking, domain_counts): (usize, usize),
+        own: Option<&NominatedNodeRejection>,
+        view: View<'_>,
+    ) -> Option<AttemptFailure> {
+        let node_set = self.node_set.as_ref()?;
+        let cluster = node_set.with(view);
+        let (counts, _) = self.domain_counts[domain_counts].as_ref()?;
+        let (one, _) = self.rankings[ranking].as_mut()?;
+        if counts.judge_nodes() || profile.run_all_filters || !one.judges_all_nodes() {
+            return None;
+        }
+        let key = (ranking, pod.priority);
+        if NODE_DIAGNOSIS_BUDGET < self.diagnoses.node_diagnosis_bytes.total() {
+            self.diagnoses.forget_node_diagnoses();
+        }
+        let end = node_set.changed.end();
+        let diagnosis = self
+            .diagnoses
+            .node_diagnoses
+            .entry(key)
+            .or_insert_with(|| NodeDiagnosis::new(one, end, cluster));
+        if !diagnosis.follow(one, &node_set.changed, cluster) {
+            *diagnosis = NodeDiagnosis::new(one, end, cluster);
+        }
+        let failure = diagnosis.failure(profile, pod, one, own, cluster);
+        self.diagnoses.node_diagnosis_bytes.set(key, diagnosis.bytes());
+        failure
+    }
+
+    /// The nominated pods of all nodes.
+    pub(super) fn nominations(
+        &mut self,
+        name_order: &NameOrder,
+        view: View<'_>,
+        nominated: &NominatedPods,
+    ) -> Nominations {
+        let mut nominations = Nominations::default();
+        for (index, row) in name_order.rows().filter(|_| !nominated.is_empty()) {
+            let pods = nominations::on(nominated, view.nodes, row);
+            let known = nominations.set(index, &pods, |pod| self.neighbour(pod));
+            self.is_overfull |= known.is_none();
+        }
+        nominations
+    }
+
+    /// Updates the nominated pods of one node.
+    pub(super) fn renominate(&mut self, view: View<'_>, nominated: &NominatedPods, node: &str) {
+        let Some(mut node_set) = self.node_set.take() else { return };
+        if let Some(index) = nominations::find(node, &node_set.name_order, view.nodes) {
+            let pods = nominations::on(nominated, view.nodes, node_set.name_order.row(index));
+            let known = node_set.nominations.set(index, &pods, |pod| self.neighbour(pod));
+            if known.is_none() {
+                return;
+            }
+            node_set.changed.push((index, NodeReads::all()));
+        }
+        self.node_set = Some(node_set);
+    }
+}

@@ -1,0 +1,439 @@
+//! The counts by topology domain for pods of one signature.
+
+use std::ops::Range;
+
+use hashbrown::HashMap;
+use plimsoll_framework::domains::MOST_TERMS;
+use plimsoll_framework::parts::NodeReads;
+use plimsoll_framework::{
+    ByDomain, CountHistogram, CountedNodes, Counting, DomainFilter, DomainScore, DomainTerm,
+    Neighbour, PodInfo, Point, Row, TermCount, TermTotals, TopologyKey, View,
+};
+use rustc_hash::FxBuildHasher;
+use smallvec::SmallVec;
+
+use super::change_log::ChangeLog;
+use super::name_index_set::NameIndex;
+use super::name_order::{Domain, NO_DOMAIN, Topology};
+use super::node_ranking::ClusterView;
+use crate::profile::{PluginIndex, Profile};
+
+/// How many changes of fine counts the change log keeps.
+const MOST_COUNT_CHANGES: usize = 1 << 16;
+
+/// The approximate size of a term without its counts: here, in the plugin, and in the pod, in bytes.
+const BYTES_PER_TERM: usize = 512;
+/// The approximate size of a map entry, in bytes.
+const BYTES_PER_ENTRY: usize = 48;
+
+/// Up to this many domains the counts are in an array, even if most are 0. An array is faster than a map, and
+/// takes no more memory than a few pods.
+const MOST_DENSE: usize = 1 << 14;
+
+/// The counts of one term.
+struct CountedTerm {
+    topology: usize,
+    nodes: CountedNodes,
+    counts: CountTable,
+    /// For a fine term, how many domains have each count other than 0; `None` if no plugin compares domains.
+    spread: Option<CountHistogram>,
+    total: i64,
+    /// The number of domains with a node on which pods count.
+    n_in_play: usize,
+}
+
+enum CountTable {
+    /// By domain, with whether it has such a node.
+    Coarse(Vec<(i64, bool)>),
+    /// By domain of a fine topology, with the number of counts other than 0.
+    Dense(Vec<i64>, usize),
+    /// Only counts other than 0, for topologies with too many domains for an array.
+    Sparse(HashMap<Domain, i64, FxBuildHasher>),
+}
+
+/// A filter with the range of its terms.
+pub(crate) type RangedFilter = (Box<dyn DomainFilter>, Range<usize>);
+/// A score with its weight and the range of its terms.
+pub(crate) type RangedScore = (i64, Box<dyn DomainScore>, Range<usize>);
+
+/// The counts for pods of one signature.
+pub(crate) struct DomainCounts {
+    /// Whether pods without affinity terms may count.
+    pub(crate) counts_plain_pods: bool,
+    pub(crate) filters: Vec<RangedFilter>,
+    pub(crate) scores: Vec<RangedScore>,
+    /// The names of their plugins, in the same order.
+    pub(crate) filter_names: Vec<&'static str>,
+    pub(crate) score_names: Vec<&'static str>,
+    terms: Vec<CountedTerm>,
+    /// The term and domain of each change of a fine count.
+    pub(crate) changed: ChangeLog<(u32, Domain)>,
+    /// Its approximate size in bytes.
+    bytes: usize,
+}
+
+/// What plugins count for a pod, before any pod is counted.
+#[derive(Default)]
+pub(crate) struct CountPlan {
+    filters: Vec<RangedFilter>,
+    scores: Vec<RangedScore>,
+    filter_names: Vec<&'static str>,
+    score_names: Vec<&'static str>,
+}
+
+impl CountPlan {
+    /// What the plugins of `profile` count for `pod`, given one pod of each signature on nodes. [Uncached
+    /// filters](super::uncached_filters) count nothing. `None` if another plugin needs a decision from
+    /// scratch, or if there are too many terms.
+    pub(crate) fn new(
+        profile: &Profile,
+        uncached: &[PluginIndex],
+        pod: &PodInfo,
+        view: &View<'_>,
+        neighbours: &[Neighbour<'_>],
+    ) -> Option<Self> {
+        let mut plan = CountPlan::default();
+        let mut n_terms = 0;
+        let mut range = |n: usize| {
+            n_terms += n;
+            n_terms - n..n_terms
+        };
+        for (index, _) in profile.indices(Point::Filter) {
+            let plugin = profile.get(index);
+            let Some(filter) = plugin.points.filter.as_ref().filter(|one| one.applies(pod)) else {
+                continue;
+            };
+            if plugin.points.filter_is_local || uncached.contains(&index) {
+                continue;
+            }
+            match filter.by_domain(pod, view, neighbours) {
+                ByDomain::Unsupported => return None,
+                ByDomain::Skips => {}
+                ByDomain::Counts(judge) if MOST_TERMS < judge.terms().len() => return None,
+                ByDomain::Counts(judge) => {
+                    let range = range(judge.terms().len());
+                    plan.filters.push((judge, range));
+                    plan.filter_names.push(plugin.name);
+                }
+            }
+        }
+        for (plugin, weight) in profile.at(Point::Score) {
+            let score = plugin.points.score.as_ref().filter(|one| one.applies_in(pod, view));
+            let Some(score) = score else { continue };
+            if score.is_by_row() {
+                continue;
+            }
+            match score.by_domain(pod, view, neighbours) {
+                ByDomain::Unsupported => return None,
+                ByDomain::Skips => {}
+                ByDomain::Counts(ranker) if MOST_TERMS < ranker.terms().len() => return None,
+                ByDomain::Counts(ranker) => {
+                    let range = range(ranker.terms().len());
+                    plan.scores.push((weight, ranker, range));
+                    plan.score_names.push(plugin.name);
+                }
+            }
+        }
+        (n_terms <= MOST_TERMS).then_some(plan)
+    }
+
+    /// Whether nothing is counted, so that all nodes pass and are equal.
+    pub(crate) fn is_blank(&self) -> bool {
+        let passes = |(judge, _): &RangedFilter| judge.verdict(&[], &[]).passes();
+        self.terms().next().is_none()
+            && !self.counts_plain_pods()
+            && self.filters.iter().all(passes)
+    }
+
+    fn terms(&self) -> impl Iterator<Item = (&DomainTerm, bool)> {
+        let judged = self.filters.iter().flat_map(|(judge, _)| {
+            judge.terms().iter().map(|term| (term, judge.compares_domains()))
+        });
+        let ranked = self.scores.iter().flat_map(|(_, ranker, _)| ranker.terms());
+        judged.chain(ranked.map(|term| (term, false)))
+    }
+
+    /// Whether pods without affinity terms may count.
+    pub(crate) fn counts_plain_pods(&self) -> bool {
+        counts_plain_pods(&self.filters, &self.scores)
+    }
+
+    /// The topology keys of all terms.
+    pub(crate) fn keys(&self) -> impl Iterator<Item = &TopologyKey> {
+        self.terms().map(|(term, _)| &term.key)
+    }
+
+    /// What a pod on a node adds to the terms; `None` if the terms were made without knowing pods like it.
+    pub(crate) fn count(&self, other: Neighbour<'_>) -> Option<Counting> {
+        count(&self.filters, &self.scores, other)
+    }
+
+    /// The counts without any pod. `numbers` are the topologies of [`CountPlan::keys`].
+    pub(crate) fn domain_counts(
+        self,
+        pod: &PodInfo,
+        numbers: &[usize],
+        cluster: ClusterView<'_>,
+    ) -> DomainCounts {
+        let term = |((term, is_compared), &topology): ((_, bool), &usize)| {
+            let term: &DomainTerm = term;
+            CountedTerm::new(topology, term.nodes.clone(), is_compared, cluster)
+        };
+        let terms: Vec<CountedTerm> = self.terms().zip(numbers).map(term).collect();
+        DomainCounts {
+            bytes: pod.bytes() + terms.iter().map(CountedTerm::bytes).sum::<usize>(),
+            counts_plain_pods: counts_plain_pods(&self.filters, &self.scores),
+            terms,
+            filters: self.filters,
+            scores: self.scores,
+            filter_names: self.filter_names,
+            score_names: self.score_names,
+            changed: ChangeLog::new(MOST_COUNT_CHANGES),
+        }
+    }
+}
+
+fn counts_plain_pods(filters: &[RangedFilter], scores: &[RangedScore]) -> bool {
+    filters.iter().any(|(judge, _)| judge.counts_plain_pods())
+        || scores.iter().any(|(_, ranker, _)| ranker.counts_plain_pods())
+}
+
+fn count(
+    filters: &[RangedFilter],
+    scores: &[RangedScore],
+    other: Neighbour<'_>,
+) -> Option<Counting> {
+    let mut counting = Counting::new();
+    let mut add = |counts: Counting, range: &Range<usize>| {
+        let first = u32::try_from(range.start).expect("a pod has few terms");
+        counting.extend(counts.into_iter().map(|(term, by)| (first + term, by)));
+    };
+    for (judge, range) in filters {
+        add(judge.count(other)?, range);
+    }
+    for (_, ranker, range) in scores {
+        add(ranker.count(other)?, range);
+    }
+    Some(counting)
+}
+
+impl CountedTerm {
+    fn new(
+        topology: usize,
+        nodes: CountedNodes,
+        is_compared: bool,
+        cluster: ClusterView<'_>,
+    ) -> Self {
+        let on = &cluster.topologies[topology];
+        let counts = match on.is_fine() {
+            false => CountTable::Coarse(vec![(0, false); on.n_domains]),
+            true if on.n_domains <= MOST_DENSE => CountTable::Dense(vec![0; on.n_domains], 0),
+            true => CountTable::Sparse(HashMap::default()),
+        };
+        let spread = (is_compared && on.is_fine()).then(CountHistogram::default);
+        let mut term = CountedTerm { topology, nodes, counts, spread, total: 0, n_in_play: 0 };
+        if is_compared {
+            term.find_domains_in_play(on, cluster);
+        }
+        term
+    }
+
+    fn find_domains_in_play(&mut self, on: &Topology, cluster: ClusterView<'_>) {
+        let mut in_play = vec![false; on.n_domains];
+        for (index, row) in cluster.name_order.rows() {
+            let domain = on.domain(index);
+            if domain != NO_DOMAIN && !in_play[domain as usize] {
+                in_play[domain as usize] = self.nodes.has(cluster.view.nodes, row);
+            }
+        }
+        self.n_in_play = in_play.iter().filter(|&&is| is).count();
+        if let CountTable::Coarse(counts) = &mut self.counts {
+            for (count, is) in counts.iter_mut().zip(in_play) {
+                count.1 = is;
+            }
+        }
+    }
+
+    /// Its approximate initial size in bytes.
+    fn bytes(&self) -> usize {
+        let counts = match &self.counts {
+            CountTable::Coarse(counts) => counts.len() * size_of::<(i64, bool)>(),
+            CountTable::Dense(counts, _) => counts.len() * size_of::<i64>(),
+            CountTable::Sparse(_) => 0,
+        };
+        BYTES_PER_TERM + counts
+    }
+
+    /// Whether every domain with a count takes additional memory.
+    fn is_sparse(&self) -> bool {
+        matches!(self.counts, CountTable::Sparse(_))
+    }
+
+    fn add(&mut self, domain: Domain, by: i64) {
+        self.total += by;
+        let (before, after) = match &mut self.counts {
+            CountTable::Coarse(counts) => {
+                counts[domain as usize].0 += by;
+                return;
+            }
+            CountTable::Dense(counts, n_counted) => {
+                let count = &mut counts[domain as usize];
+                let before = *count;
+                *count += by;
+                *n_counted += usize::from(before == 0 && *count != 0);
+                *n_counted -= usize::from(before != 0 && *count == 0);
+                (before, *count)
+            }
+            CountTable::Sparse(counts) => {
+                let count = counts.entry(domain).or_insert(0);
+                let before = *count;
+                *count += by;
+                let after = *count;
+                if after == 0 {
+                    counts.remove(&domain);
+                }
+                (before, after)
+            }
+        };
+        let Some(spread) = &mut self.spread else { return };
+        if before != 0 {
+            spread.remove(before);
+        }
+        if after != 0 {
+            spread.insert(after);
+        }
+    }
+
+    /// Whether there are too many domains to look at each.
+    fn is_fine(&self) -> bool {
+        !matches!(self.counts, CountTable::Coarse(_))
+    }
+
+    fn totals(&self) -> TermTotals {
+        let least = match &self.counts {
+            CountTable::Coarse(counts) => {
+                counts.iter().filter(|one| one.1).map(|one| one.0).min().unwrap_or(0)
+            }
+            CountTable::Dense(_, n_counted) => self.least_of_fine(*n_counted),
+            CountTable::Sparse(counts) => self.least_of_fine(counts.len()),
+        };
+        TermTotals { domains: self.n_in_play, least, total: self.total }
+    }
+
+    /// The smallest count, where all but `n_counted` domains have 0.
+    fn least_of_fine(&self, n_counted: usize) -> i64 {
+        let lowest = self.spread.as_ref().and_then(CountHistogram::least).unwrap_or(0);
+        if n_counted < self.n_in_play { lowest.min(0) } else { lowest }
+    }
+}
+
+impl DomainCounts {
+    /// What a pod on a node adds to the terms; `None` if the terms were made without knowing pods like it.
+    pub(crate) fn counting(&self, other: Neighbour<'_>) -> Option<Counting> {
+        count(&self.filters, &self.scores, other)
+    }
+
+    /// Whether a filter could answer differently in a dry run with a pod like `other`.
+    pub(crate) fn are_moved_by(&self, other: Neighbour<'_>) -> bool {
+        self.filters.iter().any(|(judge, _)| judge.is_moved_by(other))
+    }
+
+    /// Whether filters can reject some nodes and not others.
+    pub(crate) fn judge_nodes(&self) -> bool {
+        let passes =
+            |(judge, range): &RangedFilter| range.is_empty() && judge.verdict(&[], &[]).passes();
+        !self.filters.iter().all(passes)
+    }
+
+    /// Whether the filters pass a node.
+    pub(crate) fn pass(&self, index: NameIndex, cluster: ClusterView<'_>) -> bool {
+        let term_count = |(at, term): (usize, &CountedTerm)| {
+            let domain = cluster.topologies[term.topology].domain(index);
+            match domain {
+                NO_DOMAIN => TermCount::default(),
+                _ => TermCount { present: true, count: self.count_in(at, domain) },
+            }
+        };
+        let term_counts: Vec<TermCount> = self.terms.iter().enumerate().map(term_count).collect();
+        let totals = self.totals();
+        self.filters.iter().all(|(judge, range)| {
+            judge.verdict(&term_counts[range.clone()], &totals[range.clone()]).passes()
+        })
+    }
+
+    /// Adds `times` pods on a node, or removes them if it is negative.
+    pub(crate) fn add(
+        &mut self,
+        counting: &Counting,
+        times: i64,
+        (index, row): (NameIndex, Row),
+        cluster: ClusterView<'_>,
+    ) {
+        for &(number, by) in counting {
+            let term = &mut self.terms[number as usize];
+            let domain = cluster.topologies[term.topology].domain(index);
+            if by == 0 || domain == NO_DOMAIN || !term.nodes.has(cluster.view.nodes, row) {
+                continue;
+            }
+            term.add(domain, by * times);
+            if term.is_fine() {
+                // A count that returns to 0 takes less memory, but the map keeps its capacity.
+                self.bytes += if term.is_sparse() && 0 < times { BYTES_PER_ENTRY } else { 0 };
+                self.bytes += if self.changed.is_full() { 0 } else { size_of::<(u32, Domain)>() };
+                self.changed.push((number, domain));
+            }
+        }
+    }
+
+    /// The parts of a node that decide whether its pods count.
+    pub(crate) fn reads(&self) -> NodeReads {
+        self.terms.iter().fold(NodeReads::empty(), |reads, term| reads | term.nodes.reads())
+    }
+
+    pub(crate) fn n_terms(&self) -> usize {
+        self.terms.len()
+    }
+
+    /// Its approximate size in bytes.
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// The topology of a term.
+    pub(crate) fn topology(&self, term: usize) -> usize {
+        self.terms[term].topology
+    }
+
+    /// The terms with fine topologies.
+    pub(crate) fn fine_terms(&self) -> impl Iterator<Item = usize> {
+        self.terms.iter().enumerate().filter(|(_, term)| term.is_fine()).map(|(at, _)| at)
+    }
+
+    /// The count of a term in a domain.
+    pub(crate) fn count_in(&self, term: usize, domain: Domain) -> i64 {
+        match &self.terms[term].counts {
+            CountTable::Coarse(counts) => counts[domain as usize].0,
+            CountTable::Dense(counts, _) => counts[domain as usize],
+            CountTable::Sparse(counts) => counts.get(&domain).copied().unwrap_or(0),
+        }
+    }
+
+    /// The domains of a fine term with counts other than 0, in no particular order.
+    pub(crate) fn counted_domains(&self, term: usize) -> impl Iterator<Item = Domain> {
+        let (dense, sparse) = match &self.terms[term].counts {
+            CountTable::Coarse(_) => (None, None),
+            CountTable::Dense(counts, _) => (Some(counts), None),
+            CountTable::Sparse(counts) => (None, Some(counts)),
+        };
+        let dense = (0..).zip(dense.into_iter().flatten()).filter(|(_, count)| **count != 0);
+        dense
+            .map(|(domain, _)| domain)
+            .chain(sparse.into_iter().flat_map(|all| all.keys().copied()))
+    }
+
+    /// The totals of each term of the filters.
+    pub(crate) fn totals(&self) -> SmallVec<[TermTotals; 4]> {
+        let judged = self.filters.last().map_or(0, |(_, range)| range.end);
+        self.terms[..judged].iter().map(CountedTerm::totals).collect()
+    }
+}

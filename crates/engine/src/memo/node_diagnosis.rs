@@ -1,0 +1,240 @@
+//! Why each node rejects pods of one signature.
+//!
+//! A [`NodeRanking`] knows which nodes pass. If none does, the message to the pod says how many nodes reject
+//! it for which reasons. So the reasons are remembered as well, and are determined again only for nodes that
+//! have changed.
+
+use plimsoll_framework::parts::{NodeReads, StoreReads};
+use plimsoll_framework::{Code, ErasedByNode, PodInfo, Point, PostFilterAnswer, Rejection, Row};
+
+use super::change_log::ChangeLog;
+use super::counted_values::{CountedValues, ValueId};
+use super::name_index_set::NameIndex;
+use super::node_ranking::{ClusterView, NodeRanking};
+use super::nominations;
+use super::preemption::{BYTES_PER_REASON, CandidateCache, CandidateSearch};
+use crate::cycle::AttemptFailure;
+use crate::diagnosis::{self, FitErrorCause};
+use crate::profile::Profile;
+
+/// In place of a reason: the node passes.
+const PASSES: ValueId = ValueId::MAX;
+/// Beyond this many different reasons for each node the diagnosis is made again, since old reasons keep their
+/// memory.
+const MOST_REASONS_PER_NODE: usize = 8;
+
+/// The reasons why nodes reject pods of one ranking and one priority, and the preemption candidates.
+pub(crate) struct NodeDiagnosis {
+    /// The position in the change log of nodes.
+    followed: u64,
+    reasons: CountedValues<(&'static str, Rejection)>,
+    /// By name index.
+    reason_of: Vec<ValueId>,
+    n_passing: usize,
+    /// The rows of the nodes on which evictions could help, ascending.
+    places: Vec<Row>,
+    /// Whether `places` is out of date.
+    has_moved: bool,
+    /// The candidates of each PostFilter plugin that looks at nodes one by one.
+    candidates: Vec<(&'static str, CandidateCache)>,
+}
+
+/// Why a pod's nominated node rejects the pod. For all other pods the node counts as if the pod were on it.
+pub(crate) struct NominatedNodeRejection {
+    pub(crate) index: NameIndex,
+    pub(crate) plugin: &'static str,
+    pub(crate) why: Rejection,
+}
+
+impl NodeDiagnosis {
+    /// Judges all nodes.
+    pub(crate) fn new(ranking: &mut NodeRanking, followed: u64, cluster: ClusterView<'_>) -> Self {
+        let n_nodes = cluster.name_order.len();
+        let mut diagnosis = NodeDiagnosis {
+            followed,
+            reasons: CountedValues::default(),
+            reason_of: vec![PASSES; n_nodes],
+            n_passing: n_nodes,
+            places: Vec::new(),
+            has_moved: true,
+            candidates: Vec::new(),
+        };
+        for (index, row) in cluster.name_order.rows() {
+            diagnosis.look(index, row, ranking, cluster);
+        }
+        diagnosis
+    }
+
+    /// Applies the changes of nodes. Returns `false` if the change log no longer holds all of them.
+    pub(crate) fn follow(
+        &mut self,
+        ranking: &mut NodeRanking,
+        log: &ChangeLog<(NameIndex, NodeReads)>,
+        cluster: ClusterView<'_>,
+    ) -> bool {
+        let most = MOST_REASONS_PER_NODE * self.reason_of.len();
+        let Some(changes) = log.since(self.followed).filter(|_| {
+            self.reasons.n_numbers() <= most
+                && self.candidates.iter().all(|(_, candidates)| candidates.n_reasons() <= most)
+        }) else {
+            return false;
+        };
+        self.followed = log.end();
+        for (index, _) in changes {
+            self.look(index, cluster.name_order.row(index), ranking, cluster);
+        }
+        true
+    }
+
+    fn look(
+        &mut self,
+        index: NameIndex,
+        row: Row,
+        ranking: &mut NodeRanking,
+        cluster: ClusterView<'_>,
+    ) {
+        for (_, candidates) in &mut self.candidates {
+            candidates.forget(row);
+        }
+        let first = ranking.why(index, row, cluster);
+        let reason = first.map_or(PASSES, |(at, why)| self.reasons.add((ranking.plugin(at), why)));
+        let before = std::mem::replace(&mut self.reason_of[index as usize], reason);
+        self.has_moved |= self.could_help(before) != self.could_help(reason);
+        if before != PASSES {
+            self.reasons.sub(before);
+        }
+        self.n_passing += usize::from(reason == PASSES);
+        self.n_passing -= usize::from(before == PASSES);
+    }
+
+    /// Its approximate size in bytes.
+    pub(crate) fn bytes(&self) -> usize {
+        self.reason_of.len() * (size_of::<ValueId>() + size_of::<Row>())
+            + self.reasons.n_numbers() * BYTES_PER_REASON
+            + self.candidates.iter().map(|(_, candidates)| candidates.bytes()).sum::<usize>()
+    }
+
+    /// Whether evictions could help against a reason.
+    fn could_help(&self, reason: ValueId) -> bool {
+        reason != PASSES && self.reasons.value(reason).1.code == Code::Unschedulable
+    }
+
+    /// Forgets candidates that were derived from stores that have changed.
+    pub(crate) fn forget_stores(&mut self, stores: StoreReads) {
+        self.candidates.retain(|(_, candidates)| !candidates.reads().intersects(stores));
+    }
+
+    /// Why `pod` cannot be placed, with the answers of the PostFilter plugins; `None` if this can only be
+    /// found from scratch.
+    pub(crate) fn failure(
+        &mut self,
+        profile: &Profile,
+        pod: &PodInfo,
+        ranking: &mut NodeRanking,
+        own: Option<&NominatedNodeRejection>,
+        cluster: ClusterView<'_>,
+    ) -> Option<AttemptFailure> {
+        let passing = usize::from(own.is_some_and(|own| self.reason(own.index) == PASSES));
+        if self.n_passing != passing || own.is_some_and(|own| !self.agrees(own)) {
+            return None;
+        }
+        let mut failure = self.rejected_by_all(own)?;
+        let mut said = Vec::new();
+        for (plugin, _) in profile.at(Point::PostFilter) {
+            let Some(point) = &plugin.points.post_filter else { continue };
+            // Since all nodes were judged, every filter has looked at the pod.
+            let mut filters = profile.at(Point::PreFilter).chain(profile.at(Point::Filter));
+            let has_looked = plugin.points.filter.is_some()
+                && filters.any(|(filter, _)| filter.name == plugin.name);
+            let answer = match (point.without_nodes(pod, has_looked), point.by_node()) {
+                (Some(answer), _) => answer,
+                (None, None) => return None,
+                (None, Some(point)) => {
+                    let nominated = self.nominated(pod, own, cluster);
+                    match point.without_dry_run(pod, nominated, &cluster.view) {
+                        Some(answer) => answer,
+                        None => {
+                            self.choose_candidate(plugin.name, point, pod, ranking, own, cluster)?
+                        }
+                    }
+                }
+            };
+            if failure.take_in(plugin.name, answer, &mut said).is_break() {
+                break;
+            }
+        }
+        failure.conclude(profile, said);
+        Some(failure)
+    }
+
+    /// The rejection by all nodes, without PostFilter; `None` if some node could not be judged.
+    fn rejected_by_all(&self, own: Option<&NominatedNodeRejection>) -> Option<AttemptFailure> {
+        let without = own.map(|own| self.reason(own.index)).filter(|&reason| reason != PASSES);
+        let counted = self.reasons.iter(without).map(|((plugin, why), n)| (*plugin, why, n));
+        let counted = counted.chain(own.map(|own| (own.plugin, &own.why, 1)));
+        let mut failure = AttemptFailure::default();
+        let mut rejections = Vec::new();
+        for (plugin, why, n) in counted {
+            if why.code == Code::Error {
+                return None;
+            }
+            failure.blame(plugin, why.code);
+            rejections.push((why, n));
+        }
+        failure.message =
+            diagnosis::fit_error(self.reason_of.len(), &FitErrorCause::Counted(&rejections));
+        Some(failure)
+    }
+
+    fn reason(&self, index: NameIndex) -> ValueId {
+        self.reason_of[index as usize]
+    }
+
+    /// Whether evictions on the nominated node could help the pod exactly if they could help all others.
+    fn agrees(&self, own: &NominatedNodeRejection) -> bool {
+        self.could_help(self.reason(own.index)) == (own.why.code == Code::Unschedulable)
+    }
+
+    /// The row of the nominated node in the pod's status, and the code of its rejection.
+    fn nominated(
+        &self,
+        pod: &PodInfo,
+        own: Option<&NominatedNodeRejection>,
+        cluster: ClusterView<'_>,
+    ) -> Option<(Row, Code)> {
+        let name = pod.nominated_node.as_ref()?;
+        let index = nominations::find(name, cluster.name_order, cluster.view.nodes)?;
+        let code = match own.filter(|own| own.index == index) {
+            Some(own) => own.why.code,
+            None => self.reasons.value(self.reason(index)).1.code,
+        };
+        Some((cluster.name_order.row(index), code))
+    }
+
+    fn choose_candidate(
+        &mut self,
+        name: &'static str,
+        plugin: &dyn ErasedByNode,
+        pod: &PodInfo,
+        ranking: &mut NodeRanking,
+        own: Option<&NominatedNodeRejection>,
+        cluster: ClusterView<'_>,
+    ) -> Option<PostFilterAnswer> {
+        if self.has_moved {
+            let rows = cluster.name_order.rows();
+            let could_help = rows.filter(|&(index, _)| self.could_help(self.reason(index)));
+            self.places = could_help.map(|(_, row)| row).collect();
+            self.places.sort_unstable();
+            self.has_moved = false;
+        }
+        if !self.candidates.iter().any(|(known, _)| *known == name) {
+            self.candidates.push((name, CandidateCache::new(plugin.reads(), cluster)));
+        }
+        let candidates = self.candidates.iter_mut().find(|(known, _)| *known == name);
+        let (_, candidates) = candidates.expect("it was just made");
+        let own = own.map(|own| cluster.name_order.row(own.index));
+        let mut search =
+            CandidateSearch::new(plugin, pod, ranking, &self.places, own, candidates, cluster);
+        plugin.choose(pod, &mut search)
+    }
+}

@@ -1,0 +1,469 @@
+//! The nodes as all pods of one signature see them, according to plugins that judge each node by itself.
+//!
+//! For each node a ranking holds whether it passes the filters, its static score (the weighted sum of scores
+//! that need no normalizing) and its group. The nodes of a group are equal in everything else that scores
+//! depend on. A change of a node updates the entry of that node.
+
+use hashbrown::HashTable;
+use plimsoll_framework::parts::NodeReads;
+use plimsoll_framework::{
+    ByRow, Candidates, Code, Columns, MAX_NODE_SCORE, NEVER, Normalize, PodInfo, Point, Prepared,
+    Rejection, Row, RowScore, Verdict, View,
+};
+use smallvec::SmallVec;
+
+use super::change_log::ChangeLog;
+use super::name_index_set::NameIndex;
+use super::name_order::{NO_DOMAIN, NameOrder, Topology};
+use super::nodes_by_score::NodesByScore;
+use super::nominations::{Nominations, OnScratch};
+use super::scan;
+use crate::profile::Profile;
+
+/// The approximate size of a group without its key but with its sets of nodes, in bytes.
+const BYTES_PER_GROUP: usize = 512;
+/// No filter rejects the node.
+const PASSES: u8 = u8::MAX;
+/// In place of a group, for rejected nodes.
+const NO_GROUP: u32 = u32::MAX;
+
+/// A filter that judges each node by itself.
+pub(super) struct RowFilter {
+    plugin: &'static str,
+    reads: NodeReads,
+}
+
+/// A score that needs no normalizing, with its weight.
+struct StaticScore {
+    reads: NodeReads,
+    weight: i64,
+    score: Box<dyn RowScore>,
+    /// By name index, for nodes that pass.
+    scores: Vec<u8>,
+}
+
+/// A score that is normalized over all feasible nodes.
+pub(crate) struct NormalizedScore {
+    reads: NodeReads,
+    pub(crate) weight: i64,
+    score: Box<dyn RowScore>,
+    pub(crate) normalize: Normalize,
+}
+
+/// Nodes that are equal except for their static scores.
+pub(crate) struct NodeGroup {
+    /// The raw scores that are [normalized](NormalizedScore), and then for each topology the domain; for a
+    /// fine topology, whether there is one.
+    pub(crate) key: Box<[i64]>,
+    pub(crate) nodes: NodesByScore,
+}
+
+#[derive(Clone, Copy)]
+struct NodeEntry {
+    group: u32,
+    static_score: i64,
+}
+
+/// Which of the plugins that judge each node by itself contribute to a ranking.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum RankingPlugins {
+    /// All.
+    All,
+    /// Those that do not read the pods on a node. This makes the base ranking of a [scan](super::scan).
+    IgnoringPods,
+}
+
+impl RankingPlugins {
+    fn includes(self, reads: NodeReads) -> bool {
+        self == RankingPlugins::All || !scan::reads_placement(reads)
+    }
+}
+
+/// The nodes as pods of one signature see them.
+pub(crate) struct NodeRanking {
+    pod: PodInfo,
+    /// Which plugins contribute.
+    plugins: RankingPlugins,
+    /// If set, nodes must also pass with the nominated pods of this priority or a higher one.
+    pub(crate) behind: Option<i32>,
+    filters: Vec<RowFilter>,
+    /// The prepared filters, in the same order.
+    pub(crate) prepared: Vec<Prepared>,
+    scratch: Columns,
+    static_scores: Vec<StaticScore>,
+    pub(crate) normalized: Vec<NormalizedScore>,
+    /// Indices of topologies, ascending.
+    pub(crate) topologies: Vec<usize>,
+    /// By name index: the first filter that rejects the node.
+    verdicts: Vec<u8>,
+    entries: Vec<NodeEntry>,
+    /// For scans, by name index: the static score, or [`NEVER`] for a rejected node.
+    pub(super) totals: Vec<f32>,
+    pub(crate) groups: Vec<NodeGroup>,
+    by_key: HashTable<u32>,
+    /// The group that was found last.
+    last_group: u32,
+    /// The position in the change log of nodes.
+    pub(crate) followed: u64,
+    /// The nodes whose group or static score has changed.
+    pub(crate) moved: ChangeLog<NameIndex>,
+    /// A score was out of range, or a filter could not judge a node. Such pods are decided from scratch.
+    pub(crate) is_broken: bool,
+}
+
+/// The cluster with its nodes in name order.
+#[derive(Clone, Copy)]
+pub(crate) struct ClusterView<'a> {
+    pub(crate) view: View<'a>,
+    pub(crate) name_order: &'a NameOrder,
+    pub(crate) topologies: &'a [Topology],
+    pub(crate) nominations: &'a Nominations,
+}
+
+impl NodeRanking {
+    /// Judges and scores all nodes for pods like `pod`.
+    pub(crate) fn new(
+        profile: &Profile,
+        pod: &PodInfo,
+        plugins: RankingPlugins,
+        topologies: Vec<usize>,
+        behind: Option<i32>,
+        followed: u64,
+        cluster: ClusterView<'_>,
+    ) -> Self {
+        let n_nodes = cluster.name_order.len();
+        let (filters, prepared) = filters(profile, pod, plugins, &cluster.view);
+        let mut ranking = NodeRanking {
+            pod: pod.clone(),
+            plugins,
+            behind,
+            filters,
+            prepared,
+            scratch: Columns::default(),
+            static_scores: Vec::new(),
+            normalized: Vec::new(),
+            topologies,
+            verdicts: vec![0; n_nodes],
+            entries: vec![NodeEntry { group: NO_GROUP, static_score: 0 }; n_nodes],
+            totals: if plugins == RankingPlugins::IgnoringPods {
+                vec![NEVER; n_nodes]
+            } else {
+                Vec::new()
+            },
+            groups: Vec::new(),
+            by_key: HashTable::new(),
+            last_group: 0,
+            followed,
+            moved: ChangeLog::new(n_nodes.max(1)),
+            is_broken: false,
+        };
+        for (plugin, weight) in profile.at(Point::Score) {
+            let Some(point) = plugin.points.score.as_ref().filter(|point| point.applies(pod))
+            else {
+                continue;
+            };
+            let reads = point.reads().node;
+            if !plugins.includes(reads) {
+                continue;
+            }
+            match point.by_row(pod, &cluster.view) {
+                ByRow::Scores(score, Normalize::None) => {
+                    let scores = vec![0; n_nodes];
+                    ranking.static_scores.push(StaticScore { reads, weight, score, scores });
+                }
+                ByRow::Scores(score, normalize) => {
+                    ranking.normalized.push(NormalizedScore { reads, weight, score, normalize });
+                }
+                ByRow::Skips | ByRow::Unsupported => {}
+            }
+        }
+        for (index, row) in cluster.name_order.rows() {
+            ranking.look(index, row, NodeReads::all(), cluster);
+        }
+        ranking
+    }
+
+    /// Updates a node of which `reads` have changed.
+    pub(crate) fn look(
+        &mut self,
+        index: NameIndex,
+        row: Row,
+        reads: NodeReads,
+        cluster: ClusterView<'_>,
+    ) {
+        let at = index as usize;
+        let before = self.verdicts[at];
+        let verdict = self.judge(index, row, reads, cluster);
+        if verdict != PASSES {
+            self.verdicts[at] = verdict;
+            self.put(index, NodeEntry { group: NO_GROUP, static_score: 0 });
+            return;
+        }
+        let was_away = before != PASSES || self.entries[at].group == NO_GROUP;
+        let reads = if was_away { NodeReads::all() } else { reads };
+        self.verdicts[at] = PASSES;
+        let static_score = self.static_score(at, row, reads, cluster);
+        let is_moved = was_away || self.normalized.iter().any(|one| one.reads.intersects(reads));
+        let group = if is_moved { self.group(index, row, cluster) } else { self.entries[at].group };
+        self.put(index, NodeEntry { group, static_score });
+    }
+
+    /// The first filter that rejects the node. Filters before the first one that reads what has changed are
+    /// not asked again, unless one of them rejected the node.
+    fn judge(
+        &mut self,
+        index: NameIndex,
+        row: Row,
+        reads: NodeReads,
+        cluster: ClusterView<'_>,
+    ) -> u8 {
+        let before = self.verdicts[index as usize];
+        let nodes = cluster.view.nodes;
+        let has_some_ahead =
+            self.behind.is_some_and(|priority| cluster.nominations.has_ahead(index, priority));
+        if has_some_ahead {
+            let first = self.first(index, row, None, cluster);
+            self.is_broken |= first.as_ref().is_some_and(|(_, why)| why.code == Code::Error);
+            return first.map_or(PASSES, |(at, _)| to_u8(at));
+        }
+        if reads == NodeReads::all() {
+            let mut filters = self.prepared.iter();
+            let mut has_erred = false;
+            let rejects = |one: &Prepared| rejects(one, &self.pod, nodes, row, &mut has_erred);
+            let first = filters.position(rejects);
+            self.is_broken |= has_erred;
+            return first.map_or(PASSES, to_u8);
+        }
+        let Some(first) = self.filters.iter().position(|one| one.reads.intersects(reads)) else {
+            return before;
+        };
+        if to_u8(first) > before {
+            return before;
+        }
+        for (at, one) in self.filters.iter().enumerate().skip(first) {
+            let stands = before == PASSES && !one.reads.intersects(reads);
+            let mut has_erred = false;
+            let one = &self.prepared[at];
+            if !stands && rejects(one, &self.pod, nodes, row, &mut has_erred) {
+                self.is_broken |= has_erred;
+                return to_u8(at);
+            }
+        }
+        PASSES
+    }
+
+    /// The first filter that rejects a node, and its reason. A ranking with `behind` first judges the node
+    /// with the nominated pods. `own` is left out of these.
+    pub(crate) fn first(
+        &mut self,
+        index: NameIndex,
+        row: Row,
+        own: Option<&PodInfo>,
+        cluster: ClusterView<'_>,
+    ) -> Option<(usize, Rejection)> {
+        let ahead = self.behind.map(|priority| cluster.nominations.ahead(index, priority, own));
+        let mut scratch = std::mem::take(&mut self.scratch);
+        let on_scratch = OnScratch { scratch: &mut scratch, nodes: cluster.view.nodes, row };
+        let with = ahead.filter(|ahead| !ahead.is_empty()).and_then(|ahead| {
+            let (nodes, only) = on_scratch.with(&ahead);
+            self.rejection(nodes, only)
+        });
+        self.scratch = scratch;
+        with.or_else(|| self.rejection(cluster.view.nodes, row))
+    }
+
+    /// As [`first`](Self::first) without an `own`. The ranking must be up to date, so that the filter is
+    /// already known.
+    pub(crate) fn why(
+        &mut self,
+        index: NameIndex,
+        row: Row,
+        cluster: ClusterView<'_>,
+    ) -> Option<(usize, Rejection)> {
+        let at = match self.verdicts[index as usize] {
+            PASSES => return None,
+            at => usize::from(at),
+        };
+        let is_ahead = |priority| cluster.nominations.has_ahead(index, priority);
+        if !self.behind.is_some_and(is_ahead)
+            && let Verdict::Fail(why) =
+                self.prepared[at].judge_one(&self.pod, cluster.view.nodes, row)
+        {
+            return Some((at, why));
+        }
+        self.first(index, row, None, cluster)
+    }
+
+    fn rejection(&self, nodes: &Columns, row: Row) -> Option<(usize, Rejection)> {
+        let judged = self.prepared.iter().map(|one| one.judge_one(&self.pod, nodes, row));
+        judged.enumerate().find_map(|(at, verdict)| match verdict {
+            Verdict::Pass => None,
+            Verdict::Fail(why) => Some((at, why)),
+        })
+    }
+
+    /// The same ranking, made again with all changes up to `followed`.
+    pub(crate) fn again(&self, profile: &Profile, followed: u64, cluster: ClusterView<'_>) -> Self {
+        let (pod, topologies) = (&self.pod, self.topologies.clone());
+        NodeRanking::new(profile, pod, self.plugins, topologies, self.behind, followed, cluster)
+    }
+
+    /// Its approximate size in bytes.
+    pub(crate) fn bytes(&self) -> usize {
+        let n_nodes = self.verdicts.len();
+        let per_node = size_of::<u8>()
+            + size_of::<NodeEntry>()
+            + size_of::<NameIndex>()
+            + self.static_scores.len();
+        let per_group =
+            BYTES_PER_GROUP + (self.normalized.len() + self.topologies.len()) * size_of::<i64>();
+        self.pod.bytes()
+            + n_nodes * per_node
+            + self.totals.len() * size_of::<f32>()
+            + self.groups.len() * per_group
+    }
+
+    /// The name of the plugin of a filter.
+    pub(crate) fn plugin(&self, at: usize) -> &'static str {
+        self.filters[at].plugin
+    }
+
+    /// Whether all nodes are judged: no filter rejects the pod for all nodes or limits the nodes.
+    pub(crate) fn judges_all_nodes(&self) -> bool {
+        let of_all = |one: &Prepared| {
+            one.rejection().is_none() && matches!(one.candidates(), Candidates::All)
+        };
+        self.prepared.iter().all(of_all)
+    }
+
+    fn static_score(
+        &mut self,
+        at: usize,
+        row: Row,
+        reads: NodeReads,
+        cluster: ClusterView<'_>,
+    ) -> i64 {
+        let mut static_score = 0;
+        for one in &mut self.static_scores {
+            if one.reads.intersects(reads) || reads == NodeReads::all() {
+                let score = one.score.raw(&self.pod, cluster.view.nodes, row);
+                self.is_broken |= !(0..=MAX_NODE_SCORE).contains(&score);
+                one.scores[at] = u8::try_from(score).unwrap_or(0);
+            }
+            static_score += i64::from(one.scores[at]) * one.weight;
+        }
+        static_score
+    }
+
+    fn group(&mut self, index: NameIndex, row: Row, cluster: ClusterView<'_>) -> u32 {
+        let raw = |one: &NormalizedScore| one.score.raw(&self.pod, cluster.view.nodes, row);
+        let domain = |&topology: &usize| {
+            let topology = &cluster.topologies[topology];
+            match topology.domain(index) {
+                NO_DOMAIN => -1,
+                _ if topology.is_fine() => 0,
+                domain => i64::from(domain),
+            }
+        };
+        let raws = self.normalized.iter().map(raw);
+        let key: SmallVec<[i64; 8]> = raws.chain(self.topologies.iter().map(domain)).collect();
+        let groups = &self.groups;
+        // Consecutive nodes are often equal.
+        let last = self.last_group;
+        if groups.get(last as usize).is_some_and(|group| *group.key == *key) {
+            return last;
+        }
+        let hash = hash(&key);
+        if let Some(&group) = self.by_key.find(hash, |&group| *groups[group as usize].key == *key) {
+            self.last_group = group;
+            return group;
+        }
+        let group = u32::try_from(self.groups.len()).expect("there are fewer groups than nodes");
+        self.groups.push(NodeGroup { key: key.into_boxed_slice(), nodes: NodesByScore::default() });
+        let groups = &self.groups;
+        self.by_key.insert_unique(hash, group, |&group| self::hash(&groups[group as usize].key));
+        group
+    }
+
+    fn put(&mut self, index: NameIndex, entry: NodeEntry) {
+        let before = std::mem::replace(&mut self.entries[index as usize], entry);
+        if (before.group, before.static_score) == (entry.group, entry.static_score) {
+            return;
+        }
+        if before.group != NO_GROUP {
+            self.groups[before.group as usize].nodes.remove(before.static_score, index);
+        }
+        if let Some(total) = self.totals.get_mut(index as usize) {
+            *total = if entry.group == NO_GROUP { NEVER } else { scan::to_f32(entry.static_score) };
+        }
+        if entry.group != NO_GROUP {
+            let n_nodes = self.entries.len();
+            self.groups[entry.group as usize].nodes.insert(entry.static_score, index, n_nodes);
+        }
+        self.moved.push(index);
+    }
+
+    /// The group of each node by name index; `None` for rejected nodes.
+    pub(super) fn groups_of_nodes(&self) -> impl Iterator<Item = Option<u32>> {
+        self.entries.iter().map(|entry| (entry.group != NO_GROUP).then_some(entry.group))
+    }
+
+    /// The group and the static score of a feasible node.
+    pub(crate) fn entry(&self, index: NameIndex) -> Option<(u32, i64)> {
+        let entry = self.entries[index as usize];
+        (entry.group != NO_GROUP).then_some((entry.group, entry.static_score))
+    }
+
+    /// The domain in the key of a group for a topology.
+    pub(crate) fn domain_in(&self, group: &NodeGroup, topology: usize) -> i64 {
+        let at = self.topologies.iter().position(|&one| one == topology);
+        group.key[self.normalized.len() + at.expect("the ranking was made for these topologies")]
+    }
+}
+
+/// The filters that judge each node by itself and apply to `pod`, in the order of the profile.
+pub(super) fn filters(
+    profile: &Profile,
+    pod: &PodInfo,
+    plugins: RankingPlugins,
+    view: &View<'_>,
+) -> (Vec<RowFilter>, Vec<Prepared>) {
+    let mut shared = plimsoll_framework::CycleState::new();
+    let (mut filters, mut all) = (Vec::new(), Vec::new());
+    for (plugin, _) in profile.at(Point::Filter) {
+        let Some(filter) = &plugin.points.filter else { continue };
+        let is_included =
+            plugin.points.filter_is_local && plugins.includes(plugin.points.reads.node);
+        if is_included && filter.applies(pod) {
+            all.push(filter.prepare(pod, &mut shared, view));
+            filters.push(RowFilter { plugin: plugin.name, reads: plugin.points.reads.node });
+        }
+    }
+    (filters, all)
+}
+
+fn to_u8(at: usize) -> u8 {
+    u8::try_from(at).ok().filter(|&at| at != PASSES).expect("a profile has fewer than 255 plugins")
+}
+
+/// Whether a filter rejects a node or cannot judge it.
+fn rejects(
+    filter: &Prepared,
+    pod: &PodInfo,
+    nodes: &Columns,
+    row: Row,
+    has_erred: &mut bool,
+) -> bool {
+    match filter.judge_one(pod, nodes, row) {
+        Verdict::Pass => false,
+        Verdict::Fail(why) => {
+            *has_erred |= why.code == Code::Error;
+            true
+        }
+    }
+}
+
+fn hash(key: &[i64]) -> u64 {
+    use std::hash::BuildHasher;
+    rustc_hash::FxBuildHasher.hash_one(key)
+}

@@ -1,0 +1,353 @@
+//! The nodes with counts other than 0 in topologies with many domains.
+//!
+//! A topology key with many domains, such as the host name, would split the groups of a ranking until every
+//! node has its own group. But in most domains there is no pod that a term counts. So a ranking treats all
+//! nodes as if these counts were 0, and the few other nodes are in groups here.
+
+use hashbrown::{HashMap, HashTable};
+use rustc_hash::FxBuildHasher;
+use smallvec::SmallVec;
+
+use super::domain_counts::DomainCounts;
+use super::name_index_set::NameIndex;
+use super::name_order::NO_DOMAIN;
+use super::node_ranking::{ClusterView, NodeRanking};
+use super::nodes_by_score::NodesByScore;
+
+/// The approximate size of a group without its counts but with its sets of nodes, in bytes.
+const BYTES_PER_GROUP: usize = 320;
+/// The approximate size of a node's entry, in bytes.
+const BYTES_PER_MEMBER: usize = 32;
+
+/// The count for each term with a fine topology.
+pub(crate) type FineCounts = SmallVec<[i64; 4]>;
+
+/// Nodes of one group of the ranking with equal fine counts.
+pub(crate) struct SparseGroup {
+    /// The group of the ranking.
+    pub(crate) ranking_group: u32,
+    pub(crate) counts: FineCounts,
+    pub(crate) nodes: NodesByScore,
+}
+
+/// The nodes of one group of the ranking that are in sparse groups instead.
+#[derive(Default)]
+pub(crate) struct ExcludedNodes {
+    len: usize,
+    /// Static scores, ascending, with the number of nodes that have them, never 0.
+    scores: Vec<(i64, usize)>,
+}
+
+impl ExcludedNodes {
+    pub(crate) fn len(&self) -> usize {
+        self.len
+    }
+
+    /// How many of them have this static score.
+    pub(crate) fn at(&self, static_score: i64) -> usize {
+        self.find(static_score).map_or(0, |at| self.scores[at].1)
+    }
+
+    fn add(&mut self, static_score: i64) {
+        self.len += 1;
+        match self.find(static_score) {
+            Ok(at) => self.scores[at].1 += 1,
+            Err(at) => self.scores.insert(at, (static_score, 1)),
+        }
+    }
+
+    fn take(&mut self, static_score: i64) {
+        self.len -= 1;
+        let at = self.find(static_score).expect("it was counted when it came");
+        self.scores[at].1 -= 1;
+        if self.scores[at].1 == 0 {
+            self.scores.remove(at);
+        }
+    }
+
+    fn find(&self, static_score: i64) -> Result<usize, usize> {
+        self.scores.binary_search_by_key(&static_score, |(static_score, _)| *static_score)
+    }
+}
+
+/// A bit for each node that has an entry. Most changed nodes have none, and a bit is found faster than an
+/// entry in a map. In very large clusters there are no bits, and every node counts as having an entry.
+struct MemberBits(Vec<u64>);
+
+/// The largest number of nodes for which bits are kept.
+const MOST_MEMBER_BITS: usize = 1 << 17;
+
+impl MemberBits {
+    fn new(n_nodes: usize) -> Self {
+        MemberBits(if n_nodes <= MOST_MEMBER_BITS {
+            vec![0; n_nodes.div_ceil(64)]
+        } else {
+            Vec::new()
+        })
+    }
+
+    fn set(&mut self, index: NameIndex) {
+        if let Some(word) = self.0.get_mut(index as usize / 64) {
+            *word |= 1 << (index % 64);
+        }
+    }
+
+    fn clear(&mut self, index: NameIndex) {
+        if let Some(word) = self.0.get_mut(index as usize / 64) {
+            *word &= !(1 << (index % 64));
+        }
+    }
+
+    fn has(&self, index: NameIndex) -> bool {
+        self.0.get(index as usize / 64).is_none_or(|word| word & (1 << (index % 64)) != 0)
+    }
+}
+
+/// A node with a fine count other than 0.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct SparseMember {
+    /// The sparse group; [`NO_GROUP`] if the node is not feasible.
+    group: u32,
+    static_score: i64,
+}
+
+/// In place of a group, for nodes that are not feasible.
+const NO_GROUP: u32 = u32::MAX;
+
+/// The nodes with fine counts other than 0, for one ranking and one set of domain counts.
+pub(crate) struct SparseDomainCounts {
+    /// The terms with fine topologies.
+    fine: SmallVec<[usize; 4]>,
+    members: HashMap<NameIndex, SparseMember, FxBuildHasher>,
+    member_bits: MemberBits,
+    pub(crate) groups: Vec<SparseGroup>,
+    by_key: HashTable<u32>,
+    /// By group of the ranking.
+    excluded: Vec<ExcludedNodes>,
+    /// Nodes that have become feasible and must be looked at.
+    returning: Vec<NameIndex>,
+    ranking_followed: u64,
+    domain_counts_followed: u64,
+}
+
+impl SparseDomainCounts {
+    pub(crate) fn new(
+        ranking: &NodeRanking,
+        domain_counts: &DomainCounts,
+        cluster: ClusterView<'_>,
+    ) -> Self {
+        let mut sparse = SparseDomainCounts {
+            fine: domain_counts.fine_terms().collect(),
+            members: HashMap::default(),
+            member_bits: MemberBits::new(cluster.name_order.len()),
+            groups: Vec::new(),
+            by_key: HashTable::new(),
+            excluded: Vec::new(),
+            returning: Vec::new(),
+            ranking_followed: ranking.moved.end(),
+            domain_counts_followed: domain_counts.changed.end(),
+        };
+        sparse.look_at_all(ranking, domain_counts, cluster);
+        sparse
+    }
+
+    /// Applies the changes of the ranking and the domain counts. Returns `false` if the change logs no longer
+    /// hold all of them; then it must be made again.
+    pub(crate) fn follow(
+        &mut self,
+        ranking: &NodeRanking,
+        domain_counts: &DomainCounts,
+        cluster: ClusterView<'_>,
+    ) -> bool {
+        if self.fine.is_empty() {
+            return true;
+        }
+        let (Some(changed), Some(moved)) = (
+            domain_counts.changed.since(self.domain_counts_followed),
+            ranking.moved.since(self.ranking_followed),
+        ) else {
+            return false;
+        };
+        self.domain_counts_followed = domain_counts.changed.end();
+        self.ranking_followed = ranking.moved.end();
+        for (term, domain) in changed {
+            let topology = &cluster.topologies[domain_counts.topology(term as usize)];
+            for &index in topology.members(domain) {
+                self.look(index, ranking, domain_counts, cluster);
+            }
+        }
+        for index in moved {
+            if self.member_bits.has(index)
+                && let Some(&member) = self.members.get(&index)
+            {
+                self.move_with(index, member, ranking, cluster);
+            }
+        }
+        for index in std::mem::take(&mut self.returning) {
+            self.look(index, ranking, domain_counts, cluster);
+        }
+        true
+    }
+
+    fn look_at_all(
+        &mut self,
+        ranking: &NodeRanking,
+        domain_counts: &DomainCounts,
+        cluster: ClusterView<'_>,
+    ) {
+        for term in self.fine.clone() {
+            let topology = &cluster.topologies[domain_counts.topology(term)];
+            let domains: Vec<_> = domain_counts.counted_domains(term).collect();
+            for domain in domains {
+                for &index in topology.members(domain) {
+                    self.look(index, ranking, domain_counts, cluster);
+                }
+            }
+        }
+    }
+
+    /// Updates a node after a change of its counts.
+    fn look(
+        &mut self,
+        index: NameIndex,
+        ranking: &NodeRanking,
+        domain_counts: &DomainCounts,
+        cluster: ClusterView<'_>,
+    ) {
+        let count =
+            |&term: &usize| match cluster.topologies[domain_counts.topology(term)].domain(index) {
+                NO_DOMAIN => 0,
+                domain => domain_counts.count_in(term, domain),
+            };
+        let counts: FineCounts = self.fine.iter().map(count).collect();
+        if counts.iter().all(|&count| count == 0) {
+            if let Some(member) = self.members.remove(&index) {
+                self.member_bits.clear(index);
+                self.take_out(index, member);
+            }
+            return;
+        }
+        let member = match ranking.entry(index) {
+            Some((ranking_group, static_score)) => {
+                SparseMember { group: self.group(ranking_group, counts), static_score }
+            }
+            None => SparseMember { group: NO_GROUP, static_score: 0 },
+        };
+        self.put(index, member, cluster);
+    }
+
+    /// Updates a node after a change of its entry in the ranking.
+    fn move_with(
+        &mut self,
+        index: NameIndex,
+        member: SparseMember,
+        ranking: &NodeRanking,
+        cluster: ClusterView<'_>,
+    ) {
+        let moved = match ranking.entry(index) {
+            None => SparseMember { group: NO_GROUP, static_score: 0 },
+            // Its counts are not stored for an infeasible node, so they must be read again.
+            Some(_) if member.group == NO_GROUP => return self.returning.push(index),
+            Some((ranking_group, static_score))
+                if self.groups[member.group as usize].ranking_group == ranking_group =>
+            {
+                SparseMember { static_score, ..member }
+            }
+            Some((ranking_group, static_score)) => {
+                let counts = self.groups[member.group as usize].counts.clone();
+                SparseMember { group: self.group(ranking_group, counts), static_score }
+            }
+        };
+        self.put(index, moved, cluster);
+    }
+
+    fn put(&mut self, index: NameIndex, member: SparseMember, cluster: ClusterView<'_>) {
+        match self.members.insert(index, member) {
+            Some(before) if before == member => return,
+            Some(before) => self.take_out(index, before),
+            None => self.member_bits.set(index),
+        }
+        if member.group == NO_GROUP {
+            return;
+        }
+        let group = &mut self.groups[member.group as usize];
+        group.nodes.insert(member.static_score, index, cluster.name_order.len());
+        let ranking_group = group.ranking_group as usize;
+        if self.excluded.len() <= ranking_group {
+            self.excluded.resize_with(ranking_group + 1, ExcludedNodes::default);
+        }
+        self.excluded[ranking_group].add(member.static_score);
+    }
+
+    fn take_out(&mut self, index: NameIndex, SparseMember { group, static_score }: SparseMember) {
+        if group != NO_GROUP {
+            let group = &mut self.groups[group as usize];
+            group.nodes.remove(static_score, index);
+            self.excluded[group.ranking_group as usize].take(static_score);
+        }
+    }
+
+    fn group(&mut self, ranking_group: u32, counts: FineCounts) -> u32 {
+        let (hash, groups) = (hash(ranking_group, &counts), &self.groups);
+        let is_same = |&group: &u32| {
+            let group = &groups[group as usize];
+            group.ranking_group == ranking_group && group.counts == counts
+        };
+        if let Some(&group) = self.by_key.find(hash, is_same) {
+            return group;
+        }
+        let group = u32::try_from(self.groups.len()).expect("there are fewer groups than nodes");
+        self.groups.push(SparseGroup { ranking_group, counts, nodes: NodesByScore::default() });
+        let groups = &self.groups;
+        self.by_key.insert_unique(hash, group, |&group| {
+            let group = &groups[group as usize];
+            self::hash(group.ranking_group, &group.counts)
+        });
+        group
+    }
+
+    /// Its approximate size in bytes.
+    pub(crate) fn bytes(&self) -> usize {
+        self.groups.len() * (BYTES_PER_GROUP + self.fine.len() * size_of::<i64>())
+            + self.members.len() * BYTES_PER_MEMBER
+            + self.excluded.len() * size_of::<ExcludedNodes>()
+            + self.member_bits.0.len() * size_of::<u64>()
+    }
+
+    /// Whether the node has an entry here.
+    pub(crate) fn has(&self, index: NameIndex) -> bool {
+        self.members.contains_key(&index)
+    }
+
+    /// The sparse group of a feasible node that has one.
+    pub(crate) fn group_of(&self, index: NameIndex) -> Option<usize> {
+        let member = self.members.get(&index).filter(|member| member.group != NO_GROUP)?;
+        Some(member.group as usize)
+    }
+
+    /// A bit for each node that has an entry, by name index; `None` in clusters too large for bits.
+    pub(crate) fn member_bits(&self) -> Option<&[u64]> {
+        (!self.member_bits.0.is_empty()).then_some(self.member_bits.0.as_slice())
+    }
+
+    /// The feasible nodes with an entry, and their groups.
+    pub(crate) fn placed(&self) -> impl Iterator<Item = (NameIndex, usize)> {
+        let placed = self.members.iter().filter(|(_, member)| member.group != NO_GROUP);
+        placed.map(|(&index, member)| (index, member.group as usize))
+    }
+
+    /// The nodes of a group of the ranking that are in sparse groups instead.
+    pub(crate) fn excluded_from(&self, ranking_group: usize) -> Option<&ExcludedNodes> {
+        self.excluded.get(ranking_group)
+    }
+
+    /// The index of a term among those with fine topologies.
+    pub(crate) fn place_of(&self, term: usize) -> Option<usize> {
+        self.fine.iter().position(|&fine| fine == term)
+    }
+}
+
+fn hash(ranking_group: u32, counts: &FineCounts) -> u64 {
+    use std::hash::BuildHasher;
+    FxBuildHasher.hash_one((ranking_group, counts.as_slice()))
+}

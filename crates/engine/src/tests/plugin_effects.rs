@@ -1,0 +1,234 @@
+//! What plugins from outside share, write and measure, whether decisions are remembered or not.
+
+use plimsoll_framework::prelude::*;
+use serde_json::json;
+
+use super::{lab, plugins};
+use crate::metrics::Value;
+use crate::{Engine, Event, Next, Observation, Options, Profile, ProfileSpec, Scheduler, Write};
+
+/// Shares how many nodes there are at PreFilter. A pod without a node asks for one, by a write.
+struct Ask;
+
+/// What is shared.
+#[derive(Clone)]
+struct NodesSeen(usize);
+
+static ASKED: Counter<1> = Counter::new("ask_nodes_asked_total", &["result"], "Nodes asked for.");
+static SEEN: Gauge<0> = Gauge::new("ask_nodes_seen", &[], "Nodes seen.");
+
+impl Plugin for Ask {
+    const NAME: &'static str = "Ask";
+    type Args = NoArgs;
+    fn new(_: NoArgs, _: &FeatureGates) -> Self {
+        Ask
+    }
+}
+
+impl PreFilter for Ask {
+    type Pod = ();
+    type Node = Name;
+    type Cluster = Nodes<Name>;
+    type State = usize;
+    fn pre_filter(&self, (): (), nodes: NodesRef<'_, Name>) -> Result<Option<usize>, Rejection> {
+        Ok(Some(nodes.iter().count()))
+    }
+    fn filter(&self, _: &usize, _: &Str) -> Verdict {
+        Verdict::Pass
+    }
+}
+
+impl ShareFilterState for Ask {
+    fn share(&self, seen: &usize, with: &mut CycleState) {
+        with.write(NodesSeen(*seen));
+    }
+}
+
+impl PostFilter for Ask {
+    fn post_filter(
+        &self,
+        _: &PodInfo,
+        _: &[NodeRejection],
+        dry_run: &DryRun<'_>,
+    ) -> PostFilterAnswer {
+        let seen = dry_run.shared().read::<NodesSeen>().map_or(0, |seen| seen.0);
+        PostFilterAnswer::Unschedulable(format!("{seen} nodes seen at PostFilter").into())
+    }
+}
+
+impl AfterPostFilter for Ask {
+    fn after_post_filter(
+        &self,
+        pod: &PodInfo,
+        nomination: Option<&Nomination>,
+        view: &View<'_>,
+        handle: &mut Handle<'_>,
+    ) {
+        assert!(nomination.is_none() && !view.nodes.is_empty());
+        let seen = handle.shared.read::<NodesSeen>().map_or(0, |seen| seen.0);
+        let key = ObjectKey::new("", pod.key.name.clone());
+        handle.writes.create::<Namespace>(key, json!({"seen": seen}));
+        handle.metrics.add(&ASKED, ["sent"], 1);
+    }
+}
+
+impl Answered for Ask {
+    fn answered(
+        &self,
+        _: &ObjectWrite,
+        _: &Result<(), WriteError>,
+        _: &Placement<'_>,
+        _: &mut Handle<'_>,
+    ) -> Result<(), Rejection> {
+        panic!("only pods without a node write");
+    }
+    fn answered_without_node(
+        &self,
+        write: &ObjectWrite,
+        answer: &Result<(), WriteError>,
+        pod: &PodInfo,
+        _: &View<'_>,
+        handle: &mut Handle<'_>,
+    ) -> Result<(), Rejection> {
+        let result =
+            answer.as_ref().map_or_else(|error| format!("{:?}", error.cause), |()| "done".into());
+        handle.metrics.add(&ASKED, [&result], 1);
+        match answer {
+            Err(error) if error.cause == WriteCause::Conflict => {
+                handle.writes.again(write);
+                Ok(())
+            }
+            answer => answer.clone().map_err(|error| {
+                Rejection::error(format!("no node for {}: {error}", pod.key.name))
+            }),
+        }
+    }
+}
+
+impl Reserve for Ask {
+    type Reservation = ();
+    fn reserve(&self, _: &Placement<'_>, handle: &mut Handle<'_>) -> Result<(), Rejection> {
+        let seen = handle.shared.read::<NodesSeen>().map_or(0, |seen| seen.0);
+        handle.metrics.set(&SEEN, [], f64::from(u32::try_from(seen).expect("a few")));
+        Ok(())
+    }
+}
+
+fn scheduler(engine: Engine) -> Scheduler {
+    let ask = Entry::of::<Ask>()
+        .pre_filter()
+        .share_filter_state()
+        .post_filter()
+        .after_post_filter()
+        .answered()
+        .reserve()
+        .metric(&ASKED)
+        .metric(&SEEN);
+    let others = ["Sort", "Cpu", "Binder"];
+    let others = plugins::entries().into_iter().filter(|one| others.contains(&one.name()));
+    let registry = Registry::new(others.chain([ask.done()]));
+    let mut spec = ProfileSpec { scheduler_name: "lab".into(), ..ProfileSpec::default() };
+    for entry in registry.iter() {
+        for &point in entry.points() {
+            spec.points.entry(point).or_default().push((entry.name().to_owned(), 1));
+        }
+    }
+    let profile = Profile::new(&spec, &registry, &FeatureGates::default());
+    let options = Options { engine, audit_every: 1, ..Options::default() };
+    let profiles = vec![profile.expect("the plugins make one")];
+    let mut scheduler = Scheduler::new(profiles, options, 0).expect("one profile orders the queue");
+    for node in ["a", "b", "c"] {
+        let node = Observation::Is(lab::node(node, &["cpu=3"]));
+        scheduler.observe(Time::ZERO, Event::Node(Box::new(node)));
+    }
+    scheduler
+}
+
+/// What is written until nothing is left to be done.
+fn written(scheduler: &mut Scheduler) -> Vec<crate::Effect> {
+    let mut effects = Vec::new();
+    while matches!(scheduler.step(Time::ZERO, &mut effects), Next::Again) {}
+    effects
+}
+
+/// The values of a metric, by labels.
+fn values(scheduler: &Scheduler, name: &str) -> Vec<(String, Value)> {
+    let families = scheduler.metrics();
+    let family = families.iter().find(|family| family.descriptor.name == name);
+    let series = family.into_iter().flat_map(|family| &family.series);
+    series.map(|one| (one.labels.concat(), one.value.clone())).collect()
+}
+
+const BOTH: [Engine; 2] = [Engine::Fast, Engine::Reference];
+
+#[test]
+fn what_is_shared_at_pre_filter_is_there_at_reserve() {
+    for engine in BOTH {
+        let mut scheduler = scheduler(engine);
+        assert_eq!(values(&scheduler, "ask_nodes_seen"), [(String::new(), Value::Float(0.0))]);
+        for name in ["p", "q"] {
+            scheduler.observe(Time::ZERO, Event::pod(lab::pod(name, &["cpu=1"])));
+            written(&mut scheduler);
+            assert_eq!(values(&scheduler, "ask_nodes_seen"), [(String::new(), Value::Float(3.0))]);
+            let decided = values(&scheduler, "plimsoll_decisions_total");
+            let source = if engine == Engine::Fast { "memory" } else { "scratch" };
+            assert!(decided.contains(&(source.to_owned(), Value::Number(1))), "{decided:?}");
+            scheduler.reset_metrics();
+        }
+    }
+}
+
+#[test]
+fn a_plugin_writes_for_each_pod_that_finds_no_node() {
+    for engine in BOTH {
+        let mut scheduler = scheduler(engine);
+        for name in ["p", "q"] {
+            scheduler.observe(Time::ZERO, Event::pod(lab::pod(name, &["cpu=9"])));
+            let effects = written(&mut scheduler);
+            let objects: Vec<_> = effects
+                .iter()
+                .filter_map(|effect| match &effect.write {
+                    Write::Object(write) => Some((write.key.name.as_str(), write.verb.clone())),
+                    _ => None,
+                })
+                .collect();
+            assert_eq!(objects, [(name, WriteVerb::Create(json!({"seen": 3})))], "{engine:?}");
+            let conditions = effects.iter().filter(|effect| match &effect.write {
+                Write::Condition(condition) => {
+                    condition.message.contains("3 nodes seen at PostFilter")
+                }
+                _ => false,
+            });
+            assert_eq!(conditions.count(), 1, "{engine:?}: {effects:?}");
+        }
+    }
+}
+
+#[test]
+fn the_answer_to_a_write_after_post_filter_comes_to_the_plugin() {
+    for engine in BOTH {
+        let mut scheduler = scheduler(engine);
+        scheduler.observe(Time::ZERO, Event::pod(lab::pod("p", &["cpu=9"])));
+        let is_object = |effect: &&crate::Effect| matches!(effect.write, Write::Object(_));
+        let effects = written(&mut scheduler);
+        let first = effects.iter().find(is_object).expect("a node is asked for").id;
+        let conflict = Err(WriteError::new(WriteCause::Conflict, "was changed"));
+        scheduler.observe(Time::ZERO, Event::Done(first, conflict));
+        let effects = written(&mut scheduler);
+        let second = effects.iter().find(is_object).expect("it is asked for again").id;
+        let refused = Err(WriteError::new(WriteCause::Refused, "not yours"));
+        scheduler.observe(Time::ZERO, Event::Done(second, refused));
+        let effects = written(&mut scheduler);
+        let recorded = effects.iter().find_map(|effect| match &effect.write {
+            Write::Record(record) => Some((record.reason.to_string(), record.note.clone())),
+            _ => None,
+        });
+        let (reason, note) = recorded.expect("an event says that it failed");
+        assert_eq!(reason, "FailedWrite");
+        assert!(note.contains("no node for p: not yours"), "{note}");
+        let counted = values(&scheduler, "ask_nodes_asked_total");
+        let expected =
+            ["Conflict", "Refused", "sent"].map(|one| (one.to_owned(), Value::Number(1)));
+        assert_eq!(counted, expected);
+    }
+}
