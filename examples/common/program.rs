@@ -49,6 +49,23 @@ impl Program {
         printed.lines().map(|line| serde_json::from_str(line).expect("it is JSON")).collect()
     }
 
+    /// Measures a workload with `config.yaml`, with both engines and every decision audited. Checks that both place the
+    /// same pods on the same nodes.
+    #[track_caller]
+    pub(crate) fn benched(&self, workload: &str) {
+        let mut command = self.command();
+        command.args(["bench", workload, "--nodes", "40", "--init-pods", "40", "--pods", "100"]);
+        command.args(["--engine", "both", "--audit", "1", "--output", "json", "--config"]);
+        let printed = Self::printed(command.arg(self.file("config.yaml")));
+        let records: Vec<Value> =
+            printed.lines().map(|line| serde_json::from_str(line).expect("it is JSON")).collect();
+        let numbers =
+            |field: &str| records.iter().filter_map(|one| one[field].as_u64()).collect::<Vec<_>>();
+        assert_eq!(numbers("scheduled"), [100, 100], "{printed}");
+        assert_eq!(numbers("differing"), [0], "{printed}");
+        assert_eq!(records[0]["placements"], records[1]["placements"], "{printed}");
+    }
+
     /// Checks that `config.yaml` with `right` replaced by `wrong` is refused with an error about `field` at `line`.
     #[track_caller]
     pub(crate) fn refuses(&self, right: &str, wrong: &str, line: usize, field: &str) {

@@ -12,6 +12,11 @@ const GANG: Program =
     Program { binary: env!("CARGO_BIN_EXE_gang"), folder: env!("CARGO_MANIFEST_DIR") };
 
 #[test]
+fn bench_decides_alike_with_both_engines() {
+    GANG.benched("DefaultTopologySpreading");
+}
+
+#[test]
 fn simulate_binds_the_complete_gang_and_rejects_the_other() {
     let decisions = GANG.simulated();
     let of_pod = |pod: &str| decisions.iter().filter(|one| one["pod"] == pod).collect::<Vec<_>>();

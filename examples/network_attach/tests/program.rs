@@ -14,6 +14,11 @@ const NETWORK_ATTACH: Program =
 const PLURAL: &str = "networkattachments";
 
 #[test]
+fn bench_decides_alike_with_both_engines() {
+    NETWORK_ATTACH.benched("DefaultTopologySpreading");
+}
+
+#[test]
 fn simulate_binds_attached_pods_and_rejects_others_after_the_timeout() {
     let decisions = NETWORK_ATTACH.simulated();
     let of_pod = |pod: &str| decisions.iter().filter(|one| one["pod"] == pod).collect::<Vec<_>>();

@@ -12,6 +12,11 @@ const RACK_DRAIN: Program =
     Program { binary: env!("CARGO_BIN_EXE_rack-drain"), folder: env!("CARGO_MANIFEST_DIR") };
 
 #[test]
+fn bench_decides_alike_with_both_engines() {
+    RACK_DRAIN.benched("DefaultTopologySpreading");
+}
+
+#[test]
 fn simulate_keeps_pods_off_the_drained_rack() {
     let mut command = RACK_DRAIN.command();
     command.args(["simulate", "--output", "json", "-f"]).arg(RACK_DRAIN.file("cluster.yaml"));

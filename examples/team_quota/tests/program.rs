@@ -14,6 +14,11 @@ const TEAM_QUOTA: Program =
 const EXCEEDED: &str = "TeamQuota of namespace team-a is used up: 1 of 1 pods";
 
 #[test]
+fn bench_decides_alike_with_both_engines() {
+    TEAM_QUOTA.benched("DefaultTopologySpreading");
+}
+
+#[test]
 fn simulate_reads_the_quota_from_files_and_enforces_it() {
     let decisions = TEAM_QUOTA.simulated();
     let node_of = |pod: &str| {

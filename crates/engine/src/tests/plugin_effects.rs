@@ -7,15 +7,15 @@ use super::{lab, plugins};
 use crate::metrics::Value;
 use crate::{Engine, Event, Next, Observation, Options, Profile, ProfileSpec, Scheduler, Write};
 
-/// Shares how many nodes there are at PreFilter. A pod without a node asks for one, by a write.
+/// Shares at PreFilter which number a pod says. A pod without a node asks for one, by a write.
 struct Ask;
 
 /// What is shared.
 #[derive(Clone)]
-struct NodesSeen(usize);
+struct Told(usize);
 
 static ASKED: Counter<1> = Counter::new("ask_nodes_asked_total", &["result"], "Nodes asked for.");
-static SEEN: Gauge<0> = Gauge::new("ask_nodes_seen", &[], "Nodes seen.");
+static TOLD: Gauge<0> = Gauge::new("ask_told", &[], "The number that the last pod said.");
 
 impl Plugin for Ask {
     const NAME: &'static str = "Ask";
@@ -26,12 +26,12 @@ impl Plugin for Ask {
 }
 
 impl PreFilter for Ask {
-    type Pod = ();
+    type Pod = Labels;
     type Node = Name;
-    type Cluster = Nodes<Name>;
+    type Cluster = ();
     type State = usize;
-    fn pre_filter(&self, (): (), nodes: NodesRef<'_, Name>) -> Result<Option<usize>, Rejection> {
-        Ok(Some(nodes.iter().count()))
+    fn pre_filter(&self, labels: &Labels, (): ()) -> Result<Option<usize>, Rejection> {
+        Ok(labels.get("says").and_then(|number| number.parse().ok()))
     }
     fn filter(&self, _: &usize, _: &Str) -> Verdict {
         Verdict::Pass
@@ -40,7 +40,7 @@ impl PreFilter for Ask {
 
 impl ShareFilterState for Ask {
     fn share(&self, seen: &usize, with: &mut CycleState) {
-        with.write(NodesSeen(*seen));
+        with.write(Told(*seen));
     }
 }
 
@@ -51,8 +51,8 @@ impl PostFilter for Ask {
         _: &[NodeRejection],
         dry_run: &DryRun<'_>,
     ) -> PostFilterAnswer {
-        let seen = dry_run.shared().read::<NodesSeen>().map_or(0, |seen| seen.0);
-        PostFilterAnswer::Unschedulable(format!("{seen} nodes seen at PostFilter").into())
+        let seen = dry_run.shared().read::<Told>().map_or(0, |seen| seen.0);
+        PostFilterAnswer::Unschedulable(format!("{seen} was said").into())
     }
 }
 
@@ -65,7 +65,7 @@ impl AfterPostFilter for Ask {
         handle: &mut Handle<'_>,
     ) {
         assert!(nomination.is_none() && !view.nodes.is_empty());
-        let seen = handle.shared.read::<NodesSeen>().map_or(0, |seen| seen.0);
+        let seen = handle.shared.read::<Told>().map_or(0, |seen| seen.0);
         let key = ObjectKey::new("", pod.key.name.clone());
         handle.writes.create::<Namespace>(key, json!({"seen": seen}));
         handle.metrics.add(&ASKED, ["sent"], 1);
@@ -108,8 +108,8 @@ impl Answered for Ask {
 impl Reserve for Ask {
     type Reservation = ();
     fn reserve(&self, _: &Placement<'_>, handle: &mut Handle<'_>) -> Result<(), Rejection> {
-        let seen = handle.shared.read::<NodesSeen>().map_or(0, |seen| seen.0);
-        handle.metrics.set(&SEEN, [], f64::from(u32::try_from(seen).expect("a few")));
+        let seen = handle.shared.read::<Told>().map_or(0, |seen| seen.0);
+        handle.metrics.set(&TOLD, [], f64::from(u32::try_from(seen).expect("a few")));
         Ok(())
     }
 }
@@ -123,8 +123,8 @@ fn scheduler(engine: Engine) -> Scheduler {
         .answered()
         .reserve()
         .metric(&ASKED)
-        .metric(&SEEN);
-    let others = ["Sort", "Cpu", "Binder"];
+        .metric(&TOLD);
+    let others = ["Sort", "Zone", "Binder"];
     let others = plugins::entries().into_iter().filter(|one| others.contains(&one.name()));
     let registry = Registry::new(others.chain([ask.done()]));
     let mut spec = ProfileSpec { scheduler_name: "lab".into(), ..ProfileSpec::default() };
@@ -138,7 +138,7 @@ fn scheduler(engine: Engine) -> Scheduler {
     let profiles = vec![profile.expect("the plugins make one")];
     let mut scheduler = Scheduler::new(profiles, options, 0).expect("one profile orders the queue");
     for node in ["a", "b", "c"] {
-        let node = Observation::Is(lab::node(node, &["cpu=3"]));
+        let node = Observation::Is(lab::node(node, &["zone=z"]));
         scheduler.observe(Time::ZERO, Event::Node(Box::new(node)));
     }
     scheduler
@@ -165,11 +165,11 @@ const BOTH: [Engine; 2] = [Engine::Fast, Engine::Reference];
 fn what_is_shared_at_pre_filter_is_there_at_reserve() {
     for engine in BOTH {
         let mut scheduler = scheduler(engine);
-        assert_eq!(values(&scheduler, "ask_nodes_seen"), [(String::new(), Value::Float(0.0))]);
+        assert_eq!(values(&scheduler, "ask_told"), [(String::new(), Value::Float(0.0))]);
         for name in ["p", "q"] {
-            scheduler.observe(Time::ZERO, Event::pod(lab::pod(name, &["cpu=1"])));
+            scheduler.observe(Time::ZERO, Event::pod(lab::pod(name, &["zone=z", "says=3"])));
             written(&mut scheduler);
-            assert_eq!(values(&scheduler, "ask_nodes_seen"), [(String::new(), Value::Float(3.0))]);
+            assert_eq!(values(&scheduler, "ask_told"), [(String::new(), Value::Float(3.0))]);
             let decided = values(&scheduler, "plimsoll_decisions_total");
             let source = if engine == Engine::Fast { "memory" } else { "scratch" };
             assert!(decided.contains(&(source.to_owned(), Value::Number(1))), "{decided:?}");
@@ -183,7 +183,7 @@ fn a_plugin_writes_for_each_pod_that_finds_no_node() {
     for engine in BOTH {
         let mut scheduler = scheduler(engine);
         for name in ["p", "q"] {
-            scheduler.observe(Time::ZERO, Event::pod(lab::pod(name, &["cpu=9"])));
+            scheduler.observe(Time::ZERO, Event::pod(lab::pod(name, &["zone=nowhere", "says=3"])));
             let effects = written(&mut scheduler);
             let objects: Vec<_> = effects
                 .iter()
@@ -194,9 +194,7 @@ fn a_plugin_writes_for_each_pod_that_finds_no_node() {
                 .collect();
             assert_eq!(objects, [(name, WriteVerb::Create(json!({"seen": 3})))], "{engine:?}");
             let conditions = effects.iter().filter(|effect| match &effect.write {
-                Write::Condition(condition) => {
-                    condition.message.contains("3 nodes seen at PostFilter")
-                }
+                Write::Condition(condition) => condition.message.contains("3 was said"),
                 _ => false,
             });
             assert_eq!(conditions.count(), 1, "{engine:?}: {effects:?}");
@@ -208,7 +206,7 @@ fn a_plugin_writes_for_each_pod_that_finds_no_node() {
 fn the_answer_to_a_write_after_post_filter_comes_to_the_plugin() {
     for engine in BOTH {
         let mut scheduler = scheduler(engine);
-        scheduler.observe(Time::ZERO, Event::pod(lab::pod("p", &["cpu=9"])));
+        scheduler.observe(Time::ZERO, Event::pod(lab::pod("p", &["zone=nowhere", "says=3"])));
         let is_object = |effect: &&crate::Effect| matches!(effect.write, Write::Object(_));
         let effects = written(&mut scheduler);
         let first = effects.iter().find(is_object).expect("a node is asked for").id;

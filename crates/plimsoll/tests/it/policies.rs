@@ -497,7 +497,7 @@ fn a_missing_config_map_is_an_error_at_the_field_that_names_it() {
         "explain -f c.yaml map.yaml --pod web --config old.yaml",
         &NAMES_A_CONFIG_MAP.replace("name: policy", "name: policy, namespace: default"),
         &expect![[r#"
-            error: old.yaml:3: algorithmSource.policy.configMap.name: couldn't get policy config map default/policy: it is not in the files; there is ConfigMap kube-system/policy, which algorithmSource.policy.configMap.namespace can name
+            error: old.yaml:3: algorithmSource.policy.configMap.name: couldn't get policy config map default/policy: it is not in the files; there is ConfigMap kube-system/policy, which algorithmSource.policy.configMap.namespace can choose
         "#]],
     );
     wrong(
