@@ -225,11 +225,11 @@ impl BindingCycle {
         cache: &Cache,
         waiting: &[WaitingPod],
     ) -> bool {
-        let at = self.placement(cache);
         profile.at(Point::PreBind).any(|(plugin, _)| {
             let held = self.held_by(plugin.name);
             let point = plugin.points.pre_bind.as_ref().filter(|point| point.applies(held));
             let Some(point) = point else { return false };
+            let at = self.placement(cache);
             // It is only asked in advance: what it does has no effect.
             let (mut shared, mut assumed) = (self.shared.clone(), Vec::new());
             let (mut decided, mut written, mut measured) = (Vec::new(), Vec::new(), Vec::new());

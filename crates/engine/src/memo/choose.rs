@@ -14,21 +14,20 @@ use super::sparse_domain_counts::{ExcludedNodes, SparseDomainCounts};
 use crate::pick::{TieBreak, pick};
 
 /// The result of a choice.
-#[expect(clippy::large_enum_variant, reason = "one lives at a time, and only for a moment")]
-pub(crate) enum GroupChoice {
+pub(crate) enum GroupChoice<'f> {
     /// No node is feasible.
     Nothing,
     /// The best nodes.
-    Best(Best),
+    Best(Best<'f>),
     /// The scores cannot be computed from the counts, so that the pod must be decided from scratch.
     Unclear,
 }
 
 /// The nodes with the highest total, as disjoint sets.
-pub(crate) struct Best {
+pub(crate) struct Best<'f> {
     /// The index of a candidate group, and a static score in it.
     parts: SmallVec<[(usize, i64); 4]>,
-    candidates: FeasibleGroups,
+    candidates: &'f [FeasibleGroup],
 }
 
 /// The groups that pass the filters.
@@ -80,18 +79,18 @@ impl Chooser<'_> {
     }
 
     /// The best of the feasible nodes.
-    pub(crate) fn choose(&self, feasible: FeasibleNodes) -> GroupChoice {
+    pub(crate) fn choose<'f>(&self, feasible: &'f FeasibleNodes) -> GroupChoice<'f> {
         match feasible.len() {
             0 => GroupChoice::Nothing,
             1 => {
-                let candidates = feasible.candidates;
+                let candidates = &feasible.candidates[..];
                 let only = candidates.iter().position(|candidate| 0 < candidate.len);
                 let only = only.expect("one of them has a node");
                 let (static_score, _) = self.top(&candidates[only]);
                 GroupChoice::Best(Best { parts: smallvec![(only, static_score)], candidates })
             }
-            _ => match self.scores(&feasible) {
-                Some(scores) => GroupChoice::Best(self.best(feasible.candidates, &scores)),
+            _ => match self.scores(feasible) {
+                Some(scores) => GroupChoice::Best(self.best(&feasible.candidates, &scores)),
                 None => GroupChoice::Unclear,
             },
         }
@@ -249,7 +248,7 @@ impl Chooser<'_> {
         }
     }
 
-    fn best(&self, candidates: FeasibleGroups, scores: &[i64]) -> Best {
+    fn best<'f>(&self, candidates: &'f [FeasibleGroup], scores: &[i64]) -> Best<'f> {
         let tops: Scores = candidates.iter().map(|one| self.top(one).0).collect();
         let total = |at: usize| scores[at] + tops[at];
         let highest = (0..candidates.len()).map(total).max();
@@ -260,7 +259,7 @@ impl Chooser<'_> {
     /// The nodes of one part by name index, ascending.
     fn indices<'b>(
         &'b self,
-        best: &'b Best,
+        best: &'b Best<'_>,
         (at, static_score): (usize, i64),
     ) -> impl Iterator<Item = NameIndex> {
         let (set, all) = self.part(best, at, static_score);
@@ -269,21 +268,21 @@ impl Chooser<'_> {
 
     /// The nodes of one part, and whether they are from a sparse group. Otherwise members of sparse groups
     /// must be left out.
-    fn part(&self, best: &Best, at: usize, static_score: i64) -> (&NameIndexSet, bool) {
+    fn part(&self, best: &Best<'_>, at: usize, static_score: i64) -> (&NameIndexSet, bool) {
         let candidate = &best.candidates[at];
         let set = self.nodes_of(candidate).at(static_score).expect("a node has this static score");
         (set, candidate.sparse_group.is_some())
     }
 
     /// The best node with the smallest name.
-    pub(crate) fn first(&self, best: &Best) -> Row {
+    pub(crate) fn first(&self, best: &Best<'_>) -> Row {
         let firsts = best.parts.iter().filter_map(|&part| self.indices(best, part).next());
         self.cluster.name_order.row(firsts.min().expect("there is a best node"))
     }
 
     /// A random one of the best nodes: the same one that [`pick`] would take from their list, but without
     /// making the list.
-    pub(crate) fn any(&self, best: &Best, rng: &mut impl Rng) -> Row {
+    pub(crate) fn any(&self, best: &Best<'_>, rng: &mut impl Rng) -> Row {
         let sets =
             || best.parts.iter().map(|&(at, static_score)| self.part(best, at, static_score));
         let n_nodes = self.cluster.name_order.len();
@@ -306,7 +305,7 @@ impl Chooser<'_> {
     }
 
     /// All best nodes, sorted by name.
-    pub(crate) fn all(&self, best: &Best) -> Vec<Row> {
+    pub(crate) fn all(&self, best: &Best<'_>) -> Vec<Row> {
         let parts = best.parts.iter();
         let mut indices: Vec<NameIndex> =
             parts.flat_map(|&part| self.indices(best, part)).collect();

@@ -558,7 +558,7 @@ impl Memo {
         let feasible = chooser.feasible_now();
         self.phases.over(MeteredPoint::Filter);
         self.phases.is_scored = 1 < feasible.len();
-        match chooser.choose(feasible) {
+        match chooser.choose(&feasible) {
             GroupChoice::Nothing => self
                 .failure(profile, pod, (ranking, domain_counts), own.as_ref(), view)
                 .map_or(MemoAnswer::Unclear, |failure| MemoAnswer::Failed(Box::new(failure))),
