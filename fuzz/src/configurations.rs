@@ -2,7 +2,8 @@
 
 use plimsoll_api::Release;
 use plimsoll_config::{Catalogue, Configuration, GivenGates, GoDuration, load, load_policy};
-use plimsoll_plugins::{default_profile, in_tree};
+use plimsoll_legacy::in_tree;
+use plimsoll_plugins::default_profile;
 
 fn catalogue() -> Catalogue {
     Catalogue::of(&in_tree(), &default_profile())

@@ -3,7 +3,8 @@
 use plimsoll_config::{Catalogue, Configuration, GivenGates, load};
 use plimsoll_engine::Profile;
 use plimsoll_framework::Release;
-use plimsoll_plugins::{default_profile, in_tree};
+use plimsoll_legacy::in_tree;
+use plimsoll_plugins::default_profile;
 use serde_json::Value;
 
 /// The release that was recorded: all suites are decided as in this release. Suites of release 1.20

@@ -8,8 +8,8 @@ use plimsoll_api::{PodKey, Str};
 use plimsoll_config::{Configuration, Form, Priority, ResolvedProfile};
 use plimsoll_engine::{Decision, NodeVerdict, Outcome, Profile, ProfileSpec, Scheduler};
 use plimsoll_framework::{FeatureGates, PodInfo, Point, Registry, Row};
-use plimsoll_priorities::predicates::{self, Predicate};
-use plimsoll_priorities::{
+use plimsoll_legacy::priorities::predicates::{self, Predicate};
+use plimsoll_legacy::priorities::{
     Entry, Mapped, OldRelease, Priorities, Ranking, Subject, defaults, of_plugins, of_policy,
 };
 

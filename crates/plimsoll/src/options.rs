@@ -10,8 +10,8 @@ use plimsoll_config::{Catalogue, ConfigError, Configuration, GivenGates};
 use plimsoll_document::{Document, FieldPath};
 use plimsoll_engine::{Backoff, Gates, Options, Profile, ProfileError};
 use plimsoll_framework::{ArgsError, FeatureGates, Registry};
+use plimsoll_legacy::priorities::OldRelease;
 use plimsoll_plugins::default_profile;
-use plimsoll_priorities::OldRelease;
 use serde_json::Value;
 
 use crate::given::{Given, Place};
@@ -275,7 +275,7 @@ fn entries<'a>(
 #[cfg(test)]
 mod tests {
     use plimsoll_framework::Release;
-    use plimsoll_plugins::in_tree;
+    use plimsoll_legacy::in_tree;
 
     use super::*;
 

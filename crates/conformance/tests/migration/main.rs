@@ -14,7 +14,8 @@ use expect_test::{Expect, expect};
 use plimsoll_config::{Catalogue, Configuration, load};
 use plimsoll_conformance::{Case, Mode, suite};
 use plimsoll_engine::{Decision, NodeDecision, NodeVerdict, Outcome};
-use plimsoll_plugins::{default_profile, in_tree};
+use plimsoll_legacy::in_tree;
+use plimsoll_plugins::default_profile;
 use serde_json::Value;
 
 /// Plugins that count volumes differently in v1.
