@@ -10,7 +10,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("api", &[]),
     ("framework", &["api"]),
     ("plugins", &["api", "framework"]),
-    ("legacy", &["api", "framework", "plugins"]),
+    ("legacy", &["api", "config", "document", "framework", "plugins"]),
     ("engine", &["api", "framework"]),
     ("document", &[]),
     ("config", &["document", "framework"]),

@@ -1,9 +1,10 @@
 //! What earlier releases of Kubernetes had and today's does not.
 //!
-//! [`plugins`] has the plugins that were dropped, [`priorities`] how nodes were ranked on the scale of 10. No other
-//! crate than the application needs any of it.
+//! [`plugins`] has the plugins that were dropped, [`priorities`] how nodes were ranked on the scale of 10, and
+//! [`config`] the forms that configurations had before v1. Of the scheduler only the application uses any of it.
 #![warn(clippy::disallowed_methods, clippy::disallowed_types)]
 
+pub mod config;
 pub mod plugins;
 pub mod priorities;
 
@@ -12,7 +13,9 @@ use plimsoll_framework::Registry;
 /// The in-tree plugins of all releases: today's, then those that later releases dropped.
 pub fn in_tree() -> Registry {
     let mut registry = plimsoll_plugins::in_tree();
-    plugins::entries().into_iter().for_each(|entry| registry.add(entry));
+    for entry in plugins::entries() {
+        registry.add(entry);
+    }
     registry
 }
 
