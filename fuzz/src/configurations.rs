@@ -1,8 +1,10 @@
 //! Configurations, policies and flags.
 
 use plimsoll_api::Release;
-use plimsoll_config::{Catalogue, Configuration, GivenGates, GoDuration, load, load_policy};
-use plimsoll_plugins::{default_profile, in_tree};
+use plimsoll_config::{Catalogue, Configuration, GivenGates, GoDuration};
+use plimsoll_legacy::config::{Migration, OLD_GATES, load, load_policy};
+use plimsoll_legacy::in_tree;
+use plimsoll_plugins::default_profile;
 
 fn catalogue() -> Catalogue {
     Catalogue::of(&in_tree(), &default_profile())
@@ -27,7 +29,7 @@ pub(crate) fn policies(input: &[u8]) {
 }
 
 fn check(configuration: &Configuration, catalogue: &Catalogue) {
-    let migrated = configuration.migrate(catalogue).to_yaml();
+    let migrated = Migration::of(configuration, catalogue).to_yaml();
     if let Err(errors) = load("migrated.yaml", &migrated, catalogue) {
         panic!("the migrated file is refused: {errors:?}\n{migrated}");
     }
@@ -42,7 +44,7 @@ pub(crate) fn flags(input: &[u8]) {
     let Ok(text) = std::str::from_utf8(input) else { return };
     let given: Vec<String> = text.split(',').map(str::to_owned).collect();
     for release in Release::ALL {
-        drop(GivenGates::parse(release, &given));
+        drop(GivenGates::parse(release, &given, OLD_GATES));
     }
     if let Ok(duration) = text.parse::<GoDuration>() {
         let shown = duration.to_string();

@@ -120,6 +120,13 @@ impl Args {
     }
 }
 
+impl Catalogue {
+    /// The default args of the plugin `name` in v1; none if it has no args that a configuration shows.
+    pub fn default_args(&self, name: &str) -> Option<Value> {
+        Args::default_of(name, &Rules::v1(self), self).map(|args| args.to_value())
+    }
+}
+
 /// Whether the args of the plugin are a kind in the API group of KubeSchedulerConfiguration.
 fn has_kind(name: &str) -> bool {
     PLUGINS_WITH_ARGS.contains(&name)

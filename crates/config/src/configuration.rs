@@ -5,15 +5,14 @@ use serde_json::Value;
 
 use crate::args::Args;
 use crate::catalogue::{Catalogue, Point};
-use crate::defaults;
 use crate::faults::{ConfigError, Faults, error_at};
-use crate::legacy::{self, PolicyReader, Provider, Reading, policy};
 use crate::multipoint::ALL;
 use crate::origin::{Form, Origin};
 use crate::profile::{Draft, ResolvedProfile};
 use crate::rules::Rules;
 use crate::types::{Extender, KubeSchedulerConfiguration};
-use crate::{migrate, unprepared, validate, version};
+use crate::yaml::to_yaml;
+use crate::{unprepared, validate, version};
 
 /// A valid configuration, with all defaults and profiles resolved.
 #[derive(Clone, Debug, PartialEq)]
@@ -30,8 +29,7 @@ pub struct Configuration {
     pub extenders: Vec<Extender>,
     /// The configuration as `--write-config-to` shows it: with all defaults, and with the plugins
     /// of the default profile merged into each `multiPoint`. It is itself a valid configuration of
-    /// version v1; for a file of another form, its profiles are those of
-    /// [`migrate`](Configuration::migrate).
+    /// version v1.
     pub effective: KubeSchedulerConfiguration,
     /// The form in which the configuration was written.
     pub origin: Origin,
@@ -39,8 +37,7 @@ pub struct Configuration {
     pub warnings: Vec<ConfigError>,
 }
 
-/// Reads the configuration in `text`, the content of the file `source_name`: a
-/// KubeSchedulerConfiguration, a Policy, or a ConfigMap with a Policy under `policy.cfg`.
+/// Reads the configuration of version v1 in `text`, the content of the file `source_name`.
 ///
 /// The errors are all that were found, in the order of their lines.
 pub fn load(
@@ -48,69 +45,21 @@ pub fn load(
     text: &str,
     catalogue: &Catalogue,
 ) -> Result<Configuration, Vec<ConfigError>> {
-    load_first(source_name, text, PolicyReader::Nobody, catalogue)
+    load_with(source_name, text, |document| read(document, catalogue))
 }
 
-/// Where to find the Policy that a configuration of version v1alpha1 names in `algorithmSource`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum PolicyPlace {
-    /// In the file of this path.
-    File(String),
-    /// In a ConfigMap, under `policy.cfg`.
-    ConfigMap {
-        /// The namespace of the ConfigMap; `kube-system` if none is given.
-        namespace: String,
-        /// Its name.
-        name: String,
-    },
-}
-
-/// Where to find the Policy that a configuration of version v1alpha1 names in `algorithmSource`, if it names one.
-///
-/// [`load`] refuses such a configuration, since it reads only one file. A caller that can read the Policy calls
-/// [`load_beside_policy`] and then [`Configuration::with_policy`].
-pub fn policy_place(document: &Document) -> Option<PolicyPlace> {
-    let form = version::form_of(document, &mut Faults::new(None))?;
-    let policy = FieldPath::root().key("algorithmSource").key("policy");
-    let policy = document.get(&policy).filter(|_| form == Form::V1alpha1)?;
-    let text = |value: &Value| value.as_str().filter(|text| !text.is_empty()).map(str::to_owned);
-    if let Some(path) = text(&policy["file"]["path"]) {
-        return Some(PolicyPlace::File(path));
-    }
-    let map = &policy["configMap"];
-    let namespace = text(&map["namespace"]).unwrap_or_else(|| policy::NAMESPACE.to_owned());
-    Some(PolicyPlace::ConfigMap { namespace, name: text(&map["name"])? })
-}
-
-/// Reads a configuration as [`load`] does, except for its plugins: it may name a Policy that is somewhere else, which
-/// [`policy_place`] finds.
-///
-/// The errors are all that were found, in the order of their lines.
-pub fn load_beside_policy(
+/// Reads `text`, the content of the file `source_name`, with a function that reads its first document.
+pub fn load_with(
     source_name: &str,
     text: &str,
-    catalogue: &Catalogue,
-) -> Result<Configuration, Vec<ConfigError>> {
-    load_first(source_name, text, PolicyReader::Caller, catalogue)
-}
-
-/// Reads the first document.
-fn load_first(
-    source_name: &str,
-    text: &str,
-    reader: PolicyReader,
-    catalogue: &Catalogue,
+    read: impl FnOnce(&Document) -> Result<Configuration, Vec<ConfigError>>,
 ) -> Result<Configuration, Vec<ConfigError>> {
     let documents = Document::parse_all(source_name, text).map_err(|error| vec![error])?;
     let Some(document) = documents.first() else {
         let message = "is empty: expected a KubeSchedulerConfiguration";
         return Err(vec![ConfigError::new(source_name, message)]);
     };
-    let mut configuration = if policy::is_policy(document) {
-        policy::load(document, catalogue)?
-    } else {
-        from_document(document, reader, None, catalogue)?
-    };
+    let mut configuration = read(document)?;
     // As sigs.k8s.io/yaml, which reads only the first document.
     if let Some(second) = documents.get(1) {
         let message = "is ignored: only the first document of the file is read";
@@ -119,48 +68,16 @@ fn load_first(
     Ok(configuration)
 }
 
-/// Reads a KubeSchedulerConfiguration whose plugins are applied on top of those of `provider`, even if it names another
-/// provider.
-pub(crate) fn upon_provider(
-    document: &Document,
-    provider: Provider,
-    catalogue: &Catalogue,
-) -> Result<Configuration, Vec<ConfigError>> {
-    from_document(document, PolicyReader::Caller, Some(provider), catalogue)
-}
-
-/// Reads a KubeSchedulerConfiguration, on top of `provider` if there is one.
-fn from_document(
-    document: &Document,
-    reader: PolicyReader,
-    provider: Option<Provider>,
-    catalogue: &Catalogue,
-) -> Result<Configuration, Vec<ConfigError>> {
+/// Reads a document of version v1.
+pub fn read(document: &Document, catalogue: &Catalogue) -> Result<Configuration, Vec<ConfigError>> {
     let mut faults = Faults::new(Some(document));
-    let Some(form) = version::form_of(document, &mut faults) else {
+    if version::form_of(document, |_| None, &mut faults).is_none() {
         return Err(faults.into_errors());
-    };
-    let mut rules = legacy::rules(form).unwrap_or_else(|| Rules::v1(catalogue));
-    let mut reading =
-        Reading { document: document.clone(), origin: Origin::of(form), provider: None };
-    if form != Form::V1 {
-        reading = legacy::read(document, form, reader, &mut faults);
     }
-    if let Some(provider) = provider.or(reading.provider) {
-        provider.apply_to(&mut rules);
-    }
-    let Reading { document: read, origin, .. } = &reading;
-    let (decoded, errors) = read.decode_all::<KubeSchedulerConfiguration>(&FieldPath::root());
-    faults.undecoded(errors);
-    let Some(decoded) = decoded else {
-        return Err(placed(faults.into_errors(), origin, document));
-    };
-    let setting = Setting { rules: &rules, document: Some(read), catalogue };
-    let mut configuration = match complete(decoded, origin.clone(), &setting, faults) {
-        Ok(configuration) => configuration,
-        Err(errors) => return Err(placed(errors, origin, document)),
-    };
-    configuration.warnings = placed(configuration.warnings, origin, document);
+    let rules = Rules::v1(catalogue);
+    let mut configuration =
+        Configuration::resolve(document, &rules, Origin::default(), catalogue, faults)?;
+    configuration.warnings.sort_by_key(|warning| warning.line);
     Ok(configuration)
 }
 
@@ -172,35 +89,42 @@ impl Configuration {
     /// If the default plugins of the catalogue are not a valid profile: exactly one must sort the queue, and at least
     /// one must bind.
     pub fn default_for(catalogue: &Catalogue) -> Self {
-        complete_without_file(&Rules::v1(catalogue), Origin::default(), catalogue)
+        Configuration::without_file(&Rules::v1(catalogue), Origin::default(), catalogue)
     }
-}
 
-/// The configuration of a version in which nothing is configured.
-pub(crate) fn complete_without_file(
-    rules: &Rules,
-    origin: Origin,
-    catalogue: &Catalogue,
-) -> Configuration {
-    let decoded = KubeSchedulerConfiguration::default();
-    let setting = Setting { rules, document: None, catalogue };
-    match complete(decoded, origin, &setting, Faults::new(None)) {
-        Ok(configuration) => configuration,
-        Err(errors) => panic!("the catalogue has no valid default profile: {}", errors[0]),
-    }
-}
-
-/// The errors with the fields and lines of the file, if it was not written in the form of v1.
-fn placed(errors: Vec<ConfigError>, origin: &Origin, document: &Document) -> Vec<ConfigError> {
-    let place = |error: ConfigError| match &error.field {
-        Some(field) if origin.place(field) != *field => {
-            document.error_at(origin.place(field), error.message)
+    /// The configuration in which nothing is configured, with the default plugins of `rules`.
+    ///
+    /// # Panics
+    ///
+    /// As [`default_for`](Configuration::default_for), about the default plugins of `rules`.
+    pub fn without_file(rules: &Rules, origin: Origin, catalogue: &Catalogue) -> Self {
+        let decoded = KubeSchedulerConfiguration::default();
+        let setting = Setting { rules, document: None, catalogue };
+        match complete(decoded, origin, &setting, Faults::new(None)) {
+            Ok(configuration) => configuration,
+            Err(errors) => panic!("the catalogue has no valid default profile: {}", errors[0]),
         }
-        _ => error,
-    };
-    let mut errors: Vec<_> = errors.into_iter().map(place).collect();
-    errors.sort_by_key(|error| error.line);
-    errors
+    }
+
+    /// Resolves a document that has the fields of v1 by the rules of its version. `faults` holds what is wrong with it
+    /// so far.
+    ///
+    /// The fields of errors and warnings are those of `document`. Warnings are in no order. For a form other than v1 the
+    /// caller sets the profiles of `effective`.
+    pub fn resolve(
+        document: &Document,
+        rules: &Rules,
+        origin: Origin,
+        catalogue: &Catalogue,
+        mut faults: Faults<'_>,
+    ) -> Result<Self, Vec<ConfigError>> {
+        let (decoded, errors) =
+            document.decode_all::<KubeSchedulerConfiguration>(&FieldPath::root());
+        faults.undecoded(errors);
+        let Some(decoded) = decoded else { return Err(faults.into_errors()) };
+        let setting = Setting { rules, document: Some(document), catalogue };
+        complete(decoded, origin, &setting, faults)
+    }
 }
 
 /// What is needed to read a configuration.
@@ -220,7 +144,7 @@ fn complete(
 ) -> Result<Configuration, Vec<ConfigError>> {
     let &Setting { rules, document, catalogue } = setting;
     let global_percentage = decoded.percentage_of_nodes_to_score;
-    defaults::set_defaults(&mut decoded);
+    decoded.set_defaults();
     let drafts = drafts(&decoded, setting, &mut faults);
     validate::validate(&decoded, &drafts, rules, catalogue, &mut faults);
     let profiles: Vec<_> = drafts
@@ -240,10 +164,7 @@ fn complete(
             }
         }
     }
-    let effective = match origin.form {
-        Form::V1 => drafts.iter().map(|draft| draft.to_effective(catalogue)).collect(),
-        _ => migrate::profiles(&profiles, catalogue),
-    };
+    let effective = drafts.iter().map(|draft| draft.to_effective(catalogue)).collect();
     drop(drafts);
     decoded.profiles = effective;
     "leases".clone_into(&mut decoded.leader_election.resource_lock);
@@ -322,7 +243,7 @@ fn warnings(draft: &Draft<'_>, setting: &Setting<'_>) -> Vec<ConfigError> {
 impl Configuration {
     /// The file that `--write-config-to` writes: version v1 with all defaults.
     pub fn to_yaml(&self) -> String {
-        migrate::to_yaml(&self.effective.to_value())
+        to_yaml(&self.effective.to_value())
     }
 }
 

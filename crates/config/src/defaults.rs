@@ -8,26 +8,28 @@ use crate::version::GROUP_VERSION;
 use plimsoll_framework::GoDuration;
 
 /// The profile of pods that name no scheduler.
-pub(crate) const DEFAULT_SCHEDULER: &str = "default-scheduler";
+pub const DEFAULT_SCHEDULER: &str = "default-scheduler";
 
-/// Sets every absent field, except plugins, their args, and `percentageOfNodesToScore`: if that is absent, all nodes
-/// are looked at, and no number says so for every profile.
-pub(crate) fn set_defaults(configuration: &mut KubeSchedulerConfiguration) {
-    GROUP_VERSION.clone_into(&mut configuration.api_version);
-    "KubeSchedulerConfiguration".clone_into(&mut configuration.kind);
-    configuration.parallelism.get_or_insert(16);
-    configuration.pod_initial_backoff_seconds.get_or_insert(1);
-    configuration.pod_max_backoff_seconds.get_or_insert(10);
-    let profiling = *configuration.enable_profiling.get_or_insert(true);
-    configuration.enable_contention_profiling.get_or_insert(profiling);
-    set_leader_election(&mut configuration.leader_election);
-    set_client_connection(&mut configuration.client_connection);
-    if configuration.profiles.is_empty() {
-        configuration.profiles.push(Profile::default());
-    }
-    // If there are several, each must be named: a default would hide that one is not.
-    if let [profile] = configuration.profiles.as_mut_slice() {
-        profile.scheduler_name.get_or_insert_with(|| DEFAULT_SCHEDULER.to_owned());
+impl KubeSchedulerConfiguration {
+    /// Sets every absent field, except plugins, their args, and `percentageOfNodesToScore`: if that is absent, all nodes
+    /// are looked at, and no number says so for every profile.
+    pub fn set_defaults(&mut self) {
+        GROUP_VERSION.clone_into(&mut self.api_version);
+        "KubeSchedulerConfiguration".clone_into(&mut self.kind);
+        self.parallelism.get_or_insert(16);
+        self.pod_initial_backoff_seconds.get_or_insert(1);
+        self.pod_max_backoff_seconds.get_or_insert(10);
+        let profiling = *self.enable_profiling.get_or_insert(true);
+        self.enable_contention_profiling.get_or_insert(profiling);
+        set_leader_election(&mut self.leader_election);
+        set_client_connection(&mut self.client_connection);
+        if self.profiles.is_empty() {
+            self.profiles.push(Profile::default());
+        }
+        // If there are several, each must be named: a default would hide that one is not.
+        if let [profile] = self.profiles.as_mut_slice() {
+            profile.scheduler_name.get_or_insert_with(|| DEFAULT_SCHEDULER.to_owned());
+        }
     }
 }
 

@@ -54,7 +54,7 @@ pub(crate) fn leave_resources(extenders: &[Extender], profile: &mut ProfileSpec)
 /// Reports what is invalid in the extenders.
 ///
 /// As in validation.go, validateExtenders.
-pub(crate) fn validate(extenders: &[Extender], faults: &mut Faults<'_>) {
+pub fn validate(extenders: &[Extender], faults: &mut Faults<'_>) {
     let field = FieldPath::root().key("extenders");
     let mut managed: Vec<&str> = Vec::new();
     for (index, extender) in extenders.iter().enumerate() {

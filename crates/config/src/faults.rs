@@ -10,7 +10,7 @@ use serde::Serialize;
 pub type ConfigError = DocumentError;
 
 /// All errors found so far.
-pub(crate) struct Faults<'a> {
+pub struct Faults<'a> {
     /// The file that the fields belong to; none for a configuration without a file.
     document: Option<&'a Document>,
     errors: Vec<ConfigError>,
@@ -19,22 +19,25 @@ pub(crate) struct Faults<'a> {
 }
 
 impl<'a> Faults<'a> {
-    pub(crate) fn new(document: Option<&'a Document>) -> Self {
+    /// No errors yet, in `document`.
+    pub fn new(document: Option<&'a Document>) -> Self {
         Self { document, errors: Vec::new(), undecoded: 0 }
     }
 
     /// Records what could not be decoded. These fields are missing in what was decoded, so no other error is reported
     /// about them.
-    pub(crate) fn undecoded(&mut self, errors: Vec<ConfigError>) {
+    pub fn undecoded(&mut self, errors: Vec<ConfigError>) {
         self.errors.extend(errors);
         self.undecoded = self.errors.len();
     }
 
-    pub(crate) fn required(&mut self, field: FieldPath, detail: &str) {
+    /// Records that a field is missing.
+    pub fn required(&mut self, field: FieldPath, detail: &str) {
         self.report(field, messages::required(detail));
     }
 
-    pub(crate) fn invalid(&mut self, field: FieldPath, value: impl Serialize, detail: &str) {
+    /// Records that the value of a field is not valid.
+    pub fn invalid(&mut self, field: FieldPath, value: impl Serialize, detail: &str) {
         self.report(field, messages::invalid(value, detail));
     }
 
@@ -53,7 +56,7 @@ impl<'a> Faults<'a> {
     }
 
     /// Records an error with this message, unless the field could not even be decoded.
-    pub(crate) fn report(&mut self, field: FieldPath, message: impl Into<String>) {
+    pub fn report(&mut self, field: FieldPath, message: impl Into<String>) {
         let undecoded = &self.errors[..self.undecoded];
         if undecoded.iter().any(|error| error.field.as_ref() == Some(&field)) {
             return;
@@ -61,7 +64,8 @@ impl<'a> Faults<'a> {
         self.errors.push(error_at(self.document, field, message));
     }
 
-    pub(crate) fn is_empty(&self) -> bool {
+    /// Whether there are no errors so far.
+    pub fn is_empty(&self) -> bool {
         self.errors.is_empty()
     }
 
@@ -71,7 +75,7 @@ impl<'a> Faults<'a> {
     }
 
     /// All errors, in the order of the file where their lines are known.
-    pub(crate) fn into_errors(self) -> Vec<ConfigError> {
+    pub fn into_errors(self) -> Vec<ConfigError> {
         let mut errors = self.errors;
         errors.sort_by_key(|error| error.line);
         errors.dedup();

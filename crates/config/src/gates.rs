@@ -7,7 +7,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use plimsoll_framework::{FeatureGates, Release};
 
 use crate::foreign_gates;
-use crate::legacy::old_gates::{self, OldGate};
 
 /// The stage of a feature.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -183,12 +182,14 @@ pub enum GateError {
         value: String,
     },
     /// The release does not know it.
-    #[error("unrecognized feature gate: {name}{}", remedy(name, *release))]
+    #[error("unrecognized feature gate: {name}{}", remedy(name, *release, *meant))]
     Unknown {
         /// What was given.
         name: String,
         /// The release that decides.
         release: Release,
+        /// A gate whose name differs only in case.
+        meant: Option<&'static str>,
     },
     /// It cannot be set.
     #[error("cannot set feature gate {gate} to {}, feature is locked to {to}: leave it out", !to)]
@@ -222,6 +223,17 @@ pub struct GivenGates {
     pub old: Vec<OldGate>,
 }
 
+/// A gate of an earlier release, as it was given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OldGate {
+    /// Its name.
+    pub name: &'static str,
+    /// Whether it was switched on.
+    pub on: bool,
+    /// What applies now, whatever its value.
+    pub now: &'static str,
+}
+
 /// A gate and its value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Gate {
@@ -240,13 +252,19 @@ impl GivenGates {
     ///
     /// Never: nothing was given that could be wrong.
     pub fn of(release: Release) -> Self {
-        GivenGates::parse(release, &[]).expect("nothing was given that could be wrong")
+        GivenGates::parse(release, &[], &[]).expect("nothing was given that could be wrong")
     }
 
     /// Reads gates, each `NAME=BOOL` or `kube:NAME=BOOL`, as `release` does. `AllAlpha` and `AllBeta` stand for all
     /// gates of a stage that are not given by name. Gates of other components have no effect here.
-    pub fn parse(release: Release, given: &[String]) -> Result<Self, GateError> {
-        let mut old_gates = Vec::new();
+    ///
+    /// `removed` has the gates of earlier releases, each with what applies now.
+    pub fn parse(
+        release: Release,
+        given: &[String],
+        removed: &[(&'static str, &'static str)],
+    ) -> Result<Self, GateError> {
+        let mut old = Vec::new();
         let (mut own, mut of_stages) = (BTreeMap::new(), Vec::new());
         for one in given.iter().map(|one| one.trim()).filter(|one| !one.is_empty()) {
             let (name, value) =
@@ -262,12 +280,15 @@ impl GivenGates {
                 of_stages.push((*stage, on));
                 continue;
             }
-            if let Some(old) = OldGate::named(name, on) {
-                old_gates.push(old);
+            if let Some(&(name, now)) = removed.iter().find(|(gate, _)| *gate == name) {
+                old.push(OldGate { name, on, now });
                 continue;
             }
-            let stage = stage_of(name, release)
-                .ok_or_else(|| GateError::Unknown { name: name.to_owned(), release })?;
+            let stage = stage_of(name, release).ok_or_else(|| GateError::Unknown {
+                name: name.to_owned(),
+                release,
+                meant: meant(name, removed),
+            })?;
             if stage.is_locked() && on != stage.is_on() {
                 return Err(GateError::Locked { gate: name.to_owned(), to: !on });
             }
@@ -297,7 +318,7 @@ impl GivenGates {
         let is_silent = |name: &&str| ASKED.contains(name) || UNSEEN.contains(name);
         let without_effect = named.into_iter().filter(|name| is_other(name) && !is_silent(name));
         let without_effect = without_effect.map(ToOwned::to_owned).collect();
-        Ok(GivenGates { plugins, without_effect, old: old_gates })
+        Ok(GivenGates { plugins, without_effect, old })
     }
 }
 
@@ -329,17 +350,20 @@ fn truth(value: &str) -> Option<bool> {
     }
 }
 
-/// What to do about a gate that `release` does not know: another release may have it, or the name may differ only in
-/// case.
-fn remedy(name: &str, release: Release) -> String {
+/// The gate whose name differs only in case.
+fn meant(name: &str, removed: &[(&'static str, &'static str)]) -> Option<&'static str> {
+    let known = GATES.iter().chain(foreign_gates::GATES).map(|(gate, _)| *gate);
+    let mut gates = known.chain(removed.iter().map(|(gate, _)| *gate));
+    gates.find(|gate| gate.eq_ignore_ascii_case(name))
+}
+
+/// What to do about a gate that `release` does not know: another release may have it, or `meant` was meant.
+fn remedy(name: &str, release: Release, meant: Option<&'static str>) -> String {
     let known = |release: &Release| stage_of(name, *release).is_some();
     if let Some(other) = Release::ALL.iter().rfind(|other| known(other)) {
         let lacks = if *other < release { "no longer has it" } else { "does not have it yet" };
         return format!(": release {release} {lacks}: leave it out, or decide as {other}");
     }
-    let known = GATES.iter().chain(foreign_gates::GATES).map(|(gate, _)| *gate);
-    let mut gates = known.chain(old_gates::names());
-    let meant = gates.find(|gate| gate.eq_ignore_ascii_case(name));
     meant.map_or_else(String::new, |gate| format!(": did you mean {gate}?"))
 }
 
@@ -349,7 +373,7 @@ mod tests {
 
     fn parse_at(release: Release, given: &[&str]) -> Result<GivenGates, String> {
         let given: Vec<String> = given.iter().map(|&one| one.to_owned()).collect();
-        GivenGates::parse(release, &given).map_err(|error| error.to_string())
+        GivenGates::parse(release, &given, &[]).map_err(|error| error.to_string())
     }
 
     fn parse(given: &[&str]) -> Result<GivenGates, String> {
@@ -373,21 +397,19 @@ mod tests {
 
     #[test]
     fn gates_of_earlier_releases_say_what_applies_now() {
-        let gates = parse(&["EvenPodsSpread=false", "VolumeScheduling=1", "GenericWorkload=false"]);
-        let gates = gates.expect("all were gates once");
-        let old: Vec<_> = gates.old.iter().map(|gate| (gate.name, gate.on)).collect();
-        assert_eq!(old, [("EvenPodsSpread", false), ("VolumeScheduling", true)]);
-        assert_eq!(gates.old[1].now, "the plugin VolumeBinding always checks volumes");
+        let parse = |given: &str| {
+            let removed = [("HugePages", "they are always counted")];
+            GivenGates::parse(Release::NEWEST, &[given.to_owned()], &removed)
+        };
+        let gates = parse("HugePages=false").expect("it was a gate once");
+        let old = OldGate { name: "HugePages", on: false, now: "they are always counted" };
+        assert_eq!(gates.old, [old]);
         assert!(gates.without_effect.is_empty());
-        assert!(parse(&["EvenPodsSpread=maybe"]).is_err());
+        assert!(parse("HugePages=maybe").is_err());
         assert_eq!(
-            parse(&["evenpodsspread=true"]).expect_err("names are exact"),
-            "unrecognized feature gate: evenpodsspread: did you mean EvenPodsSpread?"
+            parse("hugepages=true").expect_err("names are exact").to_string(),
+            "unrecognized feature gate: hugepages: did you mean HugePages?"
         );
-        for name in old_gates::names() {
-            let of_today = GATES.iter().chain(foreign_gates::GATES);
-            assert!(of_today.map(|(gate, _)| *gate).all(|gate| gate != name), "{name} is of today");
-        }
     }
 
     #[test]

@@ -1,9 +1,11 @@
 //! KubeSchedulerConfiguration: from a file to the profiles the scheduler runs.
 //!
-//! [`load`] reads a configuration of version `kubescheduler.config.k8s.io/v1` or of any version before it, fills in
-//! every default, merges each profile's plugin sets with the default ones as the release of that version did, and
-//! validates the result. [`Configuration::migrate`] converts any of them to a file of v1. A [`Catalogue`] says which
-//! plugins exist and which args they take.
+//! [`load`] reads a configuration of version `kubescheduler.config.k8s.io/v1`, fills in every default, merges each
+//! profile's plugin sets with the default ones, and validates the result. A [`Catalogue`] says which plugins exist and
+//! which args they take.
+//!
+//! A file of another form is first translated to the fields of v1. [`Configuration::resolve`] then resolves it by the
+//! [`Rules`](rules::Rules) of its version.
 //!
 //! ```
 //! use plimsoll_config::{Catalogue, Known, Point, PointSet, load};
@@ -35,29 +37,28 @@ mod assemble;
 mod catalogue;
 mod configuration;
 mod defaults;
-mod extenders;
+pub mod extenders;
 mod faults;
 mod foreign_gates;
 mod gates;
-mod legacy;
-mod migrate;
 mod multipoint;
 mod names;
 mod origin;
+mod point_lists;
 mod profile;
-mod rules;
+pub mod rules;
 mod types;
 mod unprepared;
 mod validate;
-mod version;
+pub mod version;
+mod yaml;
 
 pub use catalogue::{Catalogue, Known, Point, PointSet};
-pub use configuration::{Configuration, PolicyPlace, load, load_beside_policy, policy_place};
-pub use faults::ConfigError;
-pub use gates::{Gate, GateError, GivenGates};
-pub use legacy::policy::{load_config_map, load_policy};
-pub use legacy::{OldGate, Provider, ProviderError};
-pub use migrate::{Migration, Note, to_yaml};
+pub use configuration::{Configuration, load, load_with, read};
+pub use defaults::DEFAULT_SCHEDULER;
+pub use faults::{ConfigError, Faults};
+pub use gates::{Gate, GateError, GivenGates, OldGate};
+pub use multipoint::ALL;
 pub use origin::{Form, Origin, Priority};
 pub use plimsoll_framework::{DurationError, GoDuration};
 pub use profile::{EnabledPlugin, ResolvedProfile};
@@ -65,3 +66,4 @@ pub use types::{
     Base64, ClientConnection, Extender, ExtenderTlsConfig, KubeSchedulerConfiguration,
     LeaderElection, ManagedResource, Plugin, PluginConfig, PluginSet, Plugins, Profile,
 };
+pub use yaml::to_yaml;

@@ -2,12 +2,15 @@
 //!
 //! As in default_plugins.go, mergePluginSet, and runtime/framework.go, expandMultiPointPlugins.
 
+use std::collections::BTreeMap;
+
 use crate::catalogue::{Catalogue, Known, Point};
-use crate::rules::Weighed;
+use crate::profile::EnabledPlugin;
+use crate::rules::{Rules, Weighed};
 use crate::types::{PluginSet, Plugins};
 
 /// The name that disables all default plugins.
-pub(crate) const ALL: &str = "*";
+pub const ALL: &str = "*";
 
 /// The order in which upstream goes through the points. It determines which error it finds first.
 pub(crate) const EXPANSION_ORDER: [Point; Point::ALL.len()] = [
@@ -126,6 +129,27 @@ pub(crate) fn is_expanded(
         && !disables(set, ALL)
         && !disables(set, name)
         && set.enabled.iter().all(|plugin| plugin.name != name)
+}
+
+impl Plugins {
+    /// The plugins of this build that a profile of v1 with these sets runs, in order. Every point has an entry.
+    pub fn resolve(&self, catalogue: &Catalogue) -> BTreeMap<Point, Vec<EnabledPlugin>> {
+        let rules = Rules::v1(catalogue);
+        let merged = merge(rules.multi_point(), &self.multi_point);
+        let resolved = Point::ALL.into_iter().map(|point| {
+            let plugins = expand(catalogue, &merged, self, point);
+            let available = plugins.into_iter().filter(|plugin| plugin.available);
+            let weighed = available.map(|plugin| EnabledPlugin {
+                name: plugin.name,
+                weight: match point.is_weighed() {
+                    true => weight(&merged, self, point, plugin.name),
+                    false => 0,
+                },
+            });
+            (point, weighed.collect())
+        });
+        resolved.collect()
+    }
 }
 
 pub(crate) fn disables(set: &PluginSet, name: &str) -> bool {

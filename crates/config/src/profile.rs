@@ -8,8 +8,8 @@ use serde_json::Value;
 use crate::args::Args;
 use crate::catalogue::{Catalogue, Point};
 use crate::faults::Faults;
-use crate::legacy;
 use crate::multipoint::{self, ALL, EXPANSION_ORDER, MultiPoint};
+use crate::point_lists;
 use crate::rules::{Again, Base, Rules};
 use crate::types::{Plugin, PluginConfig, PluginSet, Plugins, Profile};
 
@@ -91,7 +91,7 @@ impl Draft<'_> {
     /// The plugins that are enabled at `point` by the version's list, with the changes of the profile.
     fn listed_at(&self, point: Point) -> impl Iterator<Item = &str> {
         let merged =
-            legacy::merge(self.rules.list_at(point), Again::Replaces, self.plugins.at(point));
+            point_lists::merge(self.rules.list_at(point), Again::Replaces, self.plugins.at(point));
         let names: Vec<&str> = merged.into_iter().map(|entry| entry.name).collect();
         names.into_iter()
     }
@@ -178,7 +178,7 @@ impl Draft<'_> {
             Base::Lists { again, .. } => {
                 let set = self.plugins.at(point);
                 let mut plugins: Vec<EnabledPlugin> = Vec::new();
-                for entry in legacy::merge(self.rules.list_at(point), *again, set) {
+                for entry in point_lists::merge(self.rules.list_at(point), *again, set) {
                     let known = catalogue.get(entry.name);
                     if let Some(known) = known.filter(|known| known.points.contains(point))
                         && plugins.iter().all(|other| other.name != known.name)

@@ -5,35 +5,37 @@ use crate::catalogue::{Catalogue, Point};
 use crate::version::GROUP_VERSION;
 
 /// A plugin of a default profile with its weight; 0 if none is given, which counts as 1.
-pub(crate) type Weighed = (&'static str, i32);
+pub type Weighed = (&'static str, i32);
 
 /// The rules of one version.
 #[derive(Clone, Debug)]
-pub(crate) struct Rules {
+pub struct Rules {
     /// The `apiVersion`.
-    pub(crate) version: &'static str,
+    pub version: &'static str,
     /// The default plugins.
-    pub(crate) base: Base,
+    pub base: Base,
     /// The plugins that the version refuses.
-    pub(crate) refused: Refused,
+    pub refused: Refused,
     /// The plugins that cannot be enabled together with NodeResourcesFit at Score.
-    pub(crate) in_conflict: &'static [&'static str],
-    pub(crate) args: ArgsRules,
+    pub in_conflict: &'static [&'static str],
+    /// The args of plugins that it has.
+    pub args: ArgsRules,
     /// The allowed values of `leaderElection.resourceLock`.
-    pub(crate) locks: &'static [&'static str],
+    pub locks: &'static [&'static str],
     /// The points that today's plugins need in addition to those of the version.
-    pub(crate) grown: &'static [Grown],
+    pub grown: &'static [Grown],
     /// The plugins that are always enabled, with their points.
-    pub(crate) always: &'static [(Point, &'static str)],
+    pub always: &'static [(Point, &'static str)],
 }
 
 /// The default plugins of a version.
 #[derive(Clone, Debug)]
-pub(crate) enum Base {
+pub enum Base {
     /// Plugins that are enabled at every point they implement.
     MultiPoint(Vec<Weighed>),
     /// A list for each point.
     Lists {
+        /// The lists.
         lists: PointLists,
         /// What happens if a profile enables one of them again.
         again: Again,
@@ -41,11 +43,11 @@ pub(crate) enum Base {
 }
 
 /// The default plugins of each point, in order.
-pub(crate) type PointLists = Vec<(Point, Vec<Weighed>)>;
+pub type PointLists = Vec<(Point, Vec<Weighed>)>;
 
 /// What happens if a profile enables a plugin that is enabled by default.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Again {
+pub enum Again {
     /// It keeps its place and gets the weight of the profile.
     Replaces,
     /// The plugin is listed twice, which is an error.
@@ -54,48 +56,55 @@ pub(crate) enum Again {
 
 /// Plugins that a version refuses, and the first version that did.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Refused {
-    pub(crate) plugins: &'static [&'static str],
-    pub(crate) since: &'static str,
+pub struct Refused {
+    /// The plugins.
+    pub plugins: &'static [&'static str],
+    /// The first version that refused them.
+    pub since: &'static str,
     /// What to write instead of a plugin, as the end of the message.
-    pub(crate) remedy: fn(&str) -> &'static str,
+    pub remedy: fn(&str) -> &'static str,
 }
 
 /// A plugin that must be enabled at `at` if it is enabled at `beside`: it prepares its work there, which it did not do
 /// yet when the version was current.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Grown {
-    pub(crate) plugin: &'static str,
-    pub(crate) beside: Point,
-    pub(crate) at: Point,
+pub struct Grown {
+    /// Its name.
+    pub plugin: &'static str,
+    /// Where it is enabled.
+    pub beside: Point,
+    /// Where it prepares its work.
+    pub at: Point,
 }
 
 /// The args of plugins that a version has.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct ArgsRules {
+pub struct ArgsRules {
     /// Plugins of 1.36 whose args it has. It accepts args for other plugins of 1.36 and ignores them.
-    pub(crate) known: &'static [&'static str],
+    pub known: &'static [&'static str],
     /// Plugins that later releases dropped, whose args it has.
-    pub(crate) dropped: &'static [&'static str],
+    pub dropped: &'static [&'static str],
     /// Fields of today's args that it does not have: plugin and field.
-    pub(crate) lacking: &'static [(&'static str, &'static str)],
+    pub lacking: &'static [(&'static str, &'static str)],
     /// The default of `defaultingType` of PodTopologySpread.
-    pub(crate) spreading: Spreading,
+    pub spreading: Spreading,
     /// Whether, on a node whose pods request more than it has, NodeResourcesFit accepts only pods that request nothing.
-    pub(crate) rejects_overcommitted_nodes: bool,
+    pub rejects_overcommitted_nodes: bool,
 }
 
 /// The default of `defaultingType` of PodTopologySpread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Spreading {
+pub enum Spreading {
+    /// `System`.
     System,
     /// `List` if constraints are given, otherwise `System`.
     ListIfGiven,
+    /// `List`.
     List,
 }
 
 /// Plugins that version v1 no longer has.
-const REMOVED: [&str; 4] = ["AzureDiskLimits", "CinderLimits", "EBSLimits", "GCEPDLimits"];
+pub const REMOVED: [&str; 4] = ["AzureDiskLimits", "CinderLimits", "EBSLimits", "GCEPDLimits"];
 
 /// The plugins of 1.36 that have args.
 pub(crate) const PLUGINS_WITH_ARGS: [&str; 8] = [
@@ -111,7 +120,7 @@ pub(crate) const PLUGINS_WITH_ARGS: [&str; 8] = [
 
 impl Rules {
     /// The rules of version v1. Its default plugins are those of the catalogue.
-    pub(crate) fn v1(catalogue: &Catalogue) -> Self {
+    pub fn v1(catalogue: &Catalogue) -> Self {
         let base = catalogue.by_default().map(|plugin| (plugin.name, plugin.weight)).collect();
         Rules {
             version: GROUP_VERSION,

@@ -130,7 +130,7 @@ macro_rules! plugins {
             }
 
             /// The set of `point`, to be changed.
-            pub(crate) fn at_mut(&mut self, point: Point) -> &mut PluginSet {
+            pub fn at_mut(&mut self, point: Point) -> &mut PluginSet {
                 match point {
                     $(Point::$point => &mut self.$set,)+
                     $(Point::$group_point => &mut self.$group_set,)+

@@ -1,20 +1,24 @@
-//! The versions and kinds of configuration that can be read.
+//! The version and kind that a document says it has.
 
 use plimsoll_document::{Document, FieldPath};
 use serde_json::Value;
 
 use crate::faults::Faults;
-use crate::legacy;
 use crate::origin::Form;
 
 /// The API group of the configuration.
 pub(crate) const GROUP: &str = "kubescheduler.config.k8s.io";
 /// The group with its latest version.
-pub(crate) const GROUP_VERSION: &str = "kubescheduler.config.k8s.io/v1";
+pub const GROUP_VERSION: &str = "kubescheduler.config.k8s.io/v1";
 const KIND: &str = "KubeSchedulerConfiguration";
 
-/// The form of a document; none, with an error in `faults`, if it is not a configuration of a supported version.
-pub(crate) fn form_of(document: &Document, faults: &mut Faults<'_>) -> Option<Form> {
+/// The form of a document: v1, or that which `other` has for its `apiVersion`. None, with an error in `faults`, if it is
+/// not a configuration of such a version.
+pub fn form_of(
+    document: &Document,
+    other: impl Fn(&str) -> Option<Form>,
+    faults: &mut Faults<'_>,
+) -> Option<Form> {
     if !document.value.is_object() {
         let message = format!("is not an object: expected a {KIND}");
         faults.report(FieldPath::root(), message);
@@ -34,7 +38,7 @@ pub(crate) fn form_of(document: &Document, faults: &mut Faults<'_>) -> Option<Fo
         faults.report(version_field, message);
         return None;
     };
-    let form = if version == GROUP_VERSION { Some(Form::V1) } else { legacy::form_of(version) };
+    let form = if version == GROUP_VERSION { Some(Form::V1) } else { other(version) };
     if kind == KIND && form.is_some() {
         return form;
     }
@@ -47,7 +51,7 @@ pub(crate) fn form_of(document: &Document, faults: &mut Faults<'_>) -> Option<Fo
     None
 }
 
-/// As in apimachinery's runtime/error.go, notRegisteredErr.
-pub(crate) fn not_registered(kind: &str, version: &str) -> String {
+/// The message for a kind that a version does not have. As in apimachinery's runtime/error.go, notRegisteredErr.
+pub fn not_registered(kind: &str, version: &str) -> String {
     format!("no kind {kind:?} is registered for version {version:?}")
 }

@@ -1,9 +1,11 @@
 //! From the configuration of a case to the profiles of the engine.
 
-use plimsoll_config::{Catalogue, Configuration, GivenGates, load};
+use plimsoll_config::{Catalogue, Configuration, GivenGates};
 use plimsoll_engine::Profile;
 use plimsoll_framework::Release;
-use plimsoll_plugins::{default_profile, in_tree};
+use plimsoll_legacy::config::{Provider, load};
+use plimsoll_legacy::in_tree;
+use plimsoll_plugins::default_profile;
 use serde_json::Value;
 
 /// The release that was recorded: all suites are decided as in this release. Suites of release 1.20
@@ -23,8 +25,9 @@ pub fn profiles(config: Option<&Value>) -> Vec<Profile> {
         None => Configuration::default_for(&catalogue),
         Some(config) if config["kind"] == "Provider" => {
             let name = config["name"].as_str().unwrap_or_default();
-            Configuration::provider(name, &catalogue)
-                .unwrap_or_else(|error| panic!("{config}: {error}"))
+            let provider: Provider =
+                name.parse().unwrap_or_else(|error| panic!("{config}: {error}"));
+            provider.configuration(&catalogue)
         }
         Some(config) => load("config", &config.to_string(), &catalogue)
             .unwrap_or_else(|errors| panic!("{config}: {}", errors[0])),

@@ -10,7 +10,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("api", &[]),
     ("framework", &["api"]),
     ("plugins", &["api", "framework"]),
-    ("priorities", &["api", "framework"]),
+    ("legacy", &["api", "config", "document", "framework", "plugins"]),
     ("engine", &["api", "framework"]),
     ("document", &[]),
     ("config", &["document", "framework"]),
@@ -18,17 +18,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("kube", &["api", "config", "engine", "framework"]),
     (
         "plimsoll",
-        &[
-            "api",
-            "config",
-            "document",
-            "engine",
-            "framework",
-            "kube",
-            "plugins",
-            "priorities",
-            "sim",
-        ],
+        &["api", "config", "document", "engine", "framework", "kube", "legacy", "plugins", "sim"],
     ),
     ("testkit", &["api", "framework"]),
 ];
@@ -57,8 +47,7 @@ fn crates_use_only_what_lies_below_them() {
 
 #[test]
 fn only_edges_know_the_network_and_the_terminal() {
-    let below =
-        ["api", "framework", "plugins", "priorities", "engine", "document", "config", "sim"];
+    let below = ["api", "framework", "plugins", "legacy", "engine", "document", "config", "sim"];
     for name in below {
         for used in dependencies(name) {
             assert!(!EDGES_ONLY.contains(&used.as_str()), "crate {name} must not use {used}");
@@ -68,7 +57,7 @@ fn only_edges_know_the_network_and_the_terminal() {
 
 #[test]
 fn the_core_is_checked_for_clocks_locks_and_hash_maps() {
-    for name in ["api", "framework", "plugins", "priorities", "engine"] {
+    for name in ["api", "framework", "plugins", "legacy", "engine"] {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(name).join("src/lib.rs");
         let text = std::fs::read_to_string(&path).expect("every crate has a lib.rs");
         let lints = "#![warn(clippy::disallowed_methods, clippy::disallowed_types)]";

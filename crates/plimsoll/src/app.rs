@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use anyhow::{Result, ensure};
 use clap::Parser;
 use plimsoll_framework::{Entry, Registry};
-use plimsoll_plugins::in_tree;
+use plimsoll_legacy::in_tree;
 
 use crate::args::Args;
 use crate::{commands, notices};

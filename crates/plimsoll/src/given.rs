@@ -4,11 +4,12 @@ use std::path::Path;
 
 use anyhow::{Result, bail};
 use plimsoll_api::ObjectKey;
-use plimsoll_config::{
-    Catalogue, ClientConnection, Configuration, Form, PolicyPlace, Provider, load_beside_policy,
-    load_config_map, load_policy, policy_place,
-};
+use plimsoll_config::{Catalogue, ClientConnection, Configuration};
 use plimsoll_document::{Document, FieldPath};
+use plimsoll_legacy::config::{
+    PolicyPlace, Provider, load, load_beside_policy, load_config_map, load_policy, policy_place,
+    rename_profile, set_hard_pod_affinity_weight, with_policy, with_provider,
+};
 
 use crate::deprecated::{Deprecated, PolicySource, no_effect};
 use crate::faults::Faults;
@@ -54,7 +55,7 @@ impl Given {
                 load_beside_policy(&name, &text, catalogue).map_err(Faults::from)?;
             return Given { configuration, place, config_map: None }.with_policy(policy);
         }
-        let configuration = plimsoll_config::load(&name, &text, catalogue).map_err(Faults::from)?;
+        let configuration = load(&name, &text, catalogue).map_err(Faults::from)?;
         Ok(Given { configuration, place, config_map: None })
     }
 
@@ -85,7 +86,7 @@ impl Given {
             (Some(file), _) => {
                 return Given::read(file, &input::read(&subject.manifests)?, catalogue);
             }
-            (None, Some(provider)) => Configuration::provider(provider, catalogue)?,
+            (None, Some(provider)) => provider.parse::<Provider>()?.configuration(catalogue),
             (None, None) => Configuration::default_for(catalogue),
         };
         Ok(Given { configuration, place: None, config_map: None })
@@ -119,14 +120,14 @@ impl Given {
             }
             (None, None) => {
                 let configuration = match provider {
-                    Some(provider) => Configuration::of_provider(provider, catalogue),
+                    Some(provider) => provider.configuration(catalogue),
                     None => Configuration::default_for(catalogue),
                 };
                 Given { configuration, place: None, config_map: None }
             }
         };
         given.apply(&args.deprecated, &decides);
-        if let Form::Provider(provider) = given.configuration.origin.form {
+        if let Some(provider) = Provider::of(given.configuration.origin.form) {
             for plugin in &given.configuration.profiles[0].unavailable {
                 let name = provider.name();
                 let message =
@@ -163,7 +164,7 @@ impl Given {
             )
         }
         let configuration =
-            self.configuration.with_policy(&place.document, &policy.configuration)?;
+            with_policy(self.configuration, &place.document, &policy.configuration)?;
         Ok(Given { configuration, ..policy })
     }
 
@@ -172,7 +173,7 @@ impl Given {
         Ok(match (provider, self) {
             (Some(provider), Given { configuration, place: Some(place), config_map }) => {
                 let configuration =
-                    configuration.with_provider(&place.document, provider, catalogue);
+                    with_provider(configuration, &place.document, provider, catalogue);
                 let configuration = configuration.map_err(Faults::from)?;
                 Given { configuration, place: Some(place), config_map }
             }
@@ -192,7 +193,7 @@ impl Given {
             if decides.configuration {
                 no_effect("scheduler-name", "the configuration names its profiles");
             } else {
-                self.configuration.rename_profile(name);
+                rename_profile(&mut self.configuration, name);
             }
         }
         if let Some(weight) = deprecated.hard_pod_affinity_symmetric_weight {
@@ -202,7 +203,7 @@ impl Given {
             } else if decides.configuration {
                 no_effect(flag, "write the args of InterPodAffinity in the configuration");
             } else {
-                self.configuration.set_hard_pod_affinity_weight(weight);
+                set_hard_pod_affinity_weight(&mut self.configuration, weight);
             }
         }
     }

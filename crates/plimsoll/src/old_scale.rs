@@ -8,8 +8,9 @@ use plimsoll_api::{PodKey, Str};
 use plimsoll_config::{Configuration, Form, Priority, ResolvedProfile};
 use plimsoll_engine::{Decision, NodeVerdict, Outcome, Profile, ProfileSpec, Scheduler};
 use plimsoll_framework::{FeatureGates, PodInfo, Point, Registry, Row};
-use plimsoll_priorities::predicates::{self, Predicate};
-use plimsoll_priorities::{
+use plimsoll_legacy::config::POLICY;
+use plimsoll_legacy::priorities::predicates::{self, Predicate};
+use plimsoll_legacy::priorities::{
     Entry, Mapped, OldRelease, Priorities, Ranking, Subject, defaults, of_plugins, of_policy,
 };
 
@@ -77,7 +78,7 @@ impl OldRanking {
         release: OldRelease,
     ) -> Result<Self> {
         let Mapped { priorities, without } = match configuration.origin.form {
-            Form::Policy => {
+            POLICY => {
                 let entries = configuration.origin.priorities.iter().map(
                     |Priority { name, weight, argument }| Entry {
                         name,

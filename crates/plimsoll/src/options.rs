@@ -10,8 +10,9 @@ use plimsoll_config::{Catalogue, ConfigError, Configuration, GivenGates};
 use plimsoll_document::{Document, FieldPath};
 use plimsoll_engine::{Backoff, Gates, Options, Profile, ProfileError};
 use plimsoll_framework::{ArgsError, FeatureGates, Registry};
+use plimsoll_legacy::config as legacy;
+use plimsoll_legacy::priorities::OldRelease;
 use plimsoll_plugins::default_profile;
-use plimsoll_priorities::OldRelease;
 use serde_json::Value;
 
 use crate::given::{Given, Place};
@@ -105,10 +106,10 @@ impl Setup {
         extenders: Extenders,
     ) -> Result<Self> {
         let Given { mut configuration, place, config_map } = given;
-        if configuration.counts_disks()
+        if legacy::counts_disks(&configuration)
             && let Some(most) = max_volumes()
         {
-            configuration.set_max_volumes(most);
+            legacy::set_max_volumes(&mut configuration, most);
         }
         let gates = gates.plugins.clone();
         let profiles = Profile::all_of(&configuration.profile_specs(), registry, &gates);
@@ -228,7 +229,7 @@ fn args_field(
     let mut profiles = configuration.profiles.iter();
     let index = profiles.position(|other| other.scheduler_name == profile)?;
     let configs = FieldPath::root().key("profiles").index(index).key("pluginConfig");
-    let configs = place.at.concat(&configuration.origin.place(&configs));
+    let configs = place.at.concat(&legacy::place(configuration.origin.form, &configs));
     let mut entries = place.document.get(&configs)?.as_array()?.iter();
     let index = entries.position(|entry| entry["name"] == error.plugin)?;
     Some(configs.index(index).key("args").concat(&FieldPath::from(error.field.as_str())))
@@ -240,7 +241,8 @@ fn without_effect(configuration: &Configuration, place: &Place) -> Vec<ConfigErr
     let mut warnings = Vec::new();
     for (index, profile) in configuration.profiles.iter().enumerate() {
         let field = FieldPath::root().key("profiles").index(index);
-        let place = |key: &str| at.concat(&configuration.origin.place(&field.key(key)));
+        let place =
+            |key: &str| at.concat(&legacy::place(configuration.origin.form, &field.key(key)));
         let mut warn = |field: FieldPath, entry: &Value, effect: &str| {
             let name = entry["name"].as_str().unwrap_or_default();
             if profile.unavailable.iter().any(|other| other == name) {
@@ -275,7 +277,7 @@ fn entries<'a>(
 #[cfg(test)]
 mod tests {
     use plimsoll_framework::Release;
-    use plimsoll_plugins::in_tree;
+    use plimsoll_legacy::in_tree;
 
     use super::*;
 
@@ -284,7 +286,7 @@ mod tests {
         let registry = in_tree();
         let options = |given: &[&str]| {
             let given: Vec<String> = given.iter().map(|&gate| gate.to_owned()).collect();
-            let gates = GivenGates::parse(Release::NEWEST, &given).expect("all are known");
+            let gates = GivenGates::parse(Release::NEWEST, &given, &[]).expect("all are known");
             Setup::default_for(&registry, &gates).expect("the default is right").options().gates
         };
         assert_eq!(options(&[]), Gates::default());

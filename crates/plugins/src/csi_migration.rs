@@ -10,13 +10,20 @@ const UNSPECIFIED: &str = "UNSPECIFIED";
 
 /// A former in-tree volume plugin that a CSI driver has replaced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum InTree {
+pub enum InTree {
+    /// Elastic Block Store of AWS.
     AwsElasticBlockStore,
+    /// Disks of Azure.
     AzureDisk,
+    /// Files of Azure.
     AzureFile,
+    /// Cinder of OpenStack.
     Cinder,
+    /// Persistent disks of GCE.
     GcePersistentDisk,
+    /// Portworx.
     Portworx,
+    /// vSphere.
     Vsphere,
 }
 
@@ -32,7 +39,7 @@ impl InTree {
     ];
 
     /// The in-tree plugin of a volume, if any.
-    pub(crate) fn of(source: &VolumeSource) -> Option<Self> {
+    pub fn of(source: &VolumeSource) -> Option<Self> {
         match source {
             VolumeSource::AwsElasticBlockStore { .. } => Some(InTree::AwsElasticBlockStore),
             VolumeSource::AzureDisk { .. } => Some(InTree::AzureDisk),
@@ -57,7 +64,7 @@ impl InTree {
     }
 
     /// The name of the plugin, as in the provisioner of StorageClasses.
-    pub(crate) fn name(self) -> &'static str {
+    pub fn name(self) -> &'static str {
         match self {
             InTree::AwsElasticBlockStore => "kubernetes.io/aws-ebs",
             InTree::AzureDisk => "kubernetes.io/azure-disk",

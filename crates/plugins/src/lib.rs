@@ -5,13 +5,12 @@
 #![warn(clippy::disallowed_methods, clippy::disallowed_types)]
 
 mod bounds;
-mod csi_migration;
+pub mod csi_migration;
 pub mod default_binder;
 pub mod default_preemption;
 pub mod dynamic_resources;
 pub mod image_locality;
 pub mod inter_pod_affinity;
-pub mod legacy;
 pub mod node_affinity;
 mod node_change;
 pub mod node_declared_features;
@@ -21,8 +20,8 @@ pub mod node_resources_balanced_allocation;
 pub mod node_resources_fit;
 pub mod node_unschedulable;
 pub mod node_volume_limits;
-mod place_labels;
-mod pod_claims;
+pub mod place_labels;
+pub mod pod_claims;
 pub mod pod_topology_spread;
 pub mod priority_sort;
 pub mod resource_allocation;
@@ -90,9 +89,9 @@ pub fn default_profile() -> Vec<(&'static str, i32)> {
     DEFAULT_PROFILE.iter().map(|plugin| (plugin.name, plugin.weight)).collect()
 }
 
-/// All plugins: those of the default profile in its order, then those of [earlier releases](legacy).
+/// All plugins, in the order of the default profile.
 pub fn in_tree() -> Registry {
-    let of_default_profile = [
+    Registry::new([
         scheduling_gates::entry(),
         priority_sort::entry(),
         node_unschedulable::entry(),
@@ -113,8 +112,7 @@ pub fn in_tree() -> Registry {
         image_locality::entry(),
         default_binder::entry(),
         node_declared_features::entry(),
-    ];
-    Registry::new(of_default_profile.into_iter().chain(legacy::entries()))
+    ])
 }
 
 #[cfg(test)]
@@ -122,20 +120,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_registry_has_the_plugins_of_the_default_profile_in_its_order_before_all_others() {
+    fn the_registry_has_the_plugins_of_the_default_profile_in_its_order() {
         let registry = in_tree();
-        let names: Vec<&str> = registry.iter().map(plimsoll_framework::Entry::name).collect();
-        let legacy: Vec<&str> =
-            legacy::entries().iter().map(plimsoll_framework::Entry::name).collect();
-        let of_default_profile = DEFAULT_PROFILE.iter().map(|plugin| plugin.name);
-        assert_eq!(names, of_default_profile.chain(legacy).collect::<Vec<_>>());
-    }
-
-    #[test]
-    fn no_plugin_of_earlier_releases_is_in_the_default_profile() {
-        for entry in legacy::entries() {
-            assert!(DEFAULT_PROFILE.iter().all(|plugin| plugin.name != entry.name()));
-        }
+        let names = registry.iter().map(plimsoll_framework::Entry::name);
+        assert!(names.eq(DEFAULT_PROFILE.iter().map(|plugin| plugin.name)));
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use plimsoll_framework::prelude::*;
 
 /// The message for a claim with an empty name.
-pub(crate) const NAMELESS_CLAIM: &str = "PersistentVolumeClaim had no name";
+pub const NAMELESS_CLAIM: &str = "PersistentVolumeClaim had no name";
 
 /// The claims that `volumes` name, without those of generic ephemeral volumes.
 pub(crate) fn named(volumes: &[PodVolume]) -> impl Iterator<Item = &Str> {
@@ -22,7 +22,7 @@ pub(crate) fn names(pod: &Pod, claim: &ObjectKey) -> bool {
 }
 
 /// The claim with this name. If there is none, the error is that of the API server.
-pub(crate) fn find<'a>(
+pub fn find<'a>(
     store: VolumeStore<'a>,
     namespace: &Str,
     name: &Str,

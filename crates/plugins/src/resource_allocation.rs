@@ -33,10 +33,10 @@ pub(crate) fn complete(resources: &mut Vec<ResourceSpec>) {
 
 /// A resource that counts in scoring.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct ScoredResource {
+pub struct ScoredResource {
     kind: ResourceType,
     /// Its weight.
-    pub(crate) weight: i64,
+    pub weight: i64,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -49,7 +49,7 @@ enum ResourceType {
 
 impl ScoredResource {
     /// The resource called `name`.
-    pub(crate) fn new(name: Str, weight: i64) -> Self {
+    pub fn new(name: Str, weight: i64) -> Self {
         let kind = match name.as_str() {
             CPU => ResourceType::Cpu,
             MEMORY => ResourceType::Memory,
@@ -60,7 +60,7 @@ impl ScoredResource {
     }
 
     /// The resources that args name.
-    pub(crate) fn all(mut specs: Vec<ResourceSpec>) -> Vec<Self> {
+    pub fn all(mut specs: Vec<ResourceSpec>) -> Vec<Self> {
         complete(&mut specs);
         specs.into_iter().map(|spec| ScoredResource::new(spec.name.into(), spec.weight)).collect()
     }
@@ -93,7 +93,7 @@ impl ScoredResource {
 
 /// Amounts of resources; CPU and memory are counted in one of two ways.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct ResourceAmounts<'a> {
+pub struct ResourceAmounts<'a> {
     milli_cpu: i64,
     memory: i64,
     others: &'a Resources,
@@ -106,7 +106,7 @@ impl<'a> ResourceAmounts<'a> {
     }
 
     /// CPU and memory count with a default for containers without a request.
-    pub(crate) fn non_zero(counted: NonZero, asked: &'a Resources) -> Self {
+    pub fn non_zero(counted: NonZero, asked: &'a Resources) -> Self {
         ResourceAmounts { milli_cpu: counted.milli_cpu, memory: counted.memory, others: asked }
     }
 
@@ -123,13 +123,13 @@ impl<'a> ResourceAmounts<'a> {
 
 /// The usage of one resource of a node, without and with the pod.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Usage {
+pub struct Usage {
     /// What pods can use; not 0.
-    pub(crate) allocatable: i64,
+    pub allocatable: i64,
     /// What the pods on the node use.
-    pub(crate) without: i64,
+    pub without: i64,
     /// The same with the pod.
-    pub(crate) with: i64,
+    pub with: i64,
 }
 
 impl Usage {
@@ -150,7 +150,7 @@ impl Usage {
 
     /// The same, whether or not the pod requests `resource`. `None` if the node does not have it.
     #[inline]
-    pub(crate) fn of_any(
+    pub fn of_any(
         resource: &ScoredResource,
         allocatable: &Resources,
         node: ResourceAmounts<'_>,
@@ -163,13 +163,13 @@ impl Usage {
     }
 
     /// The free share of the node with the pod, from 0 to 100, truncated to a whole number.
-    pub(crate) fn free_share(self) -> i64 {
+    pub fn free_share(self) -> i64 {
         let free = self.allocatable.saturating_sub(self.used()).max(0);
         share(free, self.allocatable, MAX_NODE_SCORE)
     }
 
     /// The used share of the node with the pod, from 0 to 100, truncated to a whole number.
-    pub(crate) fn used_share(self) -> i64 {
+    pub fn used_share(self) -> i64 {
         share(self.used(), self.allocatable, MAX_UTILIZATION)
     }
 

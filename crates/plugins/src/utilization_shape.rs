@@ -11,7 +11,7 @@ use serde::Deserialize;
 const MAX_SHAPE_SCORE: i64 = 10;
 
 /// The highest utilization, in percent.
-pub(crate) const MAX_UTILIZATION: i64 = 100;
+pub const MAX_UTILIZATION: i64 = 100;
 
 /// A score for each utilization from 0 to 100 percent: linear between points, constant before the first
 /// and after the last. As in shape_score.go, `BuildBrokenLinearFunction`.

@@ -5,7 +5,7 @@ use plimsoll_plugins::in_tree;
 use plimsoll_testkit::{laws, random_scenarios};
 
 /// Args with which plugins do what they do not do by default.
-const ARGS: [(&str, &str); 15] = [
+const ARGS: [(&str, &str); 8] = [
     (
         "NodeResourcesFit",
         r#"{"scoringStrategy": {"type": "MostAllocated",
@@ -39,30 +39,6 @@ const ARGS: [(&str, &str); 15] = [
         "NodeAffinity",
         r#"{"addedAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {
             "nodeSelectorTerms": [{"matchExpressions": [{"key": "zone", "operator": "Exists"}]}]}}}"#,
-    ),
-    (
-        "NodeLabel",
-        r#"{"presentLabels": ["zone"], "absentLabels": ["rack"],
-            "presentLabelsPreference": ["disk"], "absentLabelsPreference": ["size"]}"#,
-    ),
-    (
-        "ServiceAffinity",
-        r#"{"affinityLabels": ["zone"], "antiAffinityLabelsPreference": ["rack", "disk"]}"#,
-    ),
-    ("ServiceAffinity", r#"{"affinityLabels": ["zone", "rack"]}"#),
-    ("ServiceAffinity", r#"{"antiAffinityLabelsPreference": ["zone"]}"#),
-    (
-        "RequestedToCapacityRatio",
-        r#"{"shape": [{"utilization": 0, "score": 0}, {"utilization": 100, "score": 10}],
-            "resources": [{"name": "cpu", "weight": 2}, {"name": "example.com/gpu", "weight": 1}]}"#,
-    ),
-    (
-        "NodeResourcesLeastAllocated",
-        r#"{"resources": [{"name": "memory", "weight": 2}, {"name": "example.com/gpu", "weight": 1}]}"#,
-    ),
-    (
-        "NodeResourcesMostAllocated",
-        r#"{"resources": [{"name": "memory", "weight": 2}, {"name": "example.com/gpu", "weight": 1}]}"#,
     ),
 ];
 

@@ -5,11 +5,5 @@
 mod args;
 mod catalogue;
 mod files;
-mod flags;
 mod merging;
-mod migration;
-mod old_versions;
-mod policies;
-mod policy_errors;
 mod rules;
-mod written;

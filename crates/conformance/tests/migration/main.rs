@@ -11,10 +11,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
 use expect_test::{Expect, expect};
-use plimsoll_config::{Catalogue, Configuration, load};
+use plimsoll_config::{Catalogue, Configuration};
 use plimsoll_conformance::{Case, Mode, suite};
 use plimsoll_engine::{Decision, NodeDecision, NodeVerdict, Outcome};
-use plimsoll_plugins::{default_profile, in_tree};
+use plimsoll_legacy::config::{Migration, Provider, load};
+use plimsoll_legacy::in_tree;
+use plimsoll_plugins::default_profile;
 use serde_json::Value;
 
 /// Plugins that count volumes differently in v1.
@@ -31,7 +33,8 @@ fn configuration(config: &Value) -> Configuration {
     match config["kind"].as_str() {
         Some("Provider") => {
             let name = config["name"].as_str().unwrap_or_default();
-            Configuration::provider(name, &catalogue).unwrap_or_else(|error| panic!("{error}"))
+            let provider: Provider = name.parse().unwrap_or_else(|error| panic!("{error}"));
+            provider.configuration(&catalogue)
         }
         _ => load("config", &config.to_string(), &catalogue)
             .unwrap_or_else(|errors| panic!("{config}: {}", errors[0])),
@@ -47,7 +50,7 @@ fn decisions(case: &Case) -> Vec<Decision> {
 /// The decisions of a case, and those of its migrated configuration.
 fn both(case: &Case) -> (Vec<Decision>, Vec<Decision>) {
     let config = case.config.as_ref().expect("a case of an old release has a configuration");
-    let migrated = configuration(config).migrate(&catalogue()).configuration;
+    let migrated = Migration::of(&configuration(config), &catalogue()).configuration;
     (decisions(case), decisions(&Case { config: Some(migrated), ..case.clone() }))
 }
 
@@ -149,7 +152,7 @@ macro_rules! policies {
     ($($name:ident $file:literal $expected:expr;)*) => { $(
         #[test]
         fn $name() {
-            check(include_str!(concat!("../../../config/tests/policies/policy-", $file)), &$expected);
+            check(include_str!(concat!("../../../legacy/tests/policies/policy-", $file)), &$expected);
         }
     )* };
 }

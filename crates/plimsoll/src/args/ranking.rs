@@ -1,7 +1,7 @@
 //! How nodes are ranked: `--scale` and `--release`.
 
 use clap::ValueEnum;
-use plimsoll_priorities::OldRelease;
+use plimsoll_legacy::priorities::OldRelease;
 
 /// How feasible nodes are ranked.
 #[derive(Clone, Copy, Debug, Default, clap::Args)]

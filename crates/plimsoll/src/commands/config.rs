@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 use anyhow::Result;
-use plimsoll_config::{Configuration, Form, Note, Point, ResolvedProfile};
+use plimsoll_config::{Configuration, Form, Point, ResolvedProfile};
 use plimsoll_framework::Registry;
+use plimsoll_legacy::config::{self, Migration, Note};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -18,7 +19,7 @@ pub(crate) fn check(args: &Check, registry: &Registry) -> Result<()> {
     let gates = args.emulation.gates();
     let setup = Setup::of(&args.subject, registry, &gates)?;
     let configuration = &setup.configuration;
-    let notes = configuration.migrate(&options::catalogue(registry, &gates)).notes;
+    let notes = Migration::of(configuration, &options::catalogue(registry, &gates)).notes;
     match args.output.format {
         Format::Json => {
             let mut out = io::stdout().lock();
@@ -32,7 +33,7 @@ pub(crate) fn check(args: &Check, registry: &Registry) -> Result<()> {
             }
             writeln!(out, "{}", backoff(configuration))?;
             if configuration.origin.form == Form::V1 {
-                extensions(&mut out, &configuration.extensions())?;
+                extensions(&mut out, &config::extensions(configuration))?;
             } else {
                 changes(&mut out, configuration.origin.form, &notes)?;
             }

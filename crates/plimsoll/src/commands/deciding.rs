@@ -5,6 +5,7 @@ use std::path::Path;
 use anyhow::{Context, Result, ensure};
 use plimsoll_config::{GivenGates, OldGate};
 use plimsoll_framework::{Registry, Release};
+use plimsoll_legacy::config::OLD_GATES;
 
 use crate::input::{STDIN, Source};
 use crate::options::Setup;
@@ -53,7 +54,7 @@ impl Asked<'_> {
     }
 
     fn gates(&self, release: Release) -> Result<GivenGates> {
-        let gates = GivenGates::parse(release, self.feature_gates);
+        let gates = GivenGates::parse(release, self.feature_gates, OLD_GATES);
         gates.with_context(|| format!("--feature-gates, in release {release}"))
     }
 

@@ -81,7 +81,8 @@ fn unset(configuration: &Configuration) -> BTreeMap<String, String> {
 #[cfg(test)]
 mod tests {
     use plimsoll_config::Catalogue;
-    use plimsoll_plugins::{default_profile, in_tree};
+    use plimsoll_legacy::in_tree;
+    use plimsoll_plugins::default_profile;
 
     use super::*;
 

@@ -4,6 +4,7 @@ use std::io::{self, Write};
 
 use anyhow::Result;
 use plimsoll_framework::Registry;
+use plimsoll_legacy::config::Migration;
 
 use crate::args::{FileFormat, Migrate};
 use crate::notices;
@@ -13,7 +14,7 @@ use crate::options::{self, Setup};
 pub(crate) fn run(args: &Migrate, registry: &Registry) -> Result<()> {
     let gates = args.emulation.gates();
     let setup = Setup::of(&args.subject, registry, &gates)?;
-    let migration = setup.configuration.migrate(&options::catalogue(registry, &gates));
+    let migration = Migration::of(&setup.configuration, &options::catalogue(registry, &gates));
     let mut out = io::stdout().lock();
     match args.format {
         FileFormat::Json => {

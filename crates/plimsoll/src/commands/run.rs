@@ -15,6 +15,7 @@ use plimsoll_kube::limit::Rate;
 use plimsoll_kube::run::{self, Exit};
 use plimsoll_kube::server_release;
 use plimsoll_kube::watch::Pace;
+use plimsoll_legacy::config::Migration;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
@@ -161,7 +162,8 @@ fn write_config(
 ) -> Result<()> {
     let configuration = &deciding.setup.configuration;
     if configuration.origin.form != Form::V1 {
-        let migration = configuration.migrate(&options::catalogue(registry, &deciding.gates));
+        let migration =
+            Migration::of(configuration, &options::catalogue(registry, &deciding.gates));
         migration.notes.iter().for_each(notices::note);
     }
     let ranking = ranking.typed();

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use plimsoll_plugins::in_tree;
+use plimsoll_legacy::in_tree;
 use serde_json::{Value, json};
 
 use crate::pages::{names, place, quoted, table, text};

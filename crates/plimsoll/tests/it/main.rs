@@ -16,6 +16,7 @@ mod objects;
 mod old_scale;
 mod on_a_cluster;
 mod pages;
+mod plugin_pages;
 mod policies;
 mod releases;
 mod run;

@@ -3,7 +3,8 @@
 use plimsoll_config::{Catalogue, Configuration, GivenGates, load};
 use plimsoll_engine::Profile;
 use plimsoll_framework::{Registry, Release};
-use plimsoll_plugins::{default_profile, in_tree};
+use plimsoll_legacy::in_tree;
+use plimsoll_plugins::default_profile;
 
 /// The release of a seed: two have the oldest, then two the newest.
 pub(crate) fn release_of(seed: u64) -> Release {
