@@ -592,7 +592,7 @@ impl Registry {
         assert!(!known, "a plugin named {:?} already exists", entry.name());
         for metric in entry.metrics() {
             let name = metric.name;
-            let mut others = self.0.iter().flat_map(|other| other.metrics());
+            let mut others = self.0.iter().flat_map(Entry::metrics);
             let is_new = others.all(|other| other.name != name);
             assert!(is_new, "plugin {:?}: another plugin has a metric named {name}", entry.name());
         }

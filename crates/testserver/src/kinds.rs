@@ -9,7 +9,6 @@ pub(crate) use rows::KINDS;
 
 /// A row of the table: one kind of object that is stored once, whatever groups and versions show it.
 #[derive(Debug)]
-#[expect(clippy::struct_field_names, reason = "a kind has a kind, as the field says")]
 pub(crate) struct ResourceKind {
     /// `Pod`.
     pub(crate) kind: &'static str,

@@ -177,7 +177,7 @@ fn time(bytes: &[u8], digits: usize) -> Result<Value, Unreadable> {
         match field? {
             (1, WireType::Number(number)) => seconds = number.cast_signed(),
             (2, WireType::Number(number)) => {
-                nanos = i32::try_from(number).map_err(|_| Unreadable)?
+                nanos = i32::try_from(number).map_err(|_| Unreadable)?;
             }
             _ => return Err(Unreadable),
         }

@@ -176,12 +176,12 @@ impl ExtenderCycle<'_> {
         for (id, extender) in self.voices.that(ExtenderVerb::Prioritize) {
             match self.voices.talk.said(ExtenderStage::Prioritize(id), &question) {
                 QuestionState::Nothing => {
-                    asks.push((ExtenderStage::Prioritize(id), question.clone()))
+                    asks.push((ExtenderStage::Prioritize(id), question.clone()));
                 }
                 QuestionState::Failed(_) => {}
                 QuestionState::Answered(ExtenderReply::Prioritized(scores))
                 | QuestionState::Stale(_, ExtenderReply::Prioritized(scores)) => {
-                    ranks.push((extender, scores))
+                    ranks.push((extender, scores));
                 }
                 QuestionState::Answered(_) | QuestionState::Stale(..) => {
                     return Err(off_topic(extender));

@@ -329,7 +329,7 @@ impl Memo {
             for pod in view.nodes.pods_on(row).iter() {
                 match self.neighbour(pod) {
                     Some(signature) => {
-                        *self.placed[signature as usize].entry(index).or_default() += 1
+                        *self.placed[signature as usize].entry(index).or_default() += 1;
                     }
                     None => self.is_overfull = true,
                 }

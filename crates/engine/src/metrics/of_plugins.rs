@@ -60,7 +60,7 @@ impl PluginMetrics {
             let value = series.entry(labels).or_insert_with(|| nothing(metric));
             match (value, change) {
                 (Value::Number(number), MetricChange::Add(by)) => {
-                    *number = number.saturating_add(by)
+                    *number = number.saturating_add(by);
                 }
                 (Value::Float(number), MetricChange::Set(to)) => *number = to,
                 (Value::Histogram(all), MetricChange::Observe(value)) => all.observe(value),

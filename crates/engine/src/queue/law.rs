@@ -63,7 +63,7 @@ impl ReferenceQueue {
                 }
             }
             QueuePlace::Gated { .. } => {
-                self.requeue(now, &key, QueueingStrategy::AfterBackoff, with)
+                self.requeue(now, &key, QueueingStrategy::AfterBackoff, with);
             }
             QueuePlace::Unschedulable => {
                 let strategy = with.worth(info, &change, &mut Hints::default());

@@ -117,7 +117,7 @@ impl WriteDispatcher {
             EffectAction::Elsewhere => {}
             EffectAction::Write(job) if self.is_closed => self.refuse(&job, STOPPED),
             EffectAction::Write(job) if QUEUE_LIMIT <= self.queues.n_queued() => {
-                self.refuse(&job, TOO_MUCH)
+                self.refuse(&job, TOO_MUCH);
             }
             EffectAction::Write(job) => self.queues.push(job),
         }

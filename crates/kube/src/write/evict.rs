@@ -28,7 +28,7 @@ impl RequestSender {
         }
         let path = pod_path(&victim.key);
         let why = status::disruption_target(victim, &eviction.message);
-        let patch = ApiRequest::patch(format!("{path}/status"), STRATEGIC_MERGE_PATCH, why);
+        let request = ApiRequest::patch(format!("{path}/status"), STRATEGIC_MERGE_PATCH, why);
         // Unlike in executor.go, a new pod with the name of the victim is left alone.
         let options = json!({
             "apiVersion": "v1",
@@ -36,7 +36,7 @@ impl RequestSender {
             "preconditions": { "uid": victim.uid },
         });
         let delete = ApiRequest::delete(path, sender::json(&options));
-        for request in [patch, delete] {
+        for request in [request, delete] {
             match self.send(&request, RetryPolicy::IfIdempotent, deadline).await {
                 Ok(()) => {}
                 Err(failed) if is_gone(&failed) => return Ok(()),

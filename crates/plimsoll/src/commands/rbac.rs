@@ -53,7 +53,7 @@ fn rules(registry: &Registry) -> BTreeMap<(&'static str, String), Vec<&'static s
     for kind in registry.kinds().iter().filter(|kind| !built_in.contains(kind)) {
         rules.insert((kind.group(), kind.plural().to_owned()), READ.to_vec());
     }
-    for (kind, verbs) in registry.iter().flat_map(|entry| entry.writes()) {
+    for (kind, verbs) in registry.iter().flat_map(plimsoll_framework::Entry::writes) {
         let (group, plural) = (kind.group(), kind.plural());
         for (written, resource, verb) in [
             (WriteVerbs::CREATE, plural.to_owned(), "create"),

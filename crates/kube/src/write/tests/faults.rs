@@ -99,7 +99,7 @@ impl EventRecorder for Breaks {
 #[tokio::test(start_paused = true)]
 async fn who_relies_on_the_writer_hears_if_it_breaks_down() {
     let fixture = WriterFixture::with(FakeApiServer::scripted(&[]), |options| {
-        options.events = Arc::new(Breaks)
+        options.events = Arc::new(Breaks);
     });
     assert!(tokio::time::timeout(Duration::from_hours(1), fixture.writer.ended()).await.is_err());
     let record = plimsoll_engine::EventRecord {
