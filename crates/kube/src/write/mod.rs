@@ -180,7 +180,7 @@ impl Writer {
     }
 
     /// Carries out `effects`, for each pod in their order. Never blocks. Ignores questions to
-    /// extenders, which [`HttpExtenders`](crate::extender::Extenders) sends.
+    /// extenders, which [`HttpExtenders`](crate::extender::HttpExtenders) sends.
     pub fn perform(&self, effects: Vec<Effect>) {
         if effects.is_empty() {
             return;
