@@ -112,6 +112,8 @@ async fn begin(args: Run, registry: &Registry) -> Result<()> {
         )?,
         ..setup.options()
     };
+    let seed = rand::random();
+    tracing::info!(seed, "created the engine; it breaks ties by this seed");
     let extenders = setup.configuration.extenders_in_order().into_iter().cloned().collect();
     let setup = run::RunConfig {
         extenders,
@@ -124,7 +126,7 @@ async fn begin(args: Run, registry: &Registry) -> Result<()> {
         profiles: setup.profiles,
         rankings: rankings.into_iter().map(|one| one.priorities as Arc<dyn Prioritize>).collect(),
         engine,
-        seed: rand::random(),
+        seed,
         serving: Some(serving),
     };
     // The future contains the whole scheduler, which is too large for the stack.

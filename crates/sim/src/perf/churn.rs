@@ -1,13 +1,16 @@
-//! A nearly full cluster of many kinds of nodes, where pods are added and deleted.
+//! Clusters that change while pods are placed: pods come and go in a nearly full one, and nodes in a large one.
 
-use plimsoll_api::{Effect, Node, Pod, PodTemplate, Resources, Taint, Toleration};
+use plimsoll_api::{Effect, Labels, Node, Pod, PodTemplate, Resources, Taint, Toleration};
 use plimsoll_engine::Event;
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;
 
 use super::plan::{PODS, Round, WorkloadPlan, come, nodes};
 use super::spreading::{DEPLOYMENTS, deployments, templates};
-use super::template::{GIB, MOONS, in_turn, node_in, node_name, pod_asking, pod_is};
+use super::template::{
+    DEFAULT, GIB, MOONS, in_turn, like, node_in, node_is, node_is_gone, node_name, pod, pod_asking,
+    pod_asking_nothing, pod_is,
+};
 use super::{Sizes, Workload, WorkloadGroups};
 
 /// What a pod requests, in thousandths of a core and in MiB.
@@ -20,13 +23,23 @@ const AT_ONCE: u32 = 100;
 const TAINTED: u32 = 10;
 const TAINT: (&str, &str) = ("dedicated", "batch");
 
-pub(super) const WORKLOADS: [Workload; 1] = [Workload {
+pub(super) const WORKLOADS: [Workload; 2] = [CHURN, NODE_CHURN];
+
+const CHURN: Workload = Workload {
     name: "Churn",
     about: "20 kinds of nodes that are 90% full, where 100 pods at a time go and as many come",
     sizes: Sizes { nodes: 5_000, init_pods: 180_000, pods: 50_000, groups: 100 },
     groups: WorkloadGroups::Deployments,
     plan: churn,
-}];
+};
+
+const NODE_CHURN: Workload = Workload {
+    name: "NodeChurn",
+    about: "DefaultTopologySpreading, where with every 100 pods a node comes, one goes, one is relabelled, and one tainted",
+    sizes: Sizes { nodes: 5_000, init_pods: 5_000, pods: 50_000, groups: 100 },
+    groups: WorkloadGroups::Deployments,
+    plan: node_churn,
+};
 
 fn churn(sizes: Sizes, seed: u64) -> WorkloadPlan {
     let templates = templates(pod_asking(REQUEST.0, REQUEST.1), sizes.groups);
@@ -55,9 +68,7 @@ fn node(number: u32) -> Node {
         pods: 110,
         ..Resources::default()
     };
-    let (key, value) = TAINT;
-    let taint = Taint { key: key.into(), value: value.into(), effect: Effect::NoSchedule };
-    let taints = if number.is_multiple_of(TAINTED) { vec![taint] } else { vec![] };
+    let taints = if number.is_multiple_of(TAINTED) { vec![taint()] } else { vec![] };
     Node { allocatable, taints, ..node_in(&MOONS, number) }
 }
 
@@ -102,4 +113,77 @@ fn rounds(
         let events = Box::new(gone.into_iter().chain(come("pod", make.clone(), numbers)));
         Round::new(PODS, events)
     })
+}
+
+fn node_churn(sizes: Sizes, seed: u64) -> WorkloadPlan {
+    let make = in_turn(templates(pod_asking_nothing(), sizes.groups), DEPLOYMENTS);
+    let mut churn = NodeChurn::new(sizes.nodes, seed);
+    let rounds = (0..sizes.pods.div_ceil(AT_ONCE)).map(move |round| {
+        let numbers = round * AT_ONCE..sizes.pods.min((round + 1) * AT_ONCE);
+        let events = churn.round().into_iter().chain(come("pod", make.clone(), numbers));
+        Round::new(PODS, Box::new(events))
+    });
+    WorkloadPlan {
+        objects: Box::new(deployments(sizes.groups).chain(nodes(sizes.nodes, plain_node))),
+        init_pods: come("init", like(pod(), DEFAULT), 0..sizes.init_pods),
+        rounds: Box::new(rounds),
+    }
+}
+
+fn plain_node(number: u32) -> Node {
+    node_in(&MOONS, number)
+}
+
+/// The nodes of NodeChurn. Pods on a node that goes stay: it takes a while until they are deleted, in a cluster too.
+struct NodeChurn {
+    nodes: Vec<Node>,
+    /// The number of the next node that comes.
+    next: u32,
+    rounds: u32,
+    rng: Pcg64,
+}
+
+impl NodeChurn {
+    fn new(n_nodes: u32, seed: u64) -> Self {
+        NodeChurn {
+            nodes: (0..n_nodes).map(plain_node).collect(),
+            next: n_nodes,
+            rounds: 0,
+            rng: Pcg64::seed_from_u64(seed),
+        }
+    }
+
+    /// A random one of the nodes.
+    fn any(&mut self) -> usize {
+        self.rng.random_range(0..self.nodes.len())
+    }
+
+    /// One node comes, one goes, one has another label, and one gets a taint or loses it.
+    fn round(&mut self) -> Vec<Event> {
+        self.rounds += 1;
+        let new = plain_node(self.next);
+        self.next += 1;
+        self.nodes.push(new.clone());
+        let gone = self.any();
+        let gone = self.nodes.swap_remove(gone).name;
+        let (relabelled, tainted) = (self.any(), self.any());
+        let one = &mut self.nodes[relabelled];
+        let others = one.labels.iter().filter(|(key, _)| key.as_str() != ROUND);
+        let others = others.map(|(key, value)| (key.clone(), value.clone()));
+        one.labels =
+            Labels::from_iter(others.chain([(ROUND.into(), self.rounds.to_string().into())]));
+        let relabelled = one.clone();
+        let one = &mut self.nodes[tainted];
+        one.taints = if one.taints.is_empty() { vec![taint()] } else { Vec::new() };
+        let tainted = one.clone();
+        vec![node_is(new), node_is_gone(gone), node_is(relabelled), node_is(tainted)]
+    }
+}
+
+/// The label of NodeChurn: the round in which it was changed.
+const ROUND: &str = "example.com/round";
+
+fn taint() -> Taint {
+    let (key, value) = TAINT;
+    Taint { key: key.into(), value: value.into(), effect: Effect::NoSchedule }
 }

@@ -155,6 +155,11 @@ pub(super) fn node_is(node: Node) -> Event {
     Event::Node(Box::new(Observation::Is(node)))
 }
 
+/// A node is deleted.
+pub(super) fn node_is_gone(name: Str) -> Event {
+    Event::Node(Box::new(Observation::Gone(name)))
+}
+
 /// A pod is added or changed.
 pub(super) fn pod_is(pod: Pod) -> Event {
     Event::pod(pod)

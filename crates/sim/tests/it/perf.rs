@@ -6,8 +6,9 @@ use std::fmt::Write;
 use std::time::Duration;
 
 use expect_test::{Expect, expect};
-use plimsoll_api::{Node, Pod};
+use plimsoll_api::{Labels, Node, Pod};
 use plimsoll_engine::{Options, Scheduler};
+use plimsoll_framework::NodePart as _;
 use plimsoll_sim::perf::{Measurement, MeasurementClock, Sizes, Workload, WorkloadGroups};
 
 use crate::profiles::default_profiles;
@@ -365,6 +366,21 @@ fn pods_that_go_are_replaced() {
         720 on each of 1
     "#]],
     );
+}
+
+#[test]
+fn nodes_come_and_go_while_pods_are_placed() {
+    let sizes = Sizes { nodes: 20, init_pods: 20, pods: 250, groups: 4 };
+    let (measurement, scheduler) = run("NodeChurn", sizes);
+    assert_eq!(measurement.total().scheduled, 250);
+    let nodes = scheduler.view().nodes;
+    assert_eq!(nodes.rows().count(), 20);
+    // Three rounds of changes: nodes are added, relabelled and tainted.
+    let named = |name: &str| nodes.rows().filter(|row| nodes.name_of(*row) == name).count();
+    assert_eq!((20..23).map(|number| named(&format!("node-{number}"))).sum::<usize>(), 3);
+    let relabelled =
+        nodes.rows().filter(|row| Labels::at(nodes, *row).contains_key("example.com/round"));
+    assert!(0 < relabelled.count());
 }
 
 #[test]
