@@ -59,8 +59,10 @@ pub(crate) enum RowChange {
     Placed(Row, PodInfo),
     /// A pod was removed.
     Displaced(Row, PodInfo),
-    /// Some columns changed.
+    /// Some columns changed, but not the labels.
     Node(Row, NodeReads),
+    /// Some columns changed, the labels among them; with the node as it was.
+    Relabelled(Row, NodeReads, Arc<Node>),
 }
 
 /// At most this many changes are kept individually until they are taken.
@@ -149,7 +151,10 @@ impl Cache {
             self.changes.stores |= StoreReads::IMAGES;
         }
         let changed = self.columns.set(row, node);
-        self.changes.note(RowChange::Node(row, changed));
+        self.changes.note(match changed.contains(NodeReads::LABELS) {
+            true => RowChange::Relabelled(row, changed, before.clone()),
+            false => RowChange::Node(row, changed),
+        });
         if zone_of(&before) != zone {
             self.leave_zone(row);
             self.enter_zone(row, zone);

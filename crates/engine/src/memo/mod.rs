@@ -43,6 +43,7 @@ mod uncached_filters;
 use std::collections::{BTreeMap, BTreeSet};
 
 use hashbrown::HashMap;
+use plimsoll_api::Node;
 use plimsoll_framework::parts::{ClusterReads, NodeReads, PodReads};
 use plimsoll_framework::{Neighbour, NominatedPods, PodInfo, Row, TopologyKey, View};
 use rand::Rng;
@@ -127,6 +128,9 @@ pub(crate) struct Memo {
     /// What plugins read of the cluster, other than nodes one by one.
     rankings_read: ClusterReads,
     domain_counts_read: ClusterReads,
+    /// How often everything was derived from all nodes.
+    #[cfg(test)]
+    pub(crate) n_built: usize,
 }
 
 /// When something was last used: the number of the decision.
@@ -215,6 +219,8 @@ impl Memo {
             decided_by: None,
             rankings_read: ClusterReads::EMPTY,
             domain_counts_read: ClusterReads::EMPTY,
+            #[cfg(test)]
+            n_built: 0,
         };
         for profile in profiles {
             let of_profile = ProfileMemo::new(profile);
@@ -317,6 +323,10 @@ impl Memo {
     }
 
     fn build_node_set(&mut self, view: View<'_>, nominated: &NominatedPods) {
+        #[cfg(test)]
+        {
+            self.n_built += 1;
+        }
         self.forget_domain_counts();
         self.forget_rankings();
         let name_order = NameOrder::of(view.nodes);
@@ -371,18 +381,13 @@ impl Memo {
 
     fn follow_one(&mut self, view: View<'_>, change: RowChange) {
         match change {
-            RowChange::Node(row, reads) => {
-                if reads.intersects(NodeReads::NAME | NodeReads::LABELS) {
-                    self.node_set = None;
-                    return;
+            RowChange::Node(row, reads) => self.node_changed(row, reads),
+            RowChange::Relabelled(row, reads, before) => {
+                let now = view.nodes.node(row);
+                match self.node_set.as_ref().is_some_and(|all| all.keeps_domains(&before, now)) {
+                    true => self.node_changed(row, reads),
+                    false => self.node_set = None,
                 }
-                if self.rankings_read.nodes.intersects(reads) {
-                    self.forget_rankings();
-                }
-                if self.counted_nodes_read.intersects(reads) {
-                    self.forget_domain_counts();
-                }
-                self.note(row, reads);
             }
             RowChange::Placed(row, pod) => {
                 self.count(view, row, &pod, 1);
@@ -393,6 +398,17 @@ impl Memo {
                 self.note(row, NodeReads::BY_PLACEMENT);
             }
         }
+    }
+
+    /// A node has changed, but not its topology domains.
+    fn node_changed(&mut self, row: Row, reads: NodeReads) {
+        if self.rankings_read.nodes.intersects(reads) {
+            self.forget_rankings();
+        }
+        if self.counted_nodes_read.intersects(reads) {
+            self.forget_domain_counts();
+        }
+        self.note(row, reads);
     }
 
     fn note(&mut self, row: Row, reads: NodeReads) {
@@ -581,6 +597,14 @@ impl NodeSet {
     fn with<'a>(&'a self, view: View<'a>) -> ClusterView<'a> {
         let NodeSet { name_order, topologies, nominations, .. } = self;
         ClusterView { view, name_order, topologies, nominations }
+    }
+
+    /// Whether a node is in the same domains after a change of its labels, for all topology keys that are known.
+    fn keeps_domains(&self, before: &Node, now: &Node) -> bool {
+        self.by_key.keys().all(|key| {
+            let (TopologyKey::Label(label) | TopologyKey::NodeWith(label)) = key;
+            before.labels.get(label) == now.labels.get(label)
+        })
     }
 
     /// Whether there are too many topologies, so that everything must be dropped.

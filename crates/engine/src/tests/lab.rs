@@ -184,6 +184,11 @@ impl Lab {
         self.scheduler.audit().audited
     }
 
+    /// How often what is remembered was derived from all nodes.
+    pub(super) fn node_sets_built(&self) -> usize {
+        self.scheduler.memo.as_ref().map_or(0, |memo| memo.n_built)
+    }
+
     /// What happened, a line each. Every decision that was made from memory was audited.
     pub(super) fn trace(self) -> String {
         let differences = &self.scheduler.audit().differences;

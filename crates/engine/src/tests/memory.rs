@@ -219,3 +219,24 @@ fn a_node_that_cannot_be_judged_is_an_error_although_another_fits() {
     "#]],
     );
 }
+
+#[test]
+fn a_label_that_is_no_topology_key_changes_one_node_only() {
+    let mut lab = Lab::default();
+    for line in [
+        "0 node a cpu=2",
+        "0 node b cpu=2",
+        "0 pod p cpu=2",
+        "1 node b cpu=2 zone=z",
+        "2 pod q cpu=1 zone=z",
+        "3 node b cpu=2 zone=z colour=red",
+        "4 pod r cpu=1 zone=z",
+        "5 pod s cpu=1 zone=z",
+    ] {
+        lab.act(line);
+    }
+    assert_eq!(lab.node_sets_built(), 1);
+    let trace = lab.trace();
+    let bound = ["p to a", "q to b", "r to b"].map(|bound| trace.contains(bound));
+    assert_eq!(bound, [true; 3], "{trace}");
+}
