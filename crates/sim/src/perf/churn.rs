@@ -170,8 +170,8 @@ impl NodeChurn {
         let one = &mut self.nodes[relabelled];
         let others = one.labels.iter().filter(|(key, _)| key.as_str() != ROUND);
         let others = others.map(|(key, value)| (key.clone(), value.clone()));
-        one.labels =
-            Labels::from_iter(others.chain([(ROUND.into(), self.rounds.to_string().into())]));
+        let round = (ROUND.into(), self.rounds.to_string().into());
+        one.labels = others.chain([round]).collect::<Labels>();
         let relabelled = one.clone();
         let one = &mut self.nodes[tainted];
         one.taints = if one.taints.is_empty() { vec![taint()] } else { Vec::new() };
