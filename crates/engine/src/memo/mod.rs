@@ -137,7 +137,7 @@ pub(crate) struct Memo {
 type Use = u64;
 
 /// The nodes in the order of their names, and what is derived from that. It is made again when a node is
-/// added, removed or relabelled.
+/// added or removed, or moves to another topology domain.
 struct NodeSet {
     name_order: NameOrder,
     topologies: Vec<Topology>,

@@ -16,7 +16,8 @@ pub(crate) const NO_DOMAIN: Domain = Domain::MAX;
 /// decision.
 const COARSE: usize = 64;
 
-/// The nodes in the order of their names. It is made again when a node is added, removed or relabelled.
+/// The nodes in the order of their names. It is made again when a node is added or removed, or
+/// when its label of a known topology key changes.
 #[derive(Debug, Default)]
 pub(crate) struct NameOrder {
     row_of: Vec<Row>,
