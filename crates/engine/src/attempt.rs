@@ -2,8 +2,7 @@
 
 use plimsoll_api::PodKey;
 use plimsoll_framework::{
-    Assume, CycleState, Handle, Metrics, Placement, PodInfo, Point, Row, Time, WaitingPod,
-    WaitingPods, WriteCause, WriteError, Writes,
+    CycleState, Placement, PodInfo, Point, Row, Time, WaitingPod, WriteCause, WriteError,
 };
 
 use crate::binding::{Backing, BindingCycle, BindingHandle, BindingProgress, Unbound};
@@ -12,6 +11,7 @@ use crate::decision::{Decision, Outcome};
 use crate::effect::{Condition, Effect, EffectId, EventRecord, Write};
 use crate::explain::decision;
 use crate::filters::Filters;
+use crate::handle_output::HandleOutput;
 use crate::memo::{MemoAnswer, Want};
 use crate::metrics::{self, CycleMeter, Lap, MeteredPoint, Sampled, Status};
 use crate::names::PodId;
@@ -512,20 +512,10 @@ impl Scheduler {
         let failed = match asked.filter(|_| answer.is_ok() || said.may_be_tried_again()) {
             None => answer.err().map(|error| error.message),
             Some(point) => {
-                let (mut shared, mut assumed) = (CycleState::new(), Vec::new());
-                let (mut written, mut measured) = (Vec::new(), Vec::new());
-                let mut handle = Handle {
-                    now,
-                    shared: &mut shared,
-                    assume: Assume::new(&mut assumed),
-                    waiting: WaitingPods::new(
-                        said.plugin,
-                        self.waiting.pods(),
-                        &mut self.waiting_decisions,
-                    ),
-                    writes: Writes::new(&mut written),
-                    metrics: Metrics::new(&mut measured),
-                };
+                let (mut output, mut shared) = (HandleOutput::default(), CycleState::new());
+                let waiting = self.waiting.pods();
+                let decisions = &mut self.waiting_decisions;
+                let mut handle = output.handle(said.plugin, now, &mut shared, waiting, decisions);
                 let (pod, view, write) = (&said.pod, self.cache.view(), &said.write);
                 let node = match said.point {
                     Point::PostFilter => None,
@@ -538,10 +528,11 @@ impl Scheduler {
                     }
                     None => point.answered_without_node(write, &answer, pod, &view, &mut handle),
                 };
-                self.plugin_metrics.record(measured);
+                self.plugin_metrics.record(output.measured);
                 if outcome.is_ok() {
-                    self.cache.assume_objects(assumed);
-                    self.said_writes.extend(written.into_iter().map(|write| said.again(write)));
+                    self.cache.assume_objects(output.assumed);
+                    self.said_writes
+                        .extend(output.written.into_iter().map(|write| said.again(write)));
                 }
                 outcome.err().map(|why| why.to_string())
             }
@@ -688,21 +679,14 @@ impl Scheduler {
             let Some(point) = plugin.points.post_filter.as_ref().filter(|it| it.is_told()) else {
                 continue;
             };
-            let (mut assumed, mut written, mut measured) = (Vec::new(), Vec::new(), Vec::new());
-            let waiting = self.waiting.pods();
-            let mut handle = Handle {
-                now,
-                shared: &mut *shared,
-                assume: Assume::new(&mut assumed),
-                waiting: WaitingPods::new(plugin.name, waiting, &mut self.waiting_decisions),
-                writes: Writes::new(&mut written),
-                metrics: Metrics::new(&mut measured),
-            };
+            let mut output = HandleOutput::default();
+            let (waiting, decisions) = (self.waiting.pods(), &mut self.waiting_decisions);
+            let mut handle = output.handle(plugin.name, now, &mut *shared, waiting, decisions);
             let nomination = failure.nomination.as_ref();
             point.after_post_filter(pod, nomination, &self.cache.view(), &mut handle);
-            self.plugin_metrics.record(measured);
-            self.cache.assume_objects(assumed);
-            for write in written {
+            self.plugin_metrics.record(output.measured);
+            self.cache.assume_objects(output.assumed);
+            for write in output.written {
                 let (pod, point) = (pod.clone(), Point::PostFilter);
                 self.said_writes.push(RequestedWrite {
                     plugin: plugin.name,

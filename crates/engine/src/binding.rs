@@ -10,14 +10,15 @@ use std::time::Duration;
 
 use plimsoll_api::Str;
 use plimsoll_framework::{
-    Assume, Binding, Code, CycleState, Handle, Held, Metrics, Permission, Placement, PodInfo,
-    Point, PreBindPoint, Readiness, Rejection, Time, WaitingDecision, WaitingPod, WaitingPods,
-    WriteError, Writes, binding::PERMIT_TIMEOUT_MAX,
+    Binding, Code, CycleState, Handle, Held, Permission, Placement, PodInfo, Point, PreBindPoint,
+    Readiness, Rejection, Time, WaitingDecision, WaitingPod, WriteError,
+    binding::PERMIT_TIMEOUT_MAX,
 };
 
 use crate::cache::Cache;
 use crate::effect::{Effect, EffectId, Write};
 use crate::extenders::{ExtenderId, Extenders};
+use crate::handle_output::HandleOutput;
 use crate::metrics::{Lap, MeteredPoint, PluginMetrics, SchedulerCounters, Status};
 use crate::names::PodId;
 use crate::profile::Profile;
@@ -231,19 +232,12 @@ impl BindingCycle {
             let Some(point) = point else { return false };
             let at = self.placement(cache);
             // It is only asked in advance: what it does has no effect.
-            let (mut shared, mut assumed) = (self.shared.clone(), Vec::new());
-            let (mut decided, mut written, mut measured) = (Vec::new(), Vec::new(), Vec::new());
-            let mut handle = Handle {
-                now,
-                shared: &mut shared,
-                assume: Assume::new(&mut assumed),
-                waiting: WaitingPods::new(plugin.name, waiting, &mut decided),
-                writes: Writes::new(&mut written),
-                metrics: Metrics::new(&mut measured),
-            };
+            let (mut output, mut decided) = (HandleOutput::default(), Vec::new());
+            let mut shared = self.shared.clone();
+            let mut handle = output.handle(plugin.name, now, &mut shared, waiting, &mut decided);
             point.pre_bind(held, &at, &mut handle);
             let waits = matches!(point.ready(held, &at, &mut handle), Readiness::Waiting);
-            waits || !written.is_empty()
+            waits || !output.written.is_empty()
         })
     }
 
@@ -420,23 +414,17 @@ impl BindingCycle {
         succeeds: impl FnOnce(&T) -> bool,
     ) -> T {
         let mut shared = std::mem::take(&mut self.shared);
-        let (mut assumed, mut written, mut measured) = (Vec::new(), Vec::new(), Vec::new());
-        let mut handle = Handle {
-            now: backing.now,
-            shared: &mut shared,
-            assume: Assume::new(&mut assumed),
-            waiting: WaitingPods::new(plugin, backing.waiting, backing.decisions),
-            writes: Writes::new(&mut written),
-            metrics: Metrics::new(&mut measured),
-        };
+        let mut output = HandleOutput::default();
+        let Backing { now, waiting, .. } = *backing;
+        let mut handle = output.handle(plugin, now, &mut shared, waiting, backing.decisions);
         let answer = ask(self, &self.placement(backing.cache), &mut handle);
         self.shared = shared;
-        if !measured.is_empty() {
-            backing.metrics.record(measured);
+        if !output.measured.is_empty() {
+            backing.metrics.record(output.measured);
         }
         if succeeds(&answer) {
-            backing.cache.assume_objects(assumed);
-            for write in written {
+            backing.cache.assume_objects(output.assumed);
+            for write in output.written {
                 let pod = self.pod.clone();
                 backing.said.push(RequestedWrite { plugin, point, pod, write, tries: 1 });
             }

@@ -21,6 +21,7 @@ mod explain;
 pub mod extenders;
 mod filters;
 mod gates;
+mod handle_output;
 mod memo;
 pub mod metrics;
 mod names;
