@@ -1,12 +1,16 @@
-//! The writes of plugins: those that were requested, and those whose answers are awaited.
+//! The writes of plugins: those that were requested, those whose answers are awaited, and what plugins make of the
+//! answers once no binding cycle waits for them.
 
 use std::collections::BTreeSet;
 
 use hashbrown::HashMap;
-use plimsoll_framework::{ObjectWrite, PodInfo, Point, Time};
+use plimsoll_framework::{CycleState, ObjectWrite, Placement, PodInfo, Point, Time, WriteError};
 use rustc_hash::FxBuildHasher;
 
-use crate::effect::EffectId;
+use crate::cycle::AttemptFailure;
+use crate::effect::{Effect, EffectId, EventRecord, Write};
+use crate::handle_output::HandleOutput;
+use crate::scheduler::Scheduler;
 
 /// A write that a plugin has requested.
 #[derive(Clone, Debug)]
@@ -72,5 +76,94 @@ impl SentWrites {
     /// When the next write times out.
     pub(crate) fn next_deadline(&self) -> Option<Time> {
         self.deadlines.first().map(|(deadline, _)| *deadline)
+    }
+}
+
+impl Scheduler {
+    /// Tells the PostFilter plugins that want to know how the attempt ended, and sends what they write.
+    pub(crate) fn tell_after_post_filter(
+        &mut self,
+        now: Time,
+        pod: &PodInfo,
+        failure: &AttemptFailure,
+        shared: &mut CycleState,
+        effects: &mut Vec<Effect>,
+    ) {
+        let profile = self.profiles.get(&pod.scheduler_name).expect("it was just used");
+        for (plugin, _) in profile.at(Point::PostFilter) {
+            let Some(point) = plugin.points.post_filter.as_ref().filter(|it| it.is_told()) else {
+                continue;
+            };
+            let mut output = HandleOutput::default();
+            let (waiting, decisions) = (self.waiting.pods(), &mut self.waiting_decisions);
+            let mut handle = output.handle(plugin.name, now, &mut *shared, waiting, decisions);
+            let nomination = failure.nomination.as_ref();
+            point.after_post_filter(pod, nomination, &self.cache.view(), &mut handle);
+            self.plugin_metrics.record(output.measured);
+            self.cache.assume_objects(output.assumed);
+            for write in output.written {
+                let (pod, point) = (pod.clone(), Point::PostFilter);
+                self.said_writes.push(RequestedWrite {
+                    plugin: plugin.name,
+                    point,
+                    pod,
+                    write,
+                    tries: 1,
+                });
+            }
+        }
+        self.send_writes(now, effects);
+    }
+
+    /// Sends the requested writes that no binding cycle waits for.
+    pub(crate) fn send_writes(&mut self, now: Time, effects: &mut Vec<Effect>) {
+        if self.said_writes.is_empty() {
+            return;
+        }
+        for said in std::mem::take(&mut self.said_writes) {
+            let id = self.write(&said.pod, Write::Object(said.write.clone()), effects);
+            self.sent_writes.add(id, said, now + self.options.write_timeout);
+        }
+    }
+
+    /// A write of a plugin was answered that no binding cycle waits for.
+    pub(crate) fn object_answered(
+        &mut self,
+        now: Time,
+        said: &RequestedWrite,
+        answer: Result<(), WriteError>,
+        effects: &mut Vec<Effect>,
+    ) {
+        let profile = self.profiles.get(&said.pod.scheduler_name);
+        let plugin = profile.and_then(|profile| profile.named(said.plugin));
+        let asked = plugin.and_then(|plugin| plugin.points.answered.as_ref());
+        let failed = match asked.filter(|_| answer.is_ok() || said.may_be_tried_again()) {
+            None => answer.err().map(|error| error.message),
+            Some(point) => {
+                let (mut output, mut shared) = (HandleOutput::default(), CycleState::new());
+                let waiting = self.waiting.pods();
+                let decisions = &mut self.waiting_decisions;
+                let mut handle = output.handle(said.plugin, now, &mut shared, waiting, decisions);
+                let (pod, view, write) = (&said.pod, self.cache.view(), &said.write);
+                let outcome = match pod.node() {
+                    Some(node) => {
+                        let at = Placement { pod, node, row: self.cache.row(node), view };
+                        point.answered(write, &answer, &at, &mut handle)
+                    }
+                    None => point.answered_without_node(write, &answer, pod, &view, &mut handle),
+                };
+                self.plugin_metrics.record(output.measured);
+                if outcome.is_ok() {
+                    self.cache.assume_objects(output.assumed);
+                    self.said_writes
+                        .extend(output.written.into_iter().map(|write| said.again(write)));
+                }
+                outcome.err().map(|why| why.to_string())
+            }
+        };
+        if let Some(why) = failed {
+            self.write(&said.pod, Write::Record(EventRecord::unwritten(said, &why)), effects);
+        }
+        self.send_writes(now, effects);
     }
 }

@@ -94,7 +94,7 @@ fn a_configuration_of_v1alpha1_names_the_place_of_its_policy() {
         profile own: keeps weights that differ from those of v1: ImageLocality 3 (v1: 1); to use those of v1, write them
         profile own: leaves out plugins of v1's default profile: NodeAffinity, NodePorts, NodeResourcesFit, VolumeRestrictions, NodeVolumeLimits, VolumeBinding, VolumeZone, PodTopologySpread, InterPodAffinity, NodeResourcesBalancedAllocation; enable them to use them
         percentageOfNodesToScore: is not set: Plimsoll looks at all nodes, kube-scheduler at a share that adapts to their number; set it to 0 to use such a share
-        equally good nodes: Plimsoll takes the one whose name comes first, kube-scheduler one at random; `--tie-break random` takes one at random, too
+        equally good nodes: `simulate` and `explain` take the one whose name comes first, `run` and kube-scheduler one at random; `simulate --tie-break random` takes one at random, too
         unschedulable pods: are tried again after 5 minutes at the latest (before 1.24 after 60 seconds); nothing needs to be done: an event that could help a pod wakes it at once
         plugins that still exist: work as in the release that decides, and pods with scheduling gates wait in every profile
     "#]].assert_eq(&lines(&Migration::of(&configuration, &catalogue()).notes));

@@ -136,7 +136,7 @@ fn v1beta2_keeps_its_weights() {
             profile default-scheduler: leaves out plugins of v1's default profile: DynamicResources; enable them to use them
             profile default-scheduler: AzureDiskLimits, EBSLimits, GCEPDLimits become NodeVolumeLimits, which counts the same volumes as those of CSI drivers, up to the limits that the drivers report for each node; make sure that every node has a CSINode with limits: without one its volumes are not limited, and KUBE_MAX_PD_VOLS has no effect
             percentageOfNodesToScore: is not set: Plimsoll looks at all nodes, kube-scheduler at a share that adapts to their number; set it to 0 to use such a share
-            equally good nodes: Plimsoll takes the one whose name comes first, kube-scheduler one at random; `--tie-break random` takes one at random, too
+            equally good nodes: `simulate` and `explain` take the one whose name comes first, `run` and kube-scheduler one at random; `simulate --tie-break random` takes one at random, too
             unschedulable pods: are tried again after 5 minutes at the latest (before 1.24 after 60 seconds); nothing needs to be done: an event that could help a pod wakes it at once
             plugins that still exist: work as in the release that decides, and pods with scheduling gates wait in every profile
         "#]],
@@ -238,7 +238,7 @@ profiles:
             profile mine: keeps NodePreferAvoidPods, which kube-scheduler 1.36 does not know; for kube-scheduler, disable it, and taint the nodes with PreferNoSchedule instead of annotating them
             profile mine: keeps RequestedToCapacityRatio, which kube-scheduler 1.36 does not know; for kube-scheduler, enable NodeResourcesFit at score with the same weight and `scoringStrategy: {type: RequestedToCapacityRatio}` with the same shape and resources: it rounds the utilization down, where this plugin rounds it up, and leaves out extended resources that the pod does not request
             profile mine: keeps `rejectOvercommittedNodes` in the args of NodeResourcesFit, which kube-scheduler 1.36 does not know: a node whose pods request more than it has takes only pods that request nothing, as up to 1.22; for kube-scheduler, remove it: pods that do not request what is short may then go to such nodes
-            equally good nodes: Plimsoll takes the one whose name comes first, kube-scheduler one at random; `--tie-break random` takes one at random, too
+            equally good nodes: `simulate` and `explain` take the one whose name comes first, `run` and kube-scheduler one at random; `simulate --tie-break random` takes one at random, too
             unschedulable pods: are tried again after 5 minutes at the latest (before 1.24 after 60 seconds); nothing needs to be done: an event that could help a pod wakes it at once
             plugins that still exist: work as in the release that decides, and pods with scheduling gates wait in every profile
         "#]],
@@ -342,7 +342,7 @@ disablePreemption: true
             profile default-scheduler: keeps SelectorSpread, which kube-scheduler 1.36 does not know; for kube-scheduler, disable it: PodTopologySpread with `defaultingType: System` spreads the pods of services over nodes and zones, too, with other scores
             profile default-scheduler: keeps `rejectOvercommittedNodes` in the args of NodeResourcesFit, which kube-scheduler 1.36 does not know: a node whose pods request more than it has takes only pods that request nothing, as up to 1.22; for kube-scheduler, remove it: pods that do not request what is short may then go to such nodes
             percentageOfNodesToScore: is not set: Plimsoll looks at all nodes, kube-scheduler at a share that adapts to their number, and before 1.14 at half of them; set it to 0 to use such a share
-            equally good nodes: Plimsoll takes the one whose name comes first, kube-scheduler one at random; `--tie-break random` takes one at random, too
+            equally good nodes: `simulate` and `explain` take the one whose name comes first, `run` and kube-scheduler one at random; `simulate --tie-break random` takes one at random, too
             leaderElection.resourceLock: was "endpointsleases" by default, and is "leases": replicas with different locks do not see each other; stop the old ones before you start the new
             unschedulable pods: are tried again after 5 minutes at the latest (before 1.24 after 60 seconds); nothing needs to be done: an event that could help a pod wakes it at once
             plugins that still exist: work as in the release that decides, and pods with scheduling gates wait in every profile

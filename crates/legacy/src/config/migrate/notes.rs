@@ -207,8 +207,8 @@ fn about_release(configuration: &Configuration) -> Vec<Note> {
     }
     notes.push(note(
         "equally good nodes",
-        "Plimsoll takes the one whose name comes first, kube-scheduler one at random",
-        "`--tie-break random` takes one at random, too",
+        "`simulate` and `explain` take the one whose name comes first, `run` and kube-scheduler one at random",
+        "`simulate --tie-break random` takes one at random, too",
     ));
     if matches!(form, V1ALPHA2 | V1ALPHA1) {
         notes.push(note(
