@@ -19,6 +19,7 @@ use crate::profile::Profile;
 use crate::queue::{Attempt, AttemptVerdict, Audience, Surroundings};
 use crate::sample::Sample;
 use crate::scheduler::{Detail, Scheduler};
+use crate::unit::{Member, Snapshot};
 use crate::waiting::Verdicts;
 
 impl Scheduler {
@@ -252,10 +253,10 @@ impl Scheduler {
     fn decide_from_scratch(&mut self, pod: &PodInfo, meter: CycleMeter) -> Cycle {
         let sample = self.sample(self.profile_of(pod));
         let profile = self.profiles.get(&pod.scheduler_name).expect("it was just found");
-        let (view, nominated) = (self.cache.view(), &self.nominated);
+        let on = Snapshot { view: self.cache.view(), nominated: &self.nominated };
         let chance = &mut TieBreaker { tie_break: self.options.tie_break, rng: &mut self.rng };
-        let cycle = cycle::schedule(profile, view, nominated, &sample, pod, chance, meter);
-        let n_nodes = view.nodes.len().max(1);
+        let cycle = cycle::schedule(Member { profile, pod }, on, &sample, chance, meter);
+        let n_nodes = on.view.nodes.len().max(1);
         self.next_start = (self.next_start + cycle.n_judged) % n_nodes;
         cycle
     }

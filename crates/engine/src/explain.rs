@@ -10,6 +10,7 @@ use crate::pick::TieBreaker;
 use crate::profile::Profile;
 use crate::queue::{QueuePlace, QueuedPodInfo};
 use crate::scheduler::{Detail, Scheduler};
+use crate::unit::{Member, Snapshot};
 
 impl Scheduler {
     /// Decides a pending pod with details of every node, and changes nothing. Extenders are not called.
@@ -44,9 +45,9 @@ impl Scheduler {
         let (view, mut rng) = (self.cache.view(), self.rng.clone());
         let chance = &mut TieBreaker { tie_break: self.options.tie_break, rng: &mut rng };
         let sample = self.sample(profile);
-        let (nominated, pod_info) = (&self.nominated, &info.pod);
-        let meter = CycleMeter::default();
-        let cycle = cycle::schedule(profile, view, nominated, &sample, pod_info, chance, meter);
+        let (member, meter) = (Member { profile, pod: &info.pod }, CycleMeter::default());
+        let on = Snapshot { view, nominated: &self.nominated };
+        let cycle = cycle::schedule(member, on, &sample, chance, meter);
         Some(decision(pod, info.attempts + 1, &cycle, view, Detail::Nodes))
     }
 }

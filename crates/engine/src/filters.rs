@@ -124,28 +124,8 @@ impl Filters {
         &self.narrowed_by
     }
 
-    /// Judges all nodes, or nodes until the sample is full.
-    pub(crate) fn judge(
-        &self,
-        pod: &PodInfo,
-        nodes: &Columns,
-        nominated: &NominatedPods,
-        sample: &Sample,
-        cycle: &mut Cycle,
-    ) {
-        let rejection = match self.nominated_node(pod, nodes, nominated) {
-            Some(Ok(row)) => {
-                cycle.feasible = vec![row];
-                cycle.n_judged = 1;
-                return;
-            }
-            Some(Err(rejection)) => Some(rejection),
-            None => None,
-        };
-        self.judge_all_nodes(pod, nodes, (nominated, rejection), sample, cycle);
-    }
-
-    /// The same for a pod with a nominated node, which was rejected for the given reason, if any.
+    /// Judges all nodes, or nodes until the sample is full. If the pod has a nominated node that rejects
+    /// it, `own` is that rejection.
     pub(crate) fn judge_all_nodes(
         &self,
         pod: &PodInfo,

@@ -39,6 +39,7 @@ mod signature;
 mod sorted_pods;
 #[cfg(test)]
 mod tests;
+mod unit;
 mod waiting;
 mod writes;
 

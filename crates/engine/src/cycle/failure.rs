@@ -33,7 +33,7 @@ impl FailureReason {
 pub(crate) struct AttemptFailure {
     pub(crate) reason: FailureReason,
     pub(crate) message: String,
-    /// The text of decision records, if it differs from the message; see [`post_filter`].
+    /// The text of decision records, if it differs from the message; see [`PostFilterRun`].
     pub(crate) record: Option<String>,
     pub(crate) pre_filter: Option<(&'static str, Rejection)>,
     pub(crate) nomination: Option<Nomination>,
@@ -80,7 +80,7 @@ pub(crate) fn rejected_on_its_node(plugin: &'static str, why: &Rejection) -> Att
     failure
 }
 
-pub(crate) fn no_nodes() -> AttemptFailure {
+pub(super) fn no_nodes() -> AttemptFailure {
     AttemptFailure {
         message: diagnosis::NO_NODES.to_owned(),
         rejectors: BTreeSet::from([NO_NODE_REJECTOR]),
@@ -89,7 +89,7 @@ pub(crate) fn no_nodes() -> AttemptFailure {
     }
 }
 
-pub(crate) fn no_node_fits(
+pub(super) fn no_node_fits(
     n_nodes: usize,
     filters: &Filters,
     rejected: &[NodeRejection],
@@ -120,7 +120,7 @@ impl AttemptFailure {
     }
 
     /// Records the answer of a PostFilter plugin, and returns whether to call the next one.
-    pub(crate) fn take_in(
+    pub(super) fn take_in(
         &mut self,
         plugin: &'static str,
         answer: PostFilterAnswer,
@@ -156,7 +156,7 @@ impl AttemptFailure {
     }
 
     /// Adds the messages of the PostFilter plugins of `profile`.
-    pub(crate) fn conclude(&mut self, profile: &Profile, mut said: Vec<String>) {
+    pub(super) fn conclude(&mut self, profile: &Profile, mut said: Vec<String>) {
         self.hopeless |= profile.at(Point::PostFilter).next().is_none();
         said.retain(|text| !text.is_empty());
         let message = std::mem::take(&mut self.message);

@@ -6,35 +6,32 @@ use super::Cycle;
 use crate::metrics::{Lap, MeteredPoint, Status};
 use crate::pick::Scores;
 use crate::profile::Profile;
+use crate::unit::Member;
 
-pub(crate) fn scored(
-    profile: &Profile,
-    pod: &PodInfo,
+/// The scores of the feasible nodes of `cycle` for a member.
+pub(super) fn scored(
+    member: Member<'_>,
+    view: View<'_>,
     cycle: &mut Cycle,
-    view: &View<'_>,
 ) -> Result<Scores, String> {
-    if !profile.scores() {
+    if !member.profile.scores() {
         return Ok(Scores::all_equal(cycle.feasible.len()));
     }
     let lap = cycle.meter.start();
-    let scores = score(profile, pod, cycle, view);
+    let scores = score(member, view, cycle);
     let status = if scores.is_ok() { Status::Success } else { Status::Error };
     cycle.meter.all_scored(status, lap);
     scores
 }
 
-fn score(
-    profile: &Profile,
-    pod: &PodInfo,
-    cycle: &mut Cycle,
-    view: &View<'_>,
-) -> Result<Scores, String> {
+fn score(member: Member<'_>, view: View<'_>, cycle: &mut Cycle) -> Result<Scores, String> {
+    let Member { profile, pod } = member;
     if let Some(error) = score_error(profile, pod) {
         return Err(error);
     }
     let mut scores = Scores::new(cycle.feasible.len());
     if let Some(ranking) = profile.ranking() {
-        for one in ranking.prioritize(pod, *view, &cycle.feasible) {
+        for one in ranking.prioritize(pod, view, &cycle.feasible) {
             scores.add_prioritized(one, ranking.most())?;
         }
         return Ok(scores);
@@ -44,7 +41,7 @@ fn score(
         let Cycle { meter, shared, feasible, .. } = cycle;
         let (began, mut prepared) = (meter.start(), Lap::default());
         let is_prepared = &mut || prepared = meter.start();
-        if let Some(scored) = point.score_in_steps(pod, shared, view, feasible, is_prepared) {
+        if let Some(scored) = point.score_in_steps(pod, shared, &view, feasible, is_prepared) {
             let n_nodes = cycle.feasible.len();
             cycle.meter.scored(plugin.name, (began, prepared), n_nodes);
             cycle.meter.evaluated(plugin.name, MeteredPoint::Score, n_nodes);

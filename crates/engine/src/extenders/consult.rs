@@ -4,17 +4,16 @@ use std::time::Duration;
 
 use plimsoll_framework::{QueuedPod, Time, WriteError};
 
-use super::cycle::{ExtenderCycle, ExtenderCycleProgress};
-use super::narrow::Voices;
-use super::talk::ExtenderStage;
-use super::{Call, Extender, ExtenderQuestion, Extenders, Interest};
-use crate::cycle::{Cycle, CycleResult};
+use super::narrow::{Questions, Voices};
+use super::{Call, Extender, Extenders, Interest};
+use crate::cycle::{Cycle, CycleInputs, CycleResult, SchedulingCycle, StoppedCycle};
 use crate::effect::{Effect, Write};
 use crate::names::PodId;
 use crate::pick::TieBreaker;
 use crate::queue::Attempt;
 use crate::sample::Sample;
 use crate::scheduler::Scheduler;
+use crate::unit::{Member, Snapshot};
 
 impl Scheduler {
     /// The same scheduler with extenders, in the order in which they are called. As in scheduler.go,
@@ -77,8 +76,8 @@ impl Scheduler {
             self.extenders.leave(id);
             return;
         }
-        match self.progress(&attempt) {
-            ExtenderCycleProgress::Decided(mut cycle) => {
+        match self.run_cycle(&attempt) {
+            Ok(mut cycle) => {
                 self.count(id, cycle.n_judged);
                 let profile = self.profile_of(&attempt.pod).index;
                 self.counts.decided(profile, &mut cycle.meter);
@@ -88,29 +87,29 @@ impl Scheduler {
                 self.extenders.leave(id);
                 self.conclude(now, &attempt, cycle, effects);
             }
-            ExtenderCycleProgress::Asks { questions, n_judged } => {
-                self.count(id, n_judged);
+            Err(StoppedCycle { cycle, questions }) => {
+                self.count(id, cycle.n_judged());
                 self.ask(now, &attempt, questions, effects);
             }
         }
     }
 
-    fn progress(&mut self, attempt: &Attempt) -> ExtenderCycleProgress {
+    fn run_cycle(&mut self, attempt: &Attempt) -> Result<Cycle, StoppedCycle<Questions>> {
         let pod = &attempt.pod;
         let Some((interest, talk)) = self.extenders.talk(attempt.id) else {
             let result = CycleResult::Error("extenders were not asked".to_owned());
-            return ExtenderCycleProgress::Decided(Cycle { result, ..Cycle::new() });
+            return Ok(Cycle { result, ..Cycle::new() });
         };
         let sample = Sample { start: talk.start, ..self.sample(self.profile_of(pod)) };
-        let setting = ExtenderCycle {
-            profile: self.profiles.get(&pod.scheduler_name).expect("it was just found"),
-            view: self.cache.view(),
-            nominated: &self.nominated,
+        let profile = self.profiles.get(&pod.scheduler_name).expect("it was just found");
+        let inputs = CycleInputs {
+            member: Member { profile, pod },
+            on: Snapshot { view: self.cache.view(), nominated: &self.nominated },
             sample: &sample,
-            voices: Voices { all: self.extenders.all(), interest, talk },
+            extenders: &Voices { all: self.extenders.all(), interest, talk },
         };
         let chance = &mut TieBreaker { tie_break: self.options.tie_break, rng: &mut self.rng };
-        setting.decide(pod, chance, self.counts.meter())
+        SchedulingCycle::new(self.counts.meter()).go_on(&inputs, chance)
     }
 
     /// Moves the start of the next search that does not judge all nodes behind the first search for
@@ -126,7 +125,7 @@ impl Scheduler {
         &mut self,
         now: Time,
         attempt: &Attempt,
-        questions: Vec<(ExtenderStage, ExtenderQuestion)>,
+        questions: Questions,
         effects: &mut Vec<Effect>,
     ) {
         let &Attempt { id: pod_id, ref pod, .. } = attempt;

@@ -9,9 +9,9 @@
 
 mod call;
 mod consult;
-mod cycle;
 mod extender_queue;
 mod narrow;
+mod rank;
 mod talk;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};

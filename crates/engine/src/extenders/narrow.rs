@@ -1,4 +1,5 @@
-//! Filters nodes and preemption candidates by extenders.
+//! The steps of a [cycle](crate::cycle) in which extenders take part. Here they filter nodes and preemption
+//! candidates.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -12,16 +13,17 @@ use smallvec::SmallVec;
 use super::call::{
     ExtenderCandidate, ExtenderId, ExtenderQuestion, ExtenderReply, Filtered, KeptCandidate, Victim,
 };
+use super::rank::Ranks;
 use super::talk::{ExtenderStage, QuestionState, Talk};
 use super::{Extender, ExtenderVerb, Interest, REJECTOR};
+use crate::cycle::{self, ExtenderSteps, FilterScope};
+use crate::pick::Scores;
 
-/// Why deciding a pod cannot continue.
-pub(super) enum Stop {
-    /// These questions have to be answered first.
-    Ask(Vec<(ExtenderStage, ExtenderQuestion)>),
-    /// An extender that is not ignorable failed.
-    Error(String),
-}
+/// Why a cycle cannot go on.
+pub(super) type Stop = cycle::Stop<Questions>;
+
+/// Questions, each with the place in the cycle where it is asked.
+pub(super) type Questions = Vec<(ExtenderStage, ExtenderQuestion)>;
 
 /// The extenders of a pod, and their answers.
 #[derive(Clone, Copy)]
@@ -41,17 +43,17 @@ impl<'a> Voices<'a> {
         interested.filter(move |(_, one)| one.does(verb))
     }
 
-    /// Runs the filters of extenders on the feasible nodes, one after the other. Their rejections are
-    /// added to `rejected`. As in schedule_one.go, findNodesThatPassExtenders.
-    pub(super) fn filter(
+    /// Runs the filters of extenders on the nodes that passed, one after the other. Returns those that are
+    /// left, and the rejections of the others, both by row. As in schedule_one.go,
+    /// findNodesThatPassExtenders.
+    pub(super) fn passing(
         self,
         stage: fn(ExtenderId) -> ExtenderStage,
-        mut feasible: Vec<Row>,
+        passed: &[Row],
         nodes: &Columns,
-        rejected: &mut Vec<NodeRejection>,
-    ) -> Result<Vec<Row>, Stop> {
+    ) -> Result<(Vec<Row>, Vec<NodeRejection>), Stop> {
         let mut why = BTreeMap::new();
-        let before = feasible.clone();
+        let mut feasible = passed.to_vec();
         for (id, extender) in self.that(ExtenderVerb::Filter) {
             if feasible.is_empty() {
                 break;
@@ -75,22 +77,24 @@ impl<'a> Voices<'a> {
             }
             feasible = left;
         }
-        let gone = before.into_iter().filter(|row| feasible.binary_search(row).is_err());
-        rejected.extend(gone.map(|row| NodeRejection {
+        let gone = passed.iter().filter(|row| feasible.binary_search(row).is_err());
+        let rejected = gone.map(|&row| NodeRejection {
             row,
             plugin: REJECTOR,
             rejection: why.remove(&row).unwrap_or_else(without_reason),
-        }));
-        Ok(feasible)
+        });
+        let rejected = rejected.collect();
+        Ok((feasible, rejected))
     }
 
     /// Asks extenders about the candidate nodes and their victims. As in preemption.go, callExtenders.
-    pub(super) fn narrow(
+    pub(super) fn keep_candidates(
         self,
         plugin: &'static str,
-        mut left: Vec<CandidateNode>,
+        candidates: &[CandidateNode],
         view: &View<'_>,
     ) -> Result<Vec<CandidateNode>, Stop> {
+        let mut left = candidates.to_vec();
         for (id, extender) in self.that(ExtenderVerb::Preempt) {
             let stage = ExtenderStage::Preempt(plugin, id);
             let question = ExtenderQuestion::Preempt(left.iter().map(way).collect());
@@ -112,6 +116,57 @@ impl<'a> Voices<'a> {
             }
         }
         Ok(left)
+    }
+}
+
+impl<'a> ExtenderSteps for Voices<'a> {
+    type Questions = Questions;
+    type Ranks = Ranks<'a>;
+
+    fn filter(
+        &self,
+        scope: FilterScope,
+        nodes: &Columns,
+        feasible: &mut Vec<Row>,
+        rejected: &mut Vec<NodeRejection>,
+    ) -> Result<(), Stop> {
+        let stage = match scope {
+            FilterScope::NominatedNode => ExtenderStage::Nominated,
+            FilterScope::AllNodes => ExtenderStage::Filter,
+        };
+        let (left, more) = self.passing(stage, feasible, nodes)?;
+        *feasible = left;
+        rejected.extend(more);
+        rejected.sort_by_key(|node| node.row);
+        Ok(())
+    }
+
+    fn narrow_candidates(&self) -> bool {
+        self.that(ExtenderVerb::Preempt).next().is_some()
+    }
+
+    fn narrow(
+        &self,
+        plugin: &'static str,
+        candidates: &[CandidateNode],
+        view: &View<'_>,
+    ) -> Result<Vec<CandidateNode>, Stop> {
+        self.keep_candidates(plugin, candidates, view)
+    }
+
+    fn rank(&self, nodes: &Columns, feasible: &[Row]) -> Result<Ranks<'a>, Stop> {
+        self.ranks(nodes, feasible)
+    }
+
+    fn best(
+        &self,
+        ranks: Ranks<'a>,
+        most_points: i64,
+        nodes: &Columns,
+        feasible: &[Row],
+        scores: &mut Scores,
+    ) -> Vec<Row> {
+        self.best_of(ranks, most_points, nodes, feasible, scores)
     }
 }
 

@@ -15,6 +15,7 @@ use super::signatures::SignatureId;
 use super::{FastMap, Memo, nominations};
 use crate::cycle::{AttemptFailure, Cycle};
 use crate::profile::Profile;
+use crate::unit::Member;
 
 /// The memory for node diagnoses, in bytes.
 const NODE_DIAGNOSIS_BUDGET: usize = 512 << 20;
@@ -168,8 +169,7 @@ impl Memo {
     /// Why no node is feasible; `None` if this can only be found from scratch.
     pub(super) fn failure(
         &mut self,
-        profile: &Profile,
-        pod: &PodInfo,
+        member: Member<'_>,
         (ranking, domain_counts): (usize, usize),
         own: Option<&NominatedNodeRejection>,
         view: View<'_>,
@@ -178,10 +178,10 @@ impl Memo {
         let cluster = node_set.with(view);
         let (counts, _) = self.domain_counts[domain_counts].as_ref()?;
         let (one, _) = self.rankings[ranking].as_mut()?;
-        if counts.judge_nodes() || profile.run_all_filters || !one.judges_all_nodes() {
+        if counts.judge_nodes() || member.profile.run_all_filters || !one.judges_all_nodes() {
             return None;
         }
-        let key = (ranking, pod.priority);
+        let key = (ranking, member.pod.priority);
         if NODE_DIAGNOSIS_BUDGET < self.diagnoses.node_diagnosis_bytes.total() {
             self.diagnoses.forget_node_diagnoses();
         }
@@ -194,7 +194,7 @@ impl Memo {
         if !diagnosis.follow(one, &node_set.changed, cluster) {
             *diagnosis = NodeDiagnosis::new(one, end, cluster);
         }
-        let failure = diagnosis.failure(profile, pod, one, own, cluster);
+        let failure = diagnosis.failure(member, one, own, cluster);
         self.diagnoses.node_diagnosis_bytes.set(key, diagnosis.bytes());
         failure
     }

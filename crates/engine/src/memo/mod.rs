@@ -69,6 +69,7 @@ use crate::metrics::{MeteredPoint, Phases};
 use crate::pick::{TieBreak, pick};
 use crate::profile::Profile;
 use crate::scheduler::Scans;
+use crate::unit::Member;
 
 /// What a plugin reads of the pods on nodes. See [`Neighbour`].
 const NEIGHBOUR: PodReads =
@@ -576,7 +577,7 @@ impl Memo {
         self.phases.is_scored = 1 < feasible.len();
         match chooser.choose(&feasible) {
             GroupChoice::Nothing => self
-                .failure(profile, pod, (ranking, domain_counts), own.as_ref(), view)
+                .failure(Member { profile, pod }, (ranking, domain_counts), own.as_ref(), view)
                 .map_or(MemoAnswer::Unclear, |failure| MemoAnswer::Failed(Box::new(failure))),
             GroupChoice::Unclear => MemoAnswer::Unclear,
             GroupChoice::Best(best) => match want {

@@ -5,6 +5,7 @@
 //! have changed.
 
 use plimsoll_framework::parts::{NodeReads, StoreReads};
+use plimsoll_framework::points::PostFilterPoint;
 use plimsoll_framework::{Code, ErasedByNode, PodInfo, Point, PostFilterAnswer, Rejection, Row};
 
 use super::change_log::ChangeLog;
@@ -13,9 +14,10 @@ use super::name_index_set::NameIndex;
 use super::node_ranking::{ClusterView, NodeRanking};
 use super::nominations;
 use super::preemption::{BYTES_PER_REASON, CandidateCache, CandidateSearch};
-use crate::cycle::AttemptFailure;
+use crate::cycle::{AttemptFailure, PostFilterRun};
 use crate::diagnosis::{self, FitErrorCause};
-use crate::profile::Profile;
+use crate::metrics::CycleMeter;
+use crate::unit::Member;
 
 /// In place of a reason: the node passes.
 const PASSES: ValueId = ValueId::MAX;
@@ -45,6 +47,9 @@ pub(crate) struct NominatedNodeRejection {
     pub(crate) plugin: &'static str,
     pub(crate) why: Rejection,
 }
+
+/// A PostFilter plugin gives its answer only from scratch.
+struct OnlyFromScratch;
 
 impl NodeDiagnosis {
     /// Judges all nodes.
@@ -124,12 +129,11 @@ impl NodeDiagnosis {
         self.candidates.retain(|(_, candidates)| !candidates.reads().intersects(stores));
     }
 
-    /// Why `pod` cannot be placed, with the answers of the PostFilter plugins; `None` if this can only be
+    /// Why a pod cannot be placed, with the answers of the PostFilter plugins; `None` if this can only be
     /// found from scratch.
     pub(crate) fn failure(
         &mut self,
-        profile: &Profile,
-        pod: &PodInfo,
+        member: Member<'_>,
         ranking: &mut NodeRanking,
         own: Option<&NominatedNodeRejection>,
         cluster: ClusterView<'_>,
@@ -138,33 +142,38 @@ impl NodeDiagnosis {
         if self.n_passing != passing || own.is_some_and(|own| !self.agrees(own)) {
             return None;
         }
-        let mut failure = self.rejected_by_all(own)?;
-        let mut said = Vec::new();
-        for (plugin, _) in profile.at(Point::PostFilter) {
-            let Some(point) = &plugin.points.post_filter else { continue };
-            // Since all nodes were judged, every filter has looked at the pod.
-            let mut filters = profile.at(Point::PreFilter).chain(profile.at(Point::Filter));
-            let has_looked = plugin.points.filter.is_some()
-                && filters.any(|(filter, _)| filter.name == plugin.name);
-            let answer = match (point.without_nodes(pod, has_looked), point.by_node()) {
-                (Some(answer), _) => answer,
-                (None, None) => return None,
-                (None, Some(point)) => {
-                    let nominated = self.nominated(pod, own, cluster);
-                    match point.without_dry_run(pod, nominated, &cluster.view) {
-                        Some(answer) => answer,
-                        None => {
-                            self.choose_candidate(plugin.name, point, pod, ranking, own, cluster)?
-                        }
-                    }
-                }
-            };
-            if failure.take_in(plugin.name, answer, &mut said).is_break() {
-                break;
-            }
+        let mut run = PostFilterRun::new(self.rejected_by_all(own)?);
+        // Its duration is measured as a phase of the decision.
+        let meter = &mut CycleMeter::default();
+        let ask = |name: &'static str, point: &PostFilterPoint| {
+            self.answer((name, point), member, ranking, own, cluster).ok_or(OnlyFromScratch)
+        };
+        run.go_on(member.profile, meter, ask).ok()
+    }
+
+    /// The answer of one PostFilter plugin; `None` if it can only be found from scratch.
+    fn answer(
+        &mut self,
+        (name, point): (&'static str, &PostFilterPoint),
+        member: Member<'_>,
+        ranking: &mut NodeRanking,
+        own: Option<&NominatedNodeRejection>,
+        cluster: ClusterView<'_>,
+    ) -> Option<PostFilterAnswer> {
+        // Since all nodes were judged, every filter has looked at the pod.
+        let Member { profile, pod } = member;
+        let mut filters = profile.at(Point::PreFilter).chain(profile.at(Point::Filter));
+        let has_looked =
+            filters.any(|(filter, _)| filter.name == name && filter.points.filter.is_some());
+        if let Some(answer) = point.without_nodes(pod, has_looked) {
+            return Some(answer);
         }
-        failure.conclude(profile, said);
-        Some(failure)
+        let by_node = point.by_node()?;
+        let nominated = self.nominated(pod, own, cluster);
+        match by_node.without_dry_run(pod, nominated, &cluster.view) {
+            Some(answer) => Some(answer),
+            None => self.choose_candidate(name, by_node, pod, ranking, own, cluster),
+        }
     }
 
     /// The rejection by all nodes, without PostFilter; `None` if some node could not be judged.

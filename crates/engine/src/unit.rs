@@ -1,0 +1,26 @@
+//! The subject of a scheduling cycle, and the state of the cluster on which it is decided.
+//!
+//! A *unit* is what leaves the queue together, is decided on one state of the cluster, and is committed
+//! together. A pod by itself is a unit with one member. A [cycle](crate::cycle) and the
+//! [deciders](crate::decide) know a [`Member`] and a [`Snapshot`]: neither whether there are other
+//! members, nor what is done with the decision. Only the driver of the cycles knows that.
+
+use plimsoll_framework::{NominatedPods, PodInfo, View};
+
+use crate::profile::Profile;
+
+/// A member of a unit: the subject of one scheduling cycle.
+#[derive(Clone, Copy)]
+pub(crate) struct Member<'a> {
+    /// The profile that decides it. As in schedule_one_podgroup.go, all members of a unit have the same.
+    pub(crate) profile: &'a Profile,
+    pub(crate) pod: &'a PodInfo,
+}
+
+/// The state of the cluster on which a member is decided: with the members of its unit that were placed
+/// before it.
+#[derive(Clone, Copy)]
+pub(crate) struct Snapshot<'a> {
+    pub(crate) view: View<'a>,
+    pub(crate) nominated: &'a NominatedPods,
+}
