@@ -1,25 +1,17 @@
 //! One attempt to schedule a pod: the scheduling cycle, and the start of the binding cycle.
 
-use plimsoll_api::PodKey;
-use plimsoll_framework::{
-    CycleState, PodInfo, Point, Row, Time, WaitingPod, WriteCause, WriteError,
-};
+use plimsoll_framework::{PodInfo, Point, Row, Time, WaitingPod, WriteCause, WriteError};
 
 use crate::binding::{Backing, BindingCycle, BindingHandle, BindingProgress, Unbound};
 use crate::cycle::{self, AttemptFailure, Cycle, CycleResult, FailureReason};
 use crate::decision::{Decision, Outcome};
 use crate::effect::{Condition, Effect, EffectId, EventRecord, Write};
 use crate::explain::decision;
-use crate::filters::Filters;
-use crate::memo::{MemoAnswer, Want};
-use crate::metrics::{self, CycleMeter, Lap, MeteredPoint, Sampled, Status};
+use crate::metrics::{self, Lap, MeteredPoint, Status};
 use crate::names::PodId;
-use crate::pick::{self, TieBreak, TieBreaker};
 use crate::profile::Profile;
 use crate::queue::{Attempt, AttemptVerdict, Audience, Surroundings};
-use crate::sample::Sample;
 use crate::scheduler::{Detail, Scheduler};
-use crate::unit::{Member, Snapshot};
 use crate::waiting::Verdicts;
 
 impl Scheduler {
@@ -34,7 +26,7 @@ impl Scheduler {
             return;
         }
         let lap = self.counts.start();
-        let cycle = self.cycle(pod, lap);
+        let cycle = self.decide(pod, lap);
         self.counts.searched(lap);
         self.conclude(now, attempt, cycle, effects);
     }
@@ -86,190 +78,8 @@ impl Scheduler {
         }
     }
 
-    /// Decides a pod, from remembered results if possible, otherwise from scratch. `lap` is the start.
-    fn cycle(&mut self, pod: &PodInfo, lap: Lap) -> Cycle {
-        let (before, start) = (self.rng.clone(), self.next_start);
-        if let Some(memo) = &mut self.memo {
-            memo.begin(self.counts.phases(lap));
-        }
-        let Some(mut cycle) = self.remembered(pod) else {
-            let mut cycle = self.decide_from_scratch(pod, self.counts.meter());
-            let profile = self.profile_of(pod).index;
-            self.counts.decided(profile, &mut cycle.meter);
-            self.note_diagnosis(pod, &cycle);
-            return cycle;
-        };
-        self.measure_remembered(pod, &cycle);
-        if self.profiles.share_filter_state {
-            cycle.shared = self.shared_at_pre_filter(pod);
-        }
-        if !self.audit.is_due() {
-            return cycle;
-        }
-        let after = std::mem::replace(&mut self.rng, before);
-        self.next_start = start;
-        let expected = self.decide_from_scratch(pod, CycleMeter::default());
-        if self.audit.compare(pod, &cycle, &expected, &self.cache.view()) {
-            self.rng = after;
-            cycle
-        } else {
-            self.forget_derived();
-            expected
-        }
-    }
-
-    /// What plugins share at PreFilter: a decision from memory does not ask them.
-    fn shared_at_pre_filter(&self, pod: &PodInfo) -> CycleState {
-        let (profile, mut shared) = (self.profile_of(pod), CycleState::new());
-        if profile.shares_filter_state {
-            let (view, meter) = (self.cache.view(), &mut CycleMeter::default());
-            // What it comes to is known already.
-            let _ = Filters::prepare(profile, pod, &mut shared, &view, meter);
-        }
-        shared
-    }
-
-    /// Updates the metrics after a decision from memory.
-    fn measure_remembered(&mut self, pod: &PodInfo, cycle: &Cycle) {
-        let is_sampled = self.counts.remembered();
-        let Some(memo) = self.memo.as_mut().filter(|memo| memo.phases.are_measured()) else {
-            return;
-        };
-        let phases = &mut memo.phases;
-        let profile = self.profiles.get(&pod.scheduler_name).expect("it was just found");
-        let went = metrics::went(profile, cycle, phases.is_scored);
-        if let Some(&(last, _)) = went.last() {
-            phases.over(last);
-        }
-        self.counts.went_through(profile.index, &went, phases);
-        if !is_sampled {
-            return;
-        }
-        let view = self.cache.view();
-        let row = match cycle.result {
-            CycleResult::Found { row, .. } => Some(row),
-            CycleResult::Unschedulable(_) | CycleResult::Error(_) => view.nodes.rows().next(),
-        };
-        let Some(row) = row else { return };
-        let sampled = Sampled { profile, pod, view, row, went: &went };
-        sampled.count(self.counts.evaluations(profile.index));
-        let Some(plugin) = sampled.plugin(self.counts.n_sampled()) else { return };
-        let mut meter = self.counts.sampling_meter();
-        sampled.measure(plugin, &mut meter);
-        memo.measure_counted(plugin.name, view, row, &went, &mut meter);
-        self.counts.take_in(profile.index, &mut meter);
-    }
-
-    /// Decides a pending pod from remembered results and from scratch, compares both, and changes
-    /// nothing except [`Scheduler::audit`]. `false` if the pod is not pending, or is only decided from
-    /// scratch, as with extenders.
-    pub fn audit_pod(&mut self, pod: &PodKey) -> bool {
-        let Some(info) = self.pending_pod(pod) else { return false };
-        if self.extenders.to_ask(&info.pod).is_some() {
-            return false;
-        }
-        let (pod, rng, start) = (info.pod.clone(), self.rng.clone(), self.next_start);
-        let mut remembered = self.remembered(&pod);
-        (self.rng, self.next_start) = (rng.clone(), start);
-        let expected = self.decide_from_scratch(&pod, CycleMeter::default());
-        if remembered.is_none() {
-            // A failure from scratch is remembered for the next equal pod, which is this one again.
-            self.note_diagnosis(&pod, &expected);
-            self.rng = rng.clone();
-            remembered = self.remembered(&pod);
-        }
-        if let Some(remembered) = &remembered {
-            self.audit.compare(&pod, remembered, &expected, &self.cache.view());
-        }
-        (self.rng, self.next_start) = (rng, start);
-        remembered.is_some()
-    }
-
-    /// Decides a pod from remembered results. `None` if it has to be decided from scratch: not all
-    /// nodes are considered, all reasons are requested, or some plugin cannot judge this way.
-    fn remembered(&mut self, pod: &PodInfo) -> Option<Cycle> {
-        let memo = self.memo.as_mut()?;
-        let (view, changes) = self.cache.with_changes();
-        memo.follow(view, changes, &mut self.nominated);
-        if self.options.detail == Detail::Nodes || view.nodes.is_empty() || pod.unreadable.is_some()
-        {
-            return None;
-        }
-        let profile = self.profiles.get(&pod.scheduler_name).expect("it was just found");
-        let cycle = match self.nominated.node_of(&pod.key) {
-            None => memo.failed_alike(profile, pod),
-            Some(_) => None,
-        };
-        let cycle = cycle.or_else(|| self.decided(pod))?;
-        let n_nodes = self.cache.view().nodes.len();
-        self.next_start = (self.next_start + cycle.n_judged) % n_nodes;
-        Some(cycle)
-    }
-
-    /// Decides a pod from remembered rankings and counts, which are up to date.
-    fn decided(&mut self, pod: &PodInfo) -> Option<Cycle> {
-        let memo = self.memo.as_mut()?;
-        let view = self.cache.view();
-        let profile = self.profiles.get(&pod.scheduler_name).expect("it was just found");
-        // A ranking may read anything, so its results cannot be remembered.
-        if profile.percentage_of_nodes_to_score.is_some() || profile.ranking().is_some() {
-            return None;
-        }
-        let tie_break = self.options.tie_break;
-        let want = match (self.options.detail, tie_break) {
-            (Detail::None, TieBreak::First) => Want::First,
-            (Detail::None, TieBreak::Random) => Want::Any,
-            _ => Want::All,
-        };
-        match memo.decide(profile, pod, view, &self.nominated, want, &mut self.rng) {
-            MemoAnswer::Found { row, best } => {
-                let row = match want {
-                    Want::First | Want::Any => row,
-                    Want::All => pick::pick(&best, tie_break, &mut self.rng),
-                };
-                Some(Cycle::found(row, best))
-            }
-            MemoAnswer::Only { row, n_judged } => {
-                Some(Cycle { n_judged, ..Cycle::found(row, vec![row]) })
-            }
-            MemoAnswer::Failed(failure) => Some(Cycle::failed(*failure, view.nodes.len())),
-            MemoAnswer::Unclear => None,
-        }
-    }
-
-    /// Remembers an attempt that was made from scratch, for equal pods.
-    fn note_diagnosis(&mut self, pod: &PodInfo, cycle: &Cycle) {
-        let is_repeatable = self.nominated.node_of(&pod.key).is_none()
-            && !self.cache.view().nodes.is_empty()
-            && pod.unreadable.is_none();
-        let profile = self.profiles.get(&pod.scheduler_name).expect("it was just found");
-        if let Some(memo) = self.memo.as_mut().filter(|_| is_repeatable) {
-            memo.note_diagnosis(profile, pod, cycle);
-            memo.note_uncached(profile, pod, cycle, &self.cache.view());
-        }
-    }
-
-    /// Runs the scheduling cycle for a pod.
-    fn decide_from_scratch(&mut self, pod: &PodInfo, meter: CycleMeter) -> Cycle {
-        let sample = self.sample(self.profile_of(pod));
-        let profile = self.profiles.get(&pod.scheduler_name).expect("it was just found");
-        let on = Snapshot { view: self.cache.view(), nominated: &self.nominated };
-        let chance = &mut TieBreaker { tie_break: self.options.tie_break, rng: &mut self.rng };
-        let cycle = cycle::schedule(Member { profile, pod }, on, &sample, chance, meter);
-        let n_nodes = on.view.nodes.len().max(1);
-        self.next_start = (self.next_start + cycle.n_judged) % n_nodes;
-        cycle
-    }
-
     pub(crate) fn profile_of(&self, pod: &PodInfo) -> &Profile {
         self.profiles.get(&pod.scheduler_name).expect("only pods of our profiles are queued")
-    }
-
-    pub(crate) fn sample(&self, profile: &Profile) -> Sample {
-        let percentage = profile.percentage_of_nodes_to_score;
-        let rows = percentage.map_or_else(Vec::new, |_| self.cache.rows_by_zone());
-        let scored = profile.scores() || self.extenders.judge_nodes();
-        Sample { percentage, scored, rows, start: self.next_start }
     }
 
     /// Assumes the pod on its node, and runs Reserve and Permit.

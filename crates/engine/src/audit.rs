@@ -6,6 +6,7 @@ use plimsoll_api::{PodKey, Str};
 use plimsoll_framework::{PodInfo, View};
 
 use crate::cycle::{self, Cycle, CycleResult};
+use crate::decide::DeciderKind;
 
 /// At most this many differences are kept: enough to find the first cause.
 const MOST_KEPT: usize = 16;
@@ -17,6 +18,10 @@ pub struct Audit {
     since_last: u32,
     /// How many decisions were compared.
     pub audited: u64,
+    /// How many of them were made from node rankings and diagnoses.
+    pub remembered: u64,
+    /// How many of them were made by a scan.
+    pub scanned: u64,
     /// How many of them differed. After each one the derived state is dropped, and the decision from
     /// scratch is used.
     pub differing: u64,
@@ -64,11 +69,17 @@ impl Audit {
     pub(crate) fn compare(
         &mut self,
         pod: &PodInfo,
+        decider: DeciderKind,
         remembered: &Cycle,
         from_scratch: &Cycle,
         view: &View<'_>,
     ) -> bool {
         self.audited += 1;
+        match decider {
+            DeciderKind::FromScratch => {}
+            DeciderKind::Remembered => self.remembered += 1,
+            DeciderKind::Scanned => self.scanned += 1,
+        }
         if are_equal(&remembered.result, &from_scratch.result) {
             return true;
         }

@@ -112,6 +112,8 @@ impl Changes {
 #[derive(Debug, Default)]
 pub(crate) struct Cache {
     changes: Changes,
+    /// Grows with every change of what plugins can read.
+    revision: u64,
     columns: Columns,
     stores: Stores,
     rows: HashMap<Str, Row, FxBuildHasher>,
@@ -127,6 +129,7 @@ pub(crate) struct Cache {
 impl Cache {
     /// Adds or updates a node.
     pub(crate) fn set_node(&mut self, node: Node) -> NodeUpdate {
+        self.revision += 1;
         let name = node.name.clone();
         let zone = zone_of(&node);
         let Some(&row) = self.rows.get(&name) else {
@@ -165,6 +168,7 @@ impl Cache {
     /// Removes a node. Its pods stay known until they are deleted themselves.
     pub(crate) fn remove_node(&mut self, name: &Str) -> Option<Arc<Node>> {
         let row = self.rows.remove(name)?;
+        self.revision += 1;
         let before = self.columns.node(row).clone();
         self.stores.images.set(Some(&before), None);
         self.changes.change_node_set();
@@ -182,6 +186,7 @@ impl Cache {
 
     /// Adds or updates a pod that was observed on its node, and returns its previous state, if any.
     pub(crate) fn set_pod(&mut self, id: PodId, pod: PodInfo) -> Option<Before> {
+        self.revision += 1;
         let Some(known) = self.pods.get_mut(id) else {
             let row = pod.node().and_then(|node| self.row(node));
             self.put(id, pod, row, false);
@@ -226,6 +231,7 @@ impl Cache {
     }
 
     fn put(&mut self, id: PodId, pod: PodInfo, row: Option<Row>, assumed: bool) {
+        self.revision += 1;
         let at = row.map(|row| self.settle(id, &pod, row));
         let cached = CachedPod { pod, at, assumed };
         if at.is_none() {
@@ -245,6 +251,7 @@ impl Cache {
 
     fn take(&mut self, id: PodId) -> Option<PodInfo> {
         let cached = self.pods.remove(id)?;
+        self.revision += 1;
         match cached.at {
             Some((row, at)) => {
                 let pod = self.columns.displace_at(row, at);
@@ -307,8 +314,14 @@ impl Cache {
         View { nodes: &self.columns, stores: &self.stores }
     }
 
+    /// A number that is the same only if nothing that plugins can read has changed.
+    pub(crate) fn revision(&self) -> u64 {
+        self.revision
+    }
+
     /// The stores, to change those in `stores`.
     pub(crate) fn stores_mut(&mut self, stores: StoreReads) -> &mut Stores {
+        self.revision += 1;
         self.changes.stores |= stores;
         &mut self.stores
     }

@@ -14,6 +14,7 @@ mod failure;
 mod post_filter;
 mod score;
 
+use std::fmt;
 use std::ops::ControlFlow::{self, Break, Continue};
 
 use plimsoll_api::Str;
@@ -31,8 +32,9 @@ use self::failure::{no_node_fits, no_nodes, unreadable};
 pub(crate) use self::post_filter::PostFilterRun;
 pub(crate) use self::score::score_error;
 use self::score::scored;
-use crate::filters::{Filters, PreFilterStop};
+use crate::filters::{ByFilters, Filters, PreFilterStop};
 use crate::metrics::{CycleMeter, Lap, MeteredPoint, Status};
+use crate::nominated_node::{NominatedNode, try_nominated_node};
 use crate::pick::{self, Scores, TieBreaker};
 use crate::sample::Sample;
 use crate::unit::{Member, Snapshot};
@@ -78,6 +80,12 @@ pub(crate) struct SchedulingCycle {
     prepared: Option<(Filters, Step)>,
     /// The details so far.
     cycle: Cycle,
+}
+
+impl fmt::Debug for SchedulingCycle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SchedulingCycle").finish_non_exhaustive()
+    }
 }
 
 /// The steps after PreFilter.
@@ -209,19 +217,22 @@ impl<E: ExtenderSteps> CycleInputs<'_, E> {
     fn filter(&self, filters: &Filters, cycle: &mut Cycle) -> ControlFlow<CycleResult, Step> {
         let lap = cycle.meter.start();
         let Snapshot { view, nominated } = self.on;
-        let own = match filters.nominated_node(self.member.pod, view.nodes, nominated) {
-            Some(Ok(row)) => {
+        let (pod, nodes) = (self.member.pod, view.nodes);
+        let judge = || ByFilters { filters, pod, nodes, nominated };
+        let Ok(tried) = try_nominated_node(pod, nominated, judge);
+        let own = match tried {
+            NominatedNode::Passes(row) => {
                 cycle.filtered(lap);
                 return Continue(Step::NominatedNode(row));
             }
-            Some(Err(rejection)) => Some(rejection),
-            None => None,
+            NominatedNode::Rejected(rejection) => Some(rejection),
+            NominatedNode::None => None,
         };
         self.filter_all(own, lap, filters, cycle)
     }
 
-    /// The filters of extenders on the nominated node. If it passes, no other node is judged. As in
-    /// schedule_one.go, evaluateNominatedNode: an error here is not an error of the pod.
+    /// The filters of extenders on the nominated node. If it passes, no other node is judged. An error here
+    /// is not an error of the pod: see [`crate::nominated_node`].
     fn nominated_node(
         &self,
         row: Row,

@@ -1,7 +1,9 @@
 //! Runs the filters of a profile for one pod: which nodes are feasible, and why the others are not.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::convert::Infallible;
 
+use plimsoll_api::Str;
 use plimsoll_framework::{
     Candidates, Code, Columns, CycleState, NodeRejection, NominatedPods, PodChange, PodInfo, Point,
     Prepared, Rejection, Row, Verdict, View,
@@ -11,6 +13,7 @@ use crate::cycle::{AttemptFailure, Cycle};
 use crate::diagnosis::{self, FitErrorCause};
 use crate::extenders::REJECTOR;
 use crate::metrics::{CycleMeter, MeteredPoint, Status};
+use crate::nominated_node::{NominatedNode, NominatedNodeJudge};
 use crate::profile::{PluginIndex, Profile};
 use crate::sample::{Sample, SampleOrder};
 
@@ -146,7 +149,6 @@ impl Filters {
         cycle.feasible.sort_unstable();
         cycle.n_judged = cycle.feasible.len() + cycle.rejected.len();
         self.count_evaluations(cycle);
-        let own = own.filter(|own| own.rejection.code != Code::Error);
         let mut narrowed_by = self.narrowed_by.clone();
         if let Some(own) = own {
             if own.plugin != REJECTOR {
@@ -344,23 +346,6 @@ impl Filters {
         Some(NodeRejection { row, plugin, rejection })
     }
 
-    /// Judges the nominated node of the pod, if there is one. If it is feasible, no other node is
-    /// judged; otherwise returns why it is not. As in schedule_one.go, evaluateNominatedNode.
-    pub(crate) fn nominated_node(
-        &self,
-        pod: &PodInfo,
-        nodes: &Columns,
-        nominated: &NominatedPods,
-    ) -> Option<Result<Row, NodeRejection>> {
-        let name = nominated.node_of(&pod.key)?;
-        let row = nodes.rows().find(|&row| nodes.name_of(row) == name)?;
-        let rejection = self.judge_with_nominated(pod, nodes, nominated, row);
-        Some(match rejection.or_else(|| self.judge_row(pod, nodes, row)) {
-            Some(rejection) => Err(rejection),
-            None => Ok(row),
-        })
-    }
-
     /// Why a node is rejected with its nominated pods of equal or higher priority; `None` if it is not
     /// rejected, or has no such pods.
     fn judge_with_nominated(
@@ -421,6 +406,34 @@ impl Filters {
             plugin,
             rejection: why.clone(),
         }));
+    }
+}
+
+/// Judges the nominated node of a pod by filters that were prepared for it.
+pub(crate) struct ByFilters<'a> {
+    pub(crate) filters: &'a Filters,
+    pub(crate) pod: &'a PodInfo,
+    pub(crate) nodes: &'a Columns,
+    pub(crate) nominated: &'a NominatedPods,
+}
+
+impl NominatedNodeJudge for ByFilters<'_> {
+    type Node = Row;
+    type Rejection = NodeRejection;
+    type Error = Infallible;
+
+    fn find(&self, name: &Str) -> Option<Row> {
+        self.nodes.rows().find(|&row| self.nodes.name_of(row) == name)
+    }
+
+    fn judge(&mut self, row: Row) -> Result<NominatedNode, Infallible> {
+        let &mut ByFilters { filters, pod, nodes, nominated } = self;
+        let rejection = filters.judge_with_nominated(pod, nodes, nominated, row);
+        Ok(match rejection.or_else(|| filters.judge_row(pod, nodes, row)) {
+            Some(error) if error.rejection.code == Code::Error => NominatedNode::None,
+            Some(rejection) => NominatedNode::Rejected(rejection),
+            None => NominatedNode::Passes(row),
+        })
     }
 }
 

@@ -2,6 +2,9 @@
 
 use plimsoll_framework::Row;
 
+use crate::cache::Cache;
+use crate::profile::Profile;
+
 /// In clusters with fewer nodes all are judged, and at least this many feasible nodes are searched for.
 /// As in schedule_one.go, minFeasibleNodesToFind.
 const MIN_NODES: usize = 100;
@@ -19,6 +22,26 @@ pub(crate) struct Sample {
     pub(crate) rows: Vec<Row>,
     /// Where the last cycle ended.
     pub(crate) start: usize,
+}
+
+/// From where samples are taken.
+#[derive(Clone, Copy)]
+pub(crate) struct Samples<'a> {
+    pub(crate) cache: &'a Cache,
+    /// Whether extenders filter or rank nodes.
+    pub(crate) extenders_judge: bool,
+    /// Where the next sample begins.
+    pub(crate) start: usize,
+}
+
+impl Samples<'_> {
+    /// The next sample for a profile.
+    pub(crate) fn sample(&self, profile: &Profile) -> Sample {
+        let percentage = profile.percentage_of_nodes_to_score;
+        let rows = percentage.map_or_else(Vec::new, |_| self.cache.rows_by_zone());
+        let scored = profile.scores() || self.extenders_judge;
+        Sample { percentage, scored, rows, start: self.start }
+    }
 }
 
 /// The order in which nodes are judged, and where to stop.

@@ -18,6 +18,8 @@ pub struct NominatedPods {
     priorities: BTreeMap<i32, usize>,
     /// The nodes that got or lost a nominated pod; `None` if nobody will ask.
     changed: Option<Vec<Str>>,
+    /// Grows with every change.
+    revision: u64,
 }
 
 impl NominatedPods {
@@ -57,6 +59,11 @@ impl NominatedPods {
         self.by_node.iter().flat_map(|(node, pods)| pods.values().map(move |pod| (node, pod)))
     }
 
+    /// A number that is the same only if nothing has changed.
+    pub fn revision(&self) -> u64 {
+        self.revision
+    }
+
     /// From now on, records the nodes that get or lose a nominated pod until they are [asked for](Self::changed).
     pub fn keep_changes(&mut self) {
         self.changed.get_or_insert_default();
@@ -94,6 +101,7 @@ impl NominatedPods {
     }
 
     fn note(&mut self, node: &Str) {
+        self.revision += 1;
         if let Some(changed) = &mut self.changed {
             changed.push(node.clone());
         }
@@ -129,9 +137,11 @@ mod tests {
         nominated.set(pod("early", 9), "x".into());
         assert!(nominated.changed().is_empty());
         nominated.keep_changes();
+        let before = nominated.revision();
         nominated.set(pod("p", 1), "a".into());
         nominated.set(pod("p", 2), "b".into());
         assert_eq!(nominated.changed(), ["a", "a", "b"]);
+        assert!(before < nominated.revision());
         nominated.remove(&pod("early", 9).key);
         assert_eq!((nominated.changed(), nominated.highest()), (vec!["x".into()], Some(2)));
         let all: Vec<_> =

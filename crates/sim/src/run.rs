@@ -23,6 +23,8 @@ pub struct Simulation {
     written: Option<Vec<(Time, Effect)>>,
     /// The claim bindings of pods in their last attempts.
     claims: BTreeMap<PodKey, Vec<ClaimBinding>>,
+    /// Whether all pending pods are audited before each step.
+    audits_pending: bool,
 }
 
 impl Simulation {
@@ -57,7 +59,8 @@ impl Simulation {
         let now = cluster.begins();
         let written = auditor.is_some().then(Vec::new);
         let claims = BTreeMap::new();
-        let mut simulation = Simulation { scheduler, world, now, auditor, written, claims };
+        let mut simulation =
+            Simulation { scheduler, world, now, auditor, written, claims, audits_pending: false };
         simulation.tell_all(cluster);
         simulation
     }
@@ -86,6 +89,9 @@ impl Simulation {
     /// The same, but time does not advance beyond `until`.
     pub fn advance_until(&mut self, until: Option<Time>) -> Option<Vec<Decision>> {
         loop {
+            if self.audits_pending {
+                self.audit_pending();
+            }
             let mut effects = Vec::new();
             let next = self.scheduler.step(self.now, &mut effects);
             let decisions = self.scheduler.take_decisions();
@@ -113,6 +119,13 @@ impl Simulation {
                     self.let_happen();
                 }
             }
+        }
+    }
+
+    fn audit_pending(&mut self) {
+        let pending: Vec<_> = self.scheduler.pending().map(|info| info.pod.key.clone()).collect();
+        for pod in pending {
+            self.scheduler.audit_pod(&pod);
         }
     }
 
@@ -211,6 +224,12 @@ impl Simulation {
     /// Drops all derived data of the scheduler: see [`Scheduler::forget_derived`].
     pub fn forget_derived(&mut self) {
         self.scheduler.forget_derived();
+    }
+
+    /// From now on, decides every pending pod by every decider before each step, and compares their
+    /// decisions: see [`Scheduler::audit_pod`].
+    pub fn audit_pending_pods(&mut self) {
+        self.audits_pending = true;
     }
 
     /// The present moment.

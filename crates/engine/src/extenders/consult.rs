@@ -1,10 +1,11 @@
-//! Decides pods with extenders: ask, wait, and decide again.
+//! Decides pods with extenders: ask, wait, and go on.
 
 use std::time::Duration;
 
 use plimsoll_framework::{QueuedPod, Time, WriteError};
 
 use super::narrow::{Questions, Voices};
+use super::talk::CycleBasis;
 use super::{Call, Extender, Extenders, Interest};
 use crate::cycle::{Cycle, CycleInputs, CycleResult, SchedulingCycle, StoppedCycle};
 use crate::effect::{Effect, Write};
@@ -76,7 +77,9 @@ impl Scheduler {
             self.extenders.leave(id);
             return;
         }
-        match self.run_cycle(&attempt) {
+        let revisions = [self.cache.revision(), self.nominated.revision()];
+        let basis = CycleBasis { pod: attempt.pod.clone(), revisions };
+        match self.run_cycle(&attempt, &basis) {
             Ok(mut cycle) => {
                 self.count(id, cycle.n_judged);
                 let profile = self.profile_of(&attempt.pod).index;
@@ -89,13 +92,26 @@ impl Scheduler {
             }
             Err(StoppedCycle { cycle, questions }) => {
                 self.count(id, cycle.n_judged());
+                if let Some(talk) = self.extenders.talk_mut(id) {
+                    talk.keep(basis, cycle);
+                }
                 self.ask(now, &attempt, questions, effects);
             }
         }
     }
 
-    fn run_cycle(&mut self, attempt: &Attempt) -> Result<Cycle, StoppedCycle<Questions>> {
+    /// Runs the cycle of a pod as far as the answers allow.
+    fn run_cycle(
+        &mut self,
+        attempt: &Attempt,
+        basis: &CycleBasis,
+    ) -> Result<Cycle, StoppedCycle<Questions>> {
         let pod = &attempt.pod;
+        let stopped = self.extenders.talk_mut(attempt.id).and_then(|talk| talk.take_stopped(basis));
+        let cycle = match stopped {
+            Some(stopped) => *stopped,
+            None => SchedulingCycle::new(self.counts.meter()),
+        };
         let Some((interest, talk)) = self.extenders.talk(attempt.id) else {
             let result = CycleResult::Error("extenders were not asked".to_owned());
             return Ok(Cycle { result, ..Cycle::new() });
@@ -109,7 +125,7 @@ impl Scheduler {
             extenders: &Voices { all: self.extenders.all(), interest, talk },
         };
         let chance = &mut TieBreaker { tie_break: self.options.tie_break, rng: &mut self.rng };
-        SchedulingCycle::new(self.counts.meter()).go_on(&inputs, chance)
+        cycle.go_on(&inputs, chance)
     }
 
     /// Moves the start of the next search that does not judge all nodes behind the first search for

@@ -2,7 +2,8 @@
 //!
 //! The engine does no IO, so a question goes out as [`Write::Extender`](crate::Write::Extender), and
 //! the pod waits in flight while others are decided. When [`Event::Extended`](crate::Event::Extended)
-//! brings the answer, the pod is decided again from the beginning, using the answer.
+//! brings the answer, its cycle goes on where it stopped. If the cluster has changed meanwhile, a new cycle
+//! begins, which uses the answers as far as its questions are the same.
 //!
 //! As in kube-scheduler, pods that share an extender are decided one after another, so that none takes
 //! resources that were just assigned to another. Other pods do not wait.

@@ -1,11 +1,16 @@
 //! The questions and answers about one pod so far.
 //!
-//! A question is identified by its [`ExtenderStage`]: when the pod is decided again with an answer, the cycle
-//! passes the same stages. The answer counts if the question there is still the same.
+//! When the answers have come, the [cycle](crate::cycle) that asked goes on where it stopped. If the cluster or
+//! the pod has changed meanwhile, a new cycle begins, so that the decision is one about the present cluster.
+//! A question is identified by its [`ExtenderStage`]: the new cycle passes the same stages, and an answer
+//! counts if the question there is still the same.
 
-use plimsoll_framework::Time;
+use std::sync::Arc;
+
+use plimsoll_framework::{PodInfo, Time};
 
 use super::call::{ExtenderError, ExtenderId, ExtenderQuestion, ExtenderReply};
+use crate::cycle::SchedulingCycle;
 use crate::effect::EffectId;
 use crate::metrics::Lap;
 
@@ -67,6 +72,22 @@ pub(crate) struct Talk {
     pub(crate) began: Lap,
     /// When the open questions count as failed.
     pub(crate) deadline: Option<Time>,
+    /// The cycle that waits for the answers.
+    stopped: Option<(CycleBasis, Box<SchedulingCycle>)>,
+}
+
+/// What a cycle was made from. While it is the same, the cycle can go on.
+#[derive(Clone, Debug)]
+pub(crate) struct CycleBasis {
+    pub(crate) pod: PodInfo,
+    /// The revisions of the cluster and of the nominated pods.
+    pub(crate) revisions: [u64; 2],
+}
+
+impl CycleBasis {
+    fn is_still(&self, now: &CycleBasis) -> bool {
+        self.revisions == now.revisions && Arc::ptr_eq(self.pod.seen(), now.pod.seen())
+    }
 }
 
 /// The state of a question.
@@ -108,6 +129,17 @@ impl Talk {
             }
             ExtenderAnswer::Came(Ok(_)) => QuestionState::Nothing,
         }
+    }
+
+    /// Keeps the cycle that waits for the answers.
+    pub(crate) fn keep(&mut self, basis: CycleBasis, cycle: Box<SchedulingCycle>) {
+        self.stopped = Some((basis, cycle));
+    }
+
+    /// The cycle that has waited for the answers; `None` if a new one has to begin.
+    pub(crate) fn take_stopped(&mut self, now: &CycleBasis) -> Option<Box<SchedulingCycle>> {
+        let (basis, cycle) = self.stopped.take()?;
+        basis.is_still(now).then_some(cycle)
     }
 
     /// Records a question.

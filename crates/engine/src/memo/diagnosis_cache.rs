@@ -2,35 +2,30 @@
 
 use std::collections::BTreeMap;
 
+use plimsoll_api::Str;
 use plimsoll_framework::parts::{NodeReads, StoreReads};
-use plimsoll_framework::{Neighbour, NominatedPods, PodInfo, Row, View};
+use plimsoll_framework::{Code, Neighbour, NominatedPods, PodInfo, View};
 
 use super::account::Account;
+use super::domain_counts::DomainCounts;
+use super::name_index_set::NameIndex;
 use super::name_order::NameOrder;
 use super::node_diagnosis::{NodeDiagnosis, NominatedNodeRejection};
-use super::node_ranking::RankingPlugins;
+use super::node_ranking::{ClusterView, NodeRanking, RankingPlugins};
 use super::nominations::Nominations;
 use super::signature_diagnoses::SignatureDiagnoses;
 use super::signatures::SignatureId;
 use super::{FastMap, Memo, nominations};
 use crate::cycle::{AttemptFailure, Cycle};
+use crate::nominated_node::{NominatedNode, NominatedNodeJudge, try_nominated_node};
 use crate::profile::Profile;
-use crate::unit::Member;
+use crate::unit::{Member, Snapshot};
 
 /// The memory for node diagnoses, in bytes.
 const NODE_DIAGNOSIS_BUDGET: usize = 512 << 20;
 
-/// The verdict of a pod's nominated node.
-pub(super) enum NominatedNodeVerdict {
-    /// The pod has no nominated node, or it is treated like any other node.
-    None,
-    /// It passes.
-    Takes(Row),
-    /// It rejects the pod.
-    Rejects(NominatedNodeRejection),
-    /// The pod must be decided from scratch.
-    Unclear,
-}
+/// The pod must be decided from scratch.
+pub(super) struct OnlyFromScratch;
 
 /// What is remembered for pods that were not placed.
 #[derive(Default)]
@@ -134,36 +129,26 @@ impl Memo {
         Some(behind)
     }
 
-    /// Judges the nominated node of a pod, which is tried first.
-    pub(super) fn judge_nominated_node(
+    /// Tries the nominated node of a pod.
+    pub(super) fn try_nominated_node(
         &mut self,
         pod: &PodInfo,
         (ranking, domain_counts): (usize, usize),
-        view: View<'_>,
-        nominated: &NominatedPods,
-    ) -> NominatedNodeVerdict {
-        let Some(name) = nominated.node_of(&pod.key) else { return NominatedNodeVerdict::None };
-        let node_set = self.node_set.as_ref().expect("it was built when changes were followed");
-        let cluster = node_set.with(view);
-        let Some(index) = nominations::find(name, cluster.name_order, view.nodes) else {
-            return NominatedNodeVerdict::None;
-        };
-        let row = cluster.name_order.row(index);
-        let (ranking, _) = self.rankings[ranking].as_mut().expect("it was just brought up");
-        let (domain_counts, _) =
-            self.domain_counts[domain_counts].as_ref().expect("it was just brought up");
-        match ranking.first(index, row, Some(pod), cluster) {
-            None if domain_counts.pass(index, cluster) => NominatedNodeVerdict::Takes(row),
-            // The verdict by counts is the same for all pods of the signature.
-            None => NominatedNodeVerdict::None,
-            // With the pod on it the node should reject it all the more. If it does not, decide from scratch.
-            Some(_) if ranking.entry(index).is_some() => NominatedNodeVerdict::Unclear,
-            Some((at, why)) => NominatedNodeVerdict::Rejects(NominatedNodeRejection {
-                index,
-                plugin: ranking.plugin(at),
-                why,
-            }),
-        }
+        on: Snapshot<'_>,
+    ) -> Result<NominatedNode<NominatedNodeRejection>, OnlyFromScratch> {
+        try_nominated_node(pod, on.nominated, || ByRanking {
+            pod,
+            ranking: &mut self.rankings[ranking].as_mut().expect("it was just brought up").0,
+            domain_counts: &self.domain_counts[domain_counts]
+                .as_ref()
+                .expect("it was just brought up")
+                .0,
+            cluster: self
+                .node_set
+                .as_ref()
+                .expect("it was built when changes were followed")
+                .with(on.view),
+        })
     }
 
     /// Why no node is feasible; `None` if this can only be found from scratch.
@@ -227,5 +212,43 @@ impl Memo {
             node_set.changed.push((index, NodeReads::all()));
         }
         self.node_set = Some(node_set);
+    }
+}
+
+/// Judges the nominated node of a pod from a node ranking.
+struct ByRanking<'a> {
+    pod: &'a PodInfo,
+    ranking: &'a mut NodeRanking,
+    domain_counts: &'a DomainCounts,
+    cluster: ClusterView<'a>,
+}
+
+impl NominatedNodeJudge for ByRanking<'_> {
+    type Node = NameIndex;
+    type Rejection = NominatedNodeRejection;
+    type Error = OnlyFromScratch;
+
+    fn find(&self, name: &Str) -> Option<NameIndex> {
+        nominations::find(name, self.cluster.name_order, self.cluster.view.nodes)
+    }
+
+    fn judge(
+        &mut self,
+        index: NameIndex,
+    ) -> Result<NominatedNode<NominatedNodeRejection>, OnlyFromScratch> {
+        let (cluster, row) = (self.cluster, self.cluster.name_order.row(index));
+        match self.ranking.first(index, row, Some(self.pod), cluster) {
+            None if self.domain_counts.pass(index, cluster) => Ok(NominatedNode::Passes(row)),
+            // The verdict by counts is the same for all pods of the signature.
+            None => Ok(NominatedNode::None),
+            // With the pod on it the node should reject it all the more.
+            Some(_) if self.ranking.entry(index).is_some() => Err(OnlyFromScratch),
+            Some((_, why)) if why.code == Code::Error => Err(OnlyFromScratch),
+            Some((at, why)) => Ok(NominatedNode::Rejected(NominatedNodeRejection {
+                index,
+                plugin: self.ranking.plugin(at),
+                why,
+            })),
+        }
     }
 }

@@ -10,8 +10,8 @@
 //! * [`SparseDomainCounts`](sparse_domain_counts::SparseDomainCounts): the few nodes whose counts differ from
 //!   those of most others.
 //!
-//! A decision compares groups of equal nodes, of which there are few, and takes the best node of the best
-//! group. Everything here is derived: [`Memo::forget`] changes the cost of a decision and never its result.
+//! A decision (`decide.rs`) compares groups of equal nodes, of which there are few, and takes the best node of
+//! the best group. Everything here is derived: [`Memo::forget`] changes the cost of a decision and never its result.
 //! The [cycle](crate::cycle) decides from scratch where a plugin judges nodes neither by themselves nor by
 //! counts, and where not all nodes are judged.
 
@@ -21,6 +21,7 @@ mod choose;
 mod costs;
 mod counted_values;
 mod countings;
+mod decide;
 mod diagnosis_cache;
 mod domain_counts;
 mod learn;
@@ -46,14 +47,13 @@ use hashbrown::HashMap;
 use plimsoll_api::Node;
 use plimsoll_framework::parts::{ClusterReads, NodeReads, PodReads};
 use plimsoll_framework::{Neighbour, NominatedPods, PodInfo, Row, TopologyKey, View};
-use rand::Rng;
 use rustc_hash::FxBuildHasher;
 
 use self::account::Account;
 use self::change_log::ChangeLog;
-use self::choose::{Chooser, GroupChoice};
 use self::countings::Countings;
-use self::diagnosis_cache::{DiagnosisCache, NominatedNodeVerdict};
+pub(crate) use self::decide::{Recognised, Remembered, Scanned, Want};
+use self::diagnosis_cache::DiagnosisCache;
 use self::domain_counts::DomainCounts;
 use self::name_index_set::NameIndex;
 use self::name_order::{NameOrder, Topology};
@@ -64,12 +64,9 @@ use self::scan::Scanner;
 use self::signatures::{SignatureId, Signatures};
 use self::sparse_domain_counts::SparseDomainCounts;
 use crate::cache::{Changes, RowChange};
-use crate::cycle::AttemptFailure;
-use crate::metrics::{MeteredPoint, Phases};
-use crate::pick::{TieBreak, pick};
+use crate::metrics::Phases;
 use crate::profile::Profile;
 use crate::scheduler::Scans;
-use crate::unit::Member;
 
 /// What a plugin reads of the pods on nodes. See [`Neighbour`].
 const NEIGHBOUR: PodReads =
@@ -153,43 +150,6 @@ struct NodeSet {
     /// The changes of single nodes.
     changed: ChangeLog<(NameIndex, NodeReads)>,
     nominations: Nominations,
-}
-
-/// A decision from memory.
-pub(crate) enum MemoAnswer {
-    /// A node, and all equally good ones sorted by name, if they were requested.
-    Found { row: Row, best: Vec<Row> },
-    /// The only feasible node among those that were judged: the nominated node of the pod, or one that the
-    /// pod names.
-    Only { row: Row, n_judged: usize },
-    /// No node is feasible, for these reasons.
-    Failed(Box<AttemptFailure>),
-    /// The decision must be made from scratch.
-    Unclear,
-}
-
-/// Which of the best nodes are wanted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Want {
-    /// The first one by name.
-    First,
-    /// A random one; all are equally likely.
-    Any,
-    /// All.
-    All,
-}
-
-impl MemoAnswer {
-    /// Selects from the best nodes. There is at least one.
-    fn found(best: Vec<Row>, want: Want, rng: &mut impl Rng) -> Self {
-        match want {
-            Want::First => MemoAnswer::Found { row: best[0], best: Vec::new() },
-            Want::Any => {
-                MemoAnswer::Found { row: pick(&best, TieBreak::Random, rng), best: Vec::new() }
-            }
-            Want::All => MemoAnswer::Found { row: best[0], best },
-        }
-    }
 }
 
 impl Memo {
@@ -491,101 +451,6 @@ impl Memo {
         self.sparse_bytes.retain(|(ranking, _)| ranking != number);
         self.diagnoses.drop_ranking(number);
         self.profiles.values_mut().for_each(|profile| profile.drop_ranking(number));
-    }
-
-    /// Decides a pod. [`Memo::follow`] must have been called after the last change.
-    pub(crate) fn decide(
-        &mut self,
-        profile: &Profile,
-        pod: &PodInfo,
-        view: View<'_>,
-        nominated: &NominatedPods,
-        want: Want,
-        rng: &mut impl Rng,
-    ) -> MemoAnswer {
-        self.n_decisions += 1;
-        if self.is_overfull {
-            return MemoAnswer::Unclear;
-        }
-        let Some(of_profile) = self.profiles.get_mut(&profile.scheduler_name) else {
-            return MemoAnswer::Unclear;
-        };
-        if of_profile.is_full() || self.node_set.as_ref().is_some_and(NodeSet::is_full) {
-            self.forget();
-            return MemoAnswer::Unclear;
-        }
-        self.keep_within_bounds();
-        let of_profile = self.profiles.get_mut(&profile.scheduler_name).expect("it was just found");
-        let Some(signature) = of_profile.signature(profile, pod, &view) else {
-            return MemoAnswer::Unclear;
-        };
-        self.phases.over(MeteredPoint::PreFilter);
-        if of_profile.has_uncached_filter(profile, pod) {
-            let best = self.decide_uncached(profile, signature, pod, view, nominated, want);
-            return best.map_or(MemoAnswer::Unclear, |best| MemoAnswer::found(best, want, rng));
-        }
-        let caches = match self.caches(profile, signature) {
-            Some(caches) => Some(caches),
-            None => match self.decide_pinned(profile, pod, view, nominated) {
-                Some(answer) => return answer,
-                None => self.learn(profile, signature, pod, view),
-            },
-        };
-        let Some(mut caches) = caches else { return MemoAnswer::Unclear };
-        if nominated.is_empty() && self.prefers_scan(profile, &caches) {
-            if let Some(best) = self.scan(profile, (signature, caches), pod, &[], view, want) {
-                return MemoAnswer::found(best, want, rng);
-            }
-            // Making the base ranking may have dropped the other ranking.
-            match self
-                .caches(profile, signature)
-                .or_else(|| self.learn(profile, signature, pod, view))
-            {
-                Some(still) => caches = still,
-                None => return MemoAnswer::Unclear,
-            }
-        }
-        let (ranking, domain_counts) =
-            (self.ranking_of(profile, signature, pod, caches, view), caches.domain_counts);
-        let Some(ranking) =
-            self.behind_nominated(profile, pod, (ranking, domain_counts), view, nominated)
-        else {
-            return MemoAnswer::Unclear;
-        };
-        if !self.bring_up(profile, ranking, domain_counts, view) {
-            return MemoAnswer::Unclear;
-        }
-        self.decided_by = Some((ranking, domain_counts));
-        let own = match self.judge_nominated_node(pod, (ranking, domain_counts), view, nominated) {
-            NominatedNodeVerdict::None => None,
-            NominatedNodeVerdict::Takes(row) => return MemoAnswer::Only { row, n_judged: 1 },
-            NominatedNodeVerdict::Unclear => return MemoAnswer::Unclear,
-            NominatedNodeVerdict::Rejects(own) => Some(own),
-        };
-        let node_set = self.node_set.as_ref().expect("it was built when changes were followed");
-        let chooser = Chooser {
-            ranking: &self.rankings[ranking].as_ref().expect("it was just brought up").0,
-            domain_counts: &self.domain_counts[domain_counts]
-                .as_ref()
-                .expect("it was just brought up")
-                .0,
-            sparse: &self.sparse_counts[&(ranking, domain_counts)],
-            cluster: node_set.with(view),
-        };
-        let feasible = chooser.feasible_now();
-        self.phases.over(MeteredPoint::Filter);
-        self.phases.is_scored = 1 < feasible.len();
-        match chooser.choose(&feasible) {
-            GroupChoice::Nothing => self
-                .failure(Member { profile, pod }, (ranking, domain_counts), own.as_ref(), view)
-                .map_or(MemoAnswer::Unclear, |failure| MemoAnswer::Failed(Box::new(failure))),
-            GroupChoice::Unclear => MemoAnswer::Unclear,
-            GroupChoice::Best(best) => match want {
-                Want::First => MemoAnswer::Found { row: chooser.first(&best), best: Vec::new() },
-                Want::Any => MemoAnswer::Found { row: chooser.any(&best, rng), best: Vec::new() },
-                Want::All => MemoAnswer::found(chooser.all(&best), want, rng),
-            },
-        }
     }
 }
 

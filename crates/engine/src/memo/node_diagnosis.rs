@@ -10,6 +10,7 @@ use plimsoll_framework::{Code, ErasedByNode, PodInfo, Point, PostFilterAnswer, R
 
 use super::change_log::ChangeLog;
 use super::counted_values::{CountedValues, ValueId};
+use super::diagnosis_cache::OnlyFromScratch;
 use super::name_index_set::NameIndex;
 use super::node_ranking::{ClusterView, NodeRanking};
 use super::nominations;
@@ -47,9 +48,6 @@ pub(crate) struct NominatedNodeRejection {
     pub(crate) plugin: &'static str,
     pub(crate) why: Rejection,
 }
-
-/// A PostFilter plugin gives its answer only from scratch.
-struct OnlyFromScratch;
 
 impl NodeDiagnosis {
     /// Judges all nodes.

@@ -4,29 +4,40 @@ use plimsoll_framework::{Candidates, NominatedPods, PodInfo, Row, View};
 
 use super::domain_counts::CountPlan;
 use super::node_ranking::RankingPlugins;
-use super::{Memo, MemoAnswer, node_ranking};
+use super::{Memo, node_ranking};
+use crate::cycle::Cycle;
 use crate::profile::Profile;
+
+/// The decision about a pod that may name its nodes.
+pub(super) enum Pinned {
+    /// It names none.
+    Nowhere,
+    /// One of the nodes that it names is feasible.
+    To(Cycle),
+    /// It must be decided from scratch.
+    OnlyFromScratch,
+}
 
 impl Memo {
     /// Decides such a pod by judging the nodes that it names. They are few, and each node has its own
-    /// signature of such pods, so that rankings would never be used again. `None` for other pods.
+    /// signature of such pods, so that rankings would never be used again.
     pub(super) fn decide_pinned(
         &self,
         profile: &Profile,
         pod: &PodInfo,
         view: View<'_>,
         nominated: &NominatedPods,
-    ) -> Option<MemoAnswer> {
+    ) -> Pinned {
         let (_, filters) = node_ranking::filters(profile, pod, RankingPlugins::All, &view);
         let mut narrowed = filters.iter().filter_map(|filter| match filter.candidates() {
             Candidates::Only(names) => Some(names),
             Candidates::All => None,
         });
-        let first = narrowed.next()?;
+        let Some(first) = narrowed.next() else { return Pinned::Nowhere };
         let names =
             narrowed.fold(first, |names, other| names.intersection(&other).cloned().collect());
         if !nominated.is_empty() || self.is_counted_by(profile, pod, view) {
-            return Some(MemoAnswer::Unclear);
+            return Pinned::OnlyFromScratch;
         }
         let name_order =
             &self.node_set.as_ref().expect("it was built when changes were followed").name_order;
@@ -39,11 +50,13 @@ impl Memo {
             filters.iter().all(|filter| filter.judge_one(pod, view.nodes, *row).passes())
         };
         let mut feasible = rows.iter().copied().filter(passes);
-        Some(match (feasible.next(), feasible.next()) {
-            (Some(row), None) => MemoAnswer::Only { row, n_judged: rows.len() },
+        match (feasible.next(), feasible.next()) {
+            (Some(row), None) => {
+                Pinned::To(Cycle { n_judged: rows.len(), ..Cycle::found(row, vec![row]) })
+            }
             // Several nodes must be scored, and if there is none, the reasons are needed.
-            _ => MemoAnswer::Unclear,
-        })
+            _ => Pinned::OnlyFromScratch,
+        }
     }
 
     /// Whether a plugin judges the pod by counts or needs a decision from scratch.

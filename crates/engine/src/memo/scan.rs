@@ -14,14 +14,15 @@ use plimsoll_framework::{
 };
 use smallvec::SmallVec;
 
+use super::Memo;
 use super::change_log::ChangeLog;
 use super::choose::Chooser;
+use super::decide::Want;
 use super::name_index_set::NameIndex;
 use super::name_order::NameOrder;
 use super::node_ranking::ClusterView;
 use super::profile_memo::SignatureCaches;
 use super::signatures::SignatureId;
-use super::{Memo, Want};
 use crate::metrics::MeteredPoint;
 use crate::profile::Profile;
 

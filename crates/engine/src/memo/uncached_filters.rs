@@ -8,13 +8,13 @@ use plimsoll_framework::{
     Candidates, CycleState, NominatedPods, PodInfo, Point, Prepared, Row, View,
 };
 
+use super::Memo;
+use super::decide::Want;
 use super::node_ranking::{self, RankingPlugins};
 use super::profile_memo::ProfileMemo;
 use super::signatures::SignatureId;
-use super::{Memo, Want};
 use crate::cycle::{Cycle, CycleResult};
 use crate::profile::Profile;
-use crate::scheduler::Scans;
 
 impl Memo {
     /// The best nodes for a pod to which uncached filters apply, as in [`Memo::scan`]. `None` if the pod must
@@ -29,7 +29,7 @@ impl Memo {
         want: Want,
     ) -> Option<Vec<Row>> {
         let of_profile = self.profiles.get(&profile.scheduler_name)?;
-        if !nominated.is_empty() || !of_profile.can_scan || self.scans == Scans::Never {
+        if !nominated.is_empty() || !of_profile.can_scan {
             return None;
         }
         // The reasons are found only from scratch, so a scan would be wasted.

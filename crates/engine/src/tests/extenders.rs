@@ -2,6 +2,7 @@
 
 mod binding;
 mod by_hand;
+mod going_on;
 mod preemption;
 mod staleness;
 mod turns;

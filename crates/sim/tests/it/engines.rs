@@ -4,17 +4,23 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use plimsoll_engine::metrics::{Stopwatch, Value};
-use plimsoll_engine::{Detail, Effect, Engine, Options, Profile, Scans, Scheduler, TieBreak};
-use plimsoll_framework::Time;
+use plimsoll_engine::{
+    Audit, Detail, Effect, Engine, Options, Profile, Scans, Scheduler, TieBreak,
+};
+use plimsoll_framework::{Release, Time};
 use plimsoll_sim::perf::{MeasurementClock, Sizes, Workload, WorkloadGroups};
 use plimsoll_sim::{Extent, swarm};
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;
 
-use crate::profiles::{default_profiles, plain_profiles_of, profiles_of, release_of};
+use crate::profiles::{
+    CONFIGURATIONS, configured, default_profiles, plain_profiles_of, profiles_of, release_of,
+};
 
 /// The number of random simulations. Those of `swarm.rs` audit many more.
 const SEEDS: u64 = 60;
+/// The number of random simulations in which all deciders are asked.
+const DECIDER_SEEDS: u64 = 20;
 /// More decisions than any simulation needs.
 const MANY: usize = 20_000;
 
@@ -101,6 +107,40 @@ fn plugins_decide_alike_without_what_makes_them_fast() {
         }
     }
     assert!(1000 < n_written, "hardly anything is written");
+}
+
+/// Before each step every pending pod is decided from scratch, from memory and by a scan, with the same
+/// random numbers: with nominated pods, volumes, extended resources and nodes that change.
+#[test]
+fn all_deciders_that_accept_a_pod_make_the_same_decision() {
+    let default: &dyn Fn(Release) -> Vec<Profile> = &profiles_of;
+    let others = CONFIGURATIONS.map(|text| move |release| configured(text, release));
+    let others = others.iter().map(|profiles| profiles as &dyn Fn(Release) -> Vec<Profile>);
+    for (number, profiles) in std::iter::once(default).chain(others).enumerate() {
+        let mut whole = Audit::default();
+        for seed in 0..DECIDER_SEEDS {
+            let release = release_of(seed);
+            let tie_break = if seed.is_multiple_of(2) { TieBreak::First } else { TieBreak::Random };
+            let detail = if seed.is_multiple_of(3) { Detail::None } else { Detail::Outcome };
+            let options =
+                Options { release, tie_break, detail, audit_every: 0, ..Options::default() };
+            let scheduler = Scheduler::new(profiles(release), options, seed).expect("there is one");
+            let mut simulation = swarm::begin(seed, scheduler, Extent::Placements);
+            simulation.audit_pending_pods();
+            // Without decisions that are kept, `advance` goes on to the end.
+            for _ in 0..MANY {
+                if simulation.advance().is_none() {
+                    break;
+                }
+            }
+            let audit = simulation.decisions_audit();
+            assert_eq!(audit.differences, [], "profiles {number}, seed {seed}");
+            whole.audited += audit.audited;
+            whole.remembered += audit.remembered;
+            whole.scanned += audit.scanned;
+        }
+        eprintln!("XX {number} {whole:?}");
+    }
 }
 
 /// Nobody looks at this clock.

@@ -1,0 +1,233 @@
+//! Two [deciders](crate::decide): from what is remembered, and by a scan.
+
+use plimsoll_framework::Row;
+use rand::Rng;
+
+use super::choose::{Chooser, GroupChoice};
+use super::node_diagnosis::NominatedNodeRejection;
+use super::pinned::Pinned;
+use super::profile_memo::SignatureCaches;
+use super::signatures::SignatureId;
+use super::{Memo, NodeSet};
+use crate::cycle::Cycle;
+use crate::decide::{Decider, DeciderKind, DecisionContext};
+use crate::metrics::MeteredPoint;
+use crate::nominated_node::NominatedNode;
+use crate::pick::{self, TieBreaker};
+use crate::profile::Profile;
+use crate::scheduler::Scans;
+use crate::unit::{Member, Snapshot};
+
+/// Which of the best nodes are wanted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Want {
+    /// The first one by name.
+    First,
+    /// A random one; all are equally likely.
+    Any,
+    /// All, one of which is chosen.
+    All,
+}
+
+/// What is known of a member before it is decided.
+pub(crate) enum Recognised {
+    /// Its decision: an equal pod has failed and nothing has changed since, or the pod names the node on
+    /// which it may run.
+    Decided(Box<Cycle>),
+    /// Its decision can be made from these caches.
+    Cached(SignatureId, SignatureCaches),
+    /// An [uncached filter](super::uncached_filters) applies to it, so that it can only be scanned for.
+    Uncached(SignatureId),
+}
+
+/// Decides from node rankings, domain counts and diagnoses.
+pub(crate) struct Remembered;
+
+/// Decides by one [pass over all nodes](super::scan).
+pub(crate) struct Scanned;
+
+impl Decider for Remembered {
+    fn kind(&self) -> DeciderKind {
+        DeciderKind::Remembered
+    }
+
+    fn decide(&self, member: Member<'_>, context: &mut DecisionContext<'_>) -> Option<Cycle> {
+        match context.recognised.take()? {
+            Recognised::Decided(cycle) => Some(*cycle),
+            Recognised::Uncached(_) => None,
+            Recognised::Cached(signature, caches) => {
+                let (want, on) = (context.want(), context.on);
+                let memo = context.memo.as_deref_mut()?;
+                memo.by_ranking(member, (signature, caches), on, want, &mut context.chance)
+            }
+        }
+    }
+}
+
+impl Decider for Scanned {
+    fn kind(&self) -> DeciderKind {
+        DeciderKind::Scanned
+    }
+
+    /// Nominated pods are left to the other deciders, and so is a pod for which there is no node.
+    fn decide(&self, member: Member<'_>, context: &mut DecisionContext<'_>) -> Option<Cycle> {
+        let Member { profile, pod } = member;
+        let (want, on) = (context.want(), context.on);
+        let memo = context.memo.as_deref_mut()?;
+        if !on.nominated.is_empty() || !memo.can_scan(profile) {
+            return None;
+        }
+        let best = match *context.recognised.as_ref()? {
+            Recognised::Decided(_) => return None,
+            Recognised::Uncached(signature) => {
+                memo.decide_uncached(profile, signature, pod, on.view, on.nominated, want)
+            }
+            Recognised::Cached(signature, caches) => {
+                let best = memo.scan(profile, (signature, caches), pod, &[], on.view, want);
+                if best.is_none() {
+                    // Making the base ranking may have dropped the other ranking.
+                    let caches = memo.caches(profile, signature);
+                    let caches = caches.or_else(|| memo.learn(profile, signature, pod, on.view));
+                    context.recognised = caches.map(|caches| Recognised::Cached(signature, caches));
+                }
+                best
+            }
+        };
+        Some(found(best?, want, &mut context.chance))
+    }
+}
+
+/// Chooses one of the best nodes. There is at least one.
+fn found(best: Vec<Row>, want: Want, chance: &mut TieBreaker<'_, impl Rng>) -> Cycle {
+    let row = pick::pick(&best, chance.tie_break, chance.rng);
+    Cycle::found(row, if want == Want::All { best } else { Vec::new() })
+}
+
+impl Memo {
+    /// What is known of a member. [`Memo::follow`] must have been called after the last change. `None` if
+    /// the member must be decided from scratch.
+    pub(crate) fn recognise(&mut self, member: Member<'_>, on: Snapshot<'_>) -> Option<Recognised> {
+        let Member { profile, pod } = member;
+        if on.nominated.node_of(&pod.key).is_none()
+            && let Some(failure) = self.failed_alike(profile, pod)
+        {
+            return Some(Recognised::Decided(Box::new(failure)));
+        }
+        // A ranking may read anything, so its results cannot be remembered.
+        if profile.percentage_of_nodes_to_score.is_some() || profile.ranking().is_some() {
+            return None;
+        }
+        self.n_decisions += 1;
+        if self.is_overfull {
+            return None;
+        }
+        let of_profile = self.profiles.get_mut(&profile.scheduler_name)?;
+        if of_profile.is_full() || self.node_set.as_ref().is_some_and(NodeSet::is_full) {
+            self.forget();
+            return None;
+        }
+        self.keep_within_bounds();
+        let of_profile = self.profiles.get_mut(&profile.scheduler_name).expect("it was just found");
+        let signature = of_profile.signature(profile, pod, &on.view)?;
+        self.phases.over(MeteredPoint::PreFilter);
+        if of_profile.has_uncached_filter(profile, pod) {
+            return Some(Recognised::Uncached(signature));
+        }
+        let caches = match self.caches(profile, signature) {
+            Some(caches) => Some(caches),
+            None => match self.decide_pinned(profile, pod, on.view, on.nominated) {
+                Pinned::To(cycle) => return Some(Recognised::Decided(Box::new(cycle))),
+                Pinned::OnlyFromScratch => return None,
+                Pinned::Nowhere => self.learn(profile, signature, pod, on.view),
+            },
+        };
+        Some(Recognised::Cached(signature, caches?))
+    }
+
+    /// Whether to scan for a member before what is remembered is asked.
+    pub(crate) fn scans_first(
+        &mut self,
+        member: Member<'_>,
+        on: Snapshot<'_>,
+        recognised: &Recognised,
+    ) -> bool {
+        match recognised {
+            Recognised::Decided(_) => false,
+            Recognised::Uncached(_) => self.scans != Scans::Never,
+            Recognised::Cached(_, caches) => {
+                on.nominated.is_empty() && self.prefers_scan(member.profile, caches)
+            }
+        }
+    }
+
+    /// Whether the bounds of the scores of a profile are exact enough for scans.
+    fn can_scan(&self, profile: &Profile) -> bool {
+        self.profiles.get(&profile.scheduler_name).is_some_and(|of_profile| of_profile.can_scan)
+    }
+
+    /// Decides a member from its caches; `None` if it must be decided from scratch.
+    fn by_ranking(
+        &mut self,
+        member: Member<'_>,
+        (signature, caches): (SignatureId, SignatureCaches),
+        on: Snapshot<'_>,
+        want: Want,
+        chance: &mut TieBreaker<'_, impl Rng>,
+    ) -> Option<Cycle> {
+        let Member { profile, pod } = member;
+        let Snapshot { view, nominated } = on;
+        let (ranking, domain_counts) =
+            (self.ranking_of(profile, signature, pod, caches, view), caches.domain_counts);
+        let ranking =
+            self.behind_nominated(profile, pod, (ranking, domain_counts), view, nominated)?;
+        if !self.bring_up(profile, ranking, domain_counts, view) {
+            return None;
+        }
+        self.decided_by = Some((ranking, domain_counts));
+        let own = match self.try_nominated_node(pod, (ranking, domain_counts), on).ok()? {
+            NominatedNode::None => None,
+            NominatedNode::Passes(row) => {
+                return Some(Cycle { n_judged: 1, ..Cycle::found(row, vec![row]) });
+            }
+            NominatedNode::Rejected(own) => Some(own),
+        };
+        self.choose(member, (ranking, domain_counts), own.as_ref(), on, want, chance)
+    }
+
+    /// Chooses among the groups of nodes. `own` is the rejection by the nominated node of the pod.
+    fn choose(
+        &mut self,
+        member: Member<'_>,
+        (ranking, domain_counts): (usize, usize),
+        own: Option<&NominatedNodeRejection>,
+        on: Snapshot<'_>,
+        want: Want,
+        chance: &mut TieBreaker<'_, impl Rng>,
+    ) -> Option<Cycle> {
+        let node_set = self.node_set.as_ref().expect("it was built when changes were followed");
+        let chooser = Chooser {
+            ranking: &self.rankings[ranking].as_ref().expect("it was just brought up").0,
+            domain_counts: &self.domain_counts[domain_counts]
+                .as_ref()
+                .expect("it was just brought up")
+                .0,
+            sparse: &self.sparse_counts[&(ranking, domain_counts)],
+            cluster: node_set.with(on.view),
+        };
+        let feasible = chooser.feasible_now();
+        self.phases.over(MeteredPoint::Filter);
+        self.phases.is_scored = 1 < feasible.len();
+        match chooser.choose(&feasible) {
+            GroupChoice::Nothing => {
+                let failure = self.failure(member, (ranking, domain_counts), own, on.view)?;
+                Some(Cycle::failed(failure, on.view.nodes.len()))
+            }
+            GroupChoice::Unclear => None,
+            GroupChoice::Best(best) => Some(match want {
+                Want::First => Cycle::found(chooser.first(&best), Vec::new()),
+                Want::Any => Cycle::found(chooser.any(&best, chance.rng), Vec::new()),
+                Want::All => found(chooser.all(&best), want, chance),
+            }),
+        }
+    }
+}
