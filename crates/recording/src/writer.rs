@@ -11,7 +11,7 @@ use crate::frame::{frame, preamble};
 use crate::header::Header;
 
 /// A frame is written when its data has this many bytes: the window of the compression.
-const FRAME: usize = 128 << 10;
+const FRAME: u64 = 128 << 10;
 
 /// A part has at least this many times the bytes of the picture with which it begins, so that a recording does not
 /// consist of pictures.
@@ -113,11 +113,12 @@ impl Writer {
         let added = entry(&mut self.encoder).map_err(|error| unwritable(&self.path, &error))?;
         self.events += u64::from(added.events);
         self.digest = added.digest.unwrap_or(self.digest);
-        if self.encoder.len() < FRAME {
+        let part_size = self.destination.limits.part_size;
+        if (self.encoder.len() as u64) < FRAME.min(part_size) {
             return Ok(());
         }
         self.flush()?;
-        let most = self.destination.limits.part_size.max(self.picture.saturating_mul(PICTURES));
+        let most = part_size.max(self.picture.saturating_mul(PICTURES));
         if self.written < most { Ok(()) } else { self.next_part() }
     }
 

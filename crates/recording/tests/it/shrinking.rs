@@ -1,7 +1,7 @@
 //! Audit differences, and the smallest recordings that show them.
 
-use plimsoll_api::Resources;
-use plimsoll_engine::{Engine, Options};
+use plimsoll_api::{Asks, Node, ObjectKey, Pod, PodTemplate, Resources};
+use plimsoll_engine::{Detail, Engine, Options, Scans};
 use plimsoll_framework::parts::Requests;
 use plimsoll_framework::{
     Allocatable, Entry, FeatureGates, Filter, FilterByAmounts, Needs, NoArgs, Plugin, Point,
@@ -9,7 +9,7 @@ use plimsoll_framework::{
 };
 use plimsoll_plugins::in_tree;
 use plimsoll_recording::{Limits, Reader, shrink};
-use plimsoll_sim::{Extent, swarm};
+use plimsoll_sim::{InitialCluster, Simulation};
 
 use crate::lab::{header, options, profiles, recorded, replay};
 
@@ -48,24 +48,50 @@ fn registry() -> Registry {
     registry
 }
 
+/// Nodes of one core, and pods that request 600 thousandths or less.
+fn cluster() -> InitialCluster {
+    let allocatable =
+        Resources { milli_cpu: 1_000, memory: 1 << 30, pods: 10, ..Resources::default() };
+    let node = |number| Node {
+        name: format!("n{number}").into(),
+        allocatable: allocatable.clone(),
+        ..Node::default()
+    };
+    let pod = |number: i64| {
+        let requests = Resources { milli_cpu: 100 + 50 * (number % 11), ..Resources::default() };
+        let template = PodTemplate {
+            scheduler_name: "default-scheduler".into(),
+            asks: Asks { fit: requests.clone(), ..Asks::default() },
+            requests,
+            ..PodTemplate::default()
+        };
+        Pod::new(ObjectKey::new("default", format!("p{number}")), template)
+    };
+    InitialCluster {
+        nodes: (0..20).map(node).collect(),
+        pods: (0..60).map(pod).collect(),
+        ..InitialCluster::default()
+    }
+}
+
 #[test]
 fn what_a_difference_does_not_need_is_left_out() {
     let directory = tempfile::tempdir().expect("there is room");
     let (registry, path) = (registry(), directory.path().join("recording"));
     let mut specs = profiles(&in_tree());
     specs[0].points.entry(Point::Filter).or_default().push(("Hesitant".to_owned(), 1));
-    let audited = Options { audit_every: 1, ..options(Engine::Fast) };
-    // A seed whose pods request CPU.
+    let audited = Options {
+        audit_every: 1,
+        scans: Scans::Always,
+        detail: Detail::None,
+        ..options(Engine::Fast)
+    };
     let seed = 5;
     let header = header(&specs, &audited, seed);
     let make = || header.scheduler(&registry, audited).expect("the profile is right");
     recorded(&path, header.clone(), Limits::NONE, make(), |scheduler| {
-        let mut simulation = swarm::begin(seed, scheduler, Extent::Placements);
-        for _ in 0..200 {
-            if simulation.advance().is_none() {
-                break;
-            }
-        }
+        let mut simulation = Simulation::new(scheduler, cluster());
+        assert!(simulation.advance().is_none(), "no details of decisions are kept");
         assert_ne!(simulation.decisions_audit().differing, 0, "the audits find the plugin out");
     });
     let mut reader = Reader::open(&path, registry.kinds()).expect("it is a recording");
@@ -75,14 +101,11 @@ fn what_a_difference_does_not_need_is_left_out() {
     }
     let before = entries.len();
     let shrunk = shrink(entries, &make, 1_000_000).expect("the replay differs, too");
-    // One node, one pod that fits it once and not twice, and the step that decides the pod. More of them only if
-    // something has to be remembered first.
-    assert!(
-        shrunk.entries.len() <= 6,
-        "{} of {before}: {:#?}",
-        shrunk.entries.len(),
-        shrunk.entries
-    );
+    // Two nodes, the pods that decide which of them is full, and their steps.
+    let left = shrunk.entries.len();
+    assert!(left <= 12 && 200 < before, "{left} of {before}: {:#?}", shrunk.entries);
+    let again = shrink(shrunk.entries.clone(), &make, 1_000_000).expect("it still differs");
+    assert_eq!(again.entries.len(), left, "nothing more can be left out");
 
     let small = directory.path().join("small");
     let destination = plimsoll_recording::Destination { path: small.clone(), limits: Limits::NONE };
