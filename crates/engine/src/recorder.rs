@@ -1,5 +1,7 @@
 //! Recorders: they are shown everything that enters a scheduler, and what it does.
 
+use std::fmt::Debug;
+
 use plimsoll_framework::{Time, WaitingDecision};
 
 use crate::audit::Audit;
@@ -10,7 +12,7 @@ use crate::event::Event;
 /// calls on a new scheduler with the same profiles, options and seed have the same effects.
 ///
 /// It runs on the thread of the scheduler, so it should be quick.
-pub trait Recorder: Send {
+pub trait Recorder: Debug + Send {
     /// [`Scheduler::observe`](crate::Scheduler::observe) is called.
     fn observed(&mut self, now: Time, event: &Event);
     /// [`Scheduler::step`](crate::Scheduler::step) was called, had these effects, and audits have found this so far.

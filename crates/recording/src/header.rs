@@ -143,6 +143,12 @@ impl Header {
         Header { extenders: extenders.iter().map(RecordedExtender::of).collect(), ..self }
     }
 
+    /// The same with these options.
+    #[must_use]
+    pub fn with_options(self, options: &Options) -> Self {
+        Header { options: RecordedOptions::of(options), ..self }
+    }
+
     /// The options of the engine. Nothing is measured, and no details of decisions are kept.
     pub fn options(&self) -> Options {
         let RecordedOptions { from_scratch, audit_every, random_ties, .. } = self.options;

@@ -1,11 +1,8 @@
 //! The recorder that is shown everything, and the thread that writes it.
 
-use std::path::PathBuf;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use plimsoll_engine::{Audit, Effect, Event, Recorder};
 use plimsoll_framework::{Time, WaitingDecision};
@@ -19,7 +16,14 @@ use crate::writer::{Added, Destination, Writer};
 /// At most 65,536 inputs wait to be written: seconds of a busy scheduler, and some tens of megabytes.
 const MOST_WAITING: usize = 1 << 16;
 
-/// In a recording of `run`, what was recorded is in the file after at most a second: a crash loses no more.
+/// The thread that writes is woken when this many inputs wait. To wake it for each would cost the scheduler more than
+/// all else.
+const WOKEN_FOR: usize = 1 << 10;
+
+/// It also looks by itself, this often.
+const LOOKS_EVERY: Duration = Duration::from_millis(50);
+
+/// In a recording of `run`, what was recorded is in the file after about a second: a crash loses no more.
 const FLUSHED_EVERY: Duration = Duration::from_secs(1);
 
 /// What happens if the recording is slower than the scheduler.
@@ -35,9 +39,8 @@ pub enum WhenFull {
 /// A recording that is being written.
 #[derive(Debug)]
 pub struct Recording {
-    inputs: SyncSender<Input>,
+    queue: Arc<Queue>,
     writing: JoinHandle<Result<Summary, RecordError>>,
-    has_ended: Arc<AtomicBool>,
     when_full: WhenFull,
 }
 
@@ -59,7 +62,75 @@ enum Input {
     Step(Time, Vec<RecordedEffect>, u64),
     WindUp(Time, Vec<RecordedEffect>, u64),
     Waiting(WaitingDecision),
-    Finish,
+}
+
+/// The inputs that wait to be written.
+#[derive(Debug, Default)]
+struct Queue {
+    state: Mutex<State>,
+    /// The writer has taken all inputs.
+    room: Condvar,
+    /// There is something to write, or nothing will follow.
+    work: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    inputs: Vec<Input>,
+    /// Why no more inputs are taken.
+    closed: Option<Closed>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Closed {
+    /// The recording is finished.
+    Finished,
+    /// There was no room.
+    Full,
+    /// The thread has ended with an error.
+    Failed,
+}
+
+impl Queue {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn close(&self, why: Closed) {
+        self.lock().closed.get_or_insert(why);
+        self.work.notify_one();
+        self.room.notify_one();
+    }
+
+    fn add(&self, input: Input, when_full: WhenFull) {
+        let mut state = self.lock();
+        while state.inputs.len() == MOST_WAITING && state.closed.is_none() {
+            match when_full {
+                WhenFull::Wait => {
+                    state = self.room.wait(state).unwrap_or_else(PoisonError::into_inner);
+                }
+                WhenFull::End => state.closed = Some(Closed::Full),
+            }
+        }
+        if state.closed.is_none() {
+            state.inputs.push(input);
+            if state.inputs.len() == WOKEN_FOR {
+                self.work.notify_one();
+            }
+        }
+    }
+
+    /// Takes all inputs, after waiting for some. `taken` is empty and its memory is used again.
+    fn take(&self, taken: &mut Vec<Input>) -> Option<Closed> {
+        let mut state = self.lock();
+        if state.inputs.is_empty() && state.closed.is_none() {
+            let waited = self.work.wait_timeout(state, LOOKS_EVERY);
+            state = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+        std::mem::swap(&mut state.inputs, taken);
+        self.room.notify_one();
+        state.closed
+    }
 }
 
 impl Recording {
@@ -72,27 +143,25 @@ impl Recording {
         ended: impl FnOnce(&RecordError) + Send + 'static,
     ) -> Result<Self, RecordError> {
         let writer = Writer::create(destination, header)?;
-        let (inputs, taken) = sync_channel(MOST_WAITING);
-        let has_ended = Arc::new(AtomicBool::new(false));
-        let (flag, path) = (has_ended.clone(), writer.path().to_owned());
+        let (queue, path) = (Arc::new(Queue::default()), writer.path().to_owned());
+        let inputs = queue.clone();
         let flushed_every = (when_full == WhenFull::End).then_some(FLUSHED_EVERY);
         let writing = std::thread::Builder::new().name("recording".to_owned()).spawn(move || {
-            let written = write(writer, &taken, &flag, flushed_every);
+            let written = write(writer, &inputs, flushed_every);
             if let Err(error) = &written {
-                flag.store(true, Ordering::Release);
+                inputs.close(Closed::Failed);
                 ended(error);
             }
             written
         });
         let writing = writing.map_err(|error| RecordError::Io { path, error })?;
-        Ok(Recording { inputs, writing, has_ended, when_full })
+        Ok(Recording { queue, writing, when_full })
     }
 
     /// A recorder for a new scheduler. There should be only one.
     pub fn recorder(&self) -> Box<dyn Recorder> {
         Box::new(QueueingRecorder {
-            inputs: self.inputs.clone(),
-            has_ended: self.has_ended.clone(),
+            queue: self.queue.clone(),
             when_full: self.when_full,
             digest: EffectDigest::default(),
         })
@@ -102,35 +171,22 @@ impl Recording {
     ///
     /// It is an error if the recording ended early, also if that was reported already.
     pub fn finish(self) -> Result<Summary, RecordError> {
-        // If the thread has ended, its result says why.
-        let _ = self.inputs.send(Input::Finish);
-        drop(self.inputs);
+        self.queue.close(Closed::Finished);
         self.writing.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     }
 }
 
-/// Sends everything to the thread that writes.
+/// Passes everything to the thread that writes.
 #[derive(Debug)]
 struct QueueingRecorder {
-    inputs: SyncSender<Input>,
-    has_ended: Arc<AtomicBool>,
+    queue: Arc<Queue>,
     when_full: WhenFull,
     digest: EffectDigest,
 }
 
 impl QueueingRecorder {
-    fn send(&self, input: Input) {
-        match self.when_full {
-            // If the thread has ended, it has said so.
-            WhenFull::Wait => drop(self.inputs.send(input)),
-            WhenFull::End => {
-                if !self.has_ended.load(Ordering::Acquire)
-                    && let Err(TrySendError::Full(_)) = self.inputs.try_send(input)
-                {
-                    self.has_ended.store(true, Ordering::Release);
-                }
-            }
-        }
+    fn add(&self, input: Input) {
+        self.queue.add(input, self.when_full);
     }
 
     fn effects(&mut self, effects: &[Effect]) -> (Vec<RecordedEffect>, u64) {
@@ -143,63 +199,52 @@ impl QueueingRecorder {
 
 impl Recorder for QueueingRecorder {
     fn observed(&mut self, now: Time, event: &Event) {
-        self.send(Input::Event(now, event.clone()));
+        self.add(Input::Event(now, event.clone()));
     }
 
     fn stepped(&mut self, now: Time, effects: &[Effect], _: &Audit) {
         let (effects, digest) = self.effects(effects);
-        self.send(Input::Step(now, effects, digest));
+        self.add(Input::Step(now, effects, digest));
     }
 
     fn wound_up(&mut self, now: Time, effects: &[Effect]) {
         let (effects, digest) = self.effects(effects);
-        self.send(Input::WindUp(now, effects, digest));
+        self.add(Input::WindUp(now, effects, digest));
     }
 
     fn waiting_pod(&mut self, decision: &WaitingDecision) {
-        self.send(Input::Waiting(decision.clone()));
+        self.add(Input::Waiting(decision.clone()));
     }
 }
 
-/// Writes what it receives, until it is told to finish or the queue was full.
+/// Writes what it receives, until the queue is closed.
 fn write(
     mut writer: Writer,
-    inputs: &Receiver<Input>,
-    has_ended: &AtomicBool,
+    queue: &Queue,
     flushed_every: Option<Duration>,
 ) -> Result<Summary, RecordError> {
-    // The time of the oldest entry that is not in the file is not known exactly: the queue is emptied at once.
-    let mut flushed = std::time::Instant::now();
-    loop {
-        let input = match flushed_every {
-            None => inputs.recv().map_err(|_| RecvTimeoutError::Disconnected),
-            Some(span) => inputs.recv_timeout(span.saturating_sub(flushed.elapsed())),
-        };
-        match input {
-            Ok(Input::Finish) | Err(RecvTimeoutError::Disconnected) => break,
-            // The queue was full, and is empty now.
-            Err(RecvTimeoutError::Timeout) if has_ended.load(Ordering::Acquire) => break,
-            Err(RecvTimeoutError::Timeout) => {}
-            Ok(input) => add(&mut writer, input)?,
+    let (mut inputs, mut flushed) = (Vec::new(), Instant::now());
+    let closed = loop {
+        let closed = queue.take(&mut inputs);
+        for input in inputs.drain(..) {
+            add(&mut writer, input)?;
         }
         if flushed_every.is_some_and(|span| span <= flushed.elapsed()) {
             writer.flush()?;
-            flushed = std::time::Instant::now();
+            flushed = Instant::now();
         }
-    }
-    if has_ended.load(Ordering::Acquire) {
-        return Err(dropped(&mut writer)?);
+        if let Some(closed) = closed {
+            break closed;
+        }
+    };
+    if closed == Closed::Full {
+        writer.finish(&Form::Dropped)?;
+        let (path, event) = (writer.path().to_owned(), writer.events());
+        return Err(RecordError::TooSlow { path, waiting: MOST_WAITING, event });
     }
     writer.finish(&Form::End)?;
     let (bytes, parts) = writer.size();
     Ok(Summary { events: writer.events(), bytes, parts })
-}
-
-/// Marks the end of a recording that could not keep up.
-fn dropped(writer: &mut Writer) -> Result<RecordError, RecordError> {
-    writer.finish(&Form::Dropped)?;
-    let path: PathBuf = writer.path().to_owned();
-    Ok(RecordError::TooSlow { path, waiting: MOST_WAITING, event: writer.events() })
 }
 
 fn add(writer: &mut Writer, input: Input) -> Result<(), RecordError> {
@@ -221,7 +266,39 @@ fn add(writer: &mut Writer, input: Input) -> Result<(), RecordError> {
                 encoder.waiting_pod(&decision);
                 Added::default()
             }
-            Input::Finish => Added::default(),
         })
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use plimsoll_engine::Options;
+    use plimsoll_framework::FeatureGates;
+
+    use super::*;
+    use crate::{Ending, Limits, Reader};
+
+    #[test]
+    fn a_recording_that_cannot_keep_up_ends_and_says_before_which_event() {
+        let directory = tempfile::tempdir().expect("there is room");
+        let path = directory.path().join("recording");
+        let header =
+            Header::new(("test", "test"), &[], &FeatureGates::default(), &Options::default(), 0);
+        let destination = Destination { path: path.clone(), limits: Limits::NONE };
+        let writer = Writer::create(destination, header).expect("there is room");
+        let queue = Queue::default();
+        for _ in 0..=MOST_WAITING {
+            let event = Event::pod_gone(plimsoll_api::PodKey::new("a", "b"));
+            queue.add(Input::Event(Time::ZERO, event), WhenFull::End);
+        }
+        let error = write(writer, &queue, None).expect_err("one event was too many");
+        let RecordError::TooSlow { event, .. } = &error else { panic!("{error}") };
+        assert_eq!(*event, MOST_WAITING as u64);
+        let mut reader = Reader::open(&path, plimsoll_api::Kinds::built_in()).expect("it is there");
+        let mut n_events = 0;
+        while let Some(entry) = reader.next().expect("it is whole") {
+            n_events += u64::from(matches!(entry, crate::Entry::Event(..)));
+        }
+        assert_eq!((n_events, reader.ending()), (*event, Some(Ending::Dropped)));
+    }
 }

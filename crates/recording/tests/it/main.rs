@@ -1,6 +1,7 @@
 //! Recordings, written and replayed.
 
 mod damage;
+mod format;
 mod kinds;
 mod lab;
 mod parts;
