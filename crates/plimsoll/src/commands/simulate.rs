@@ -60,6 +60,8 @@ pub(crate) fn run(args: &Simulate, registry: &Registry) -> Result<()> {
         if 0 < audit.differing {
             write_difference(path, registry)?;
         }
+    } else if 0 < audit.differing {
+        notices::note("add --record FILE to write the smallest recording that shows a difference");
     }
     audits::tell(audit, &circumstances(args));
     audits::check(audit)

@@ -2,9 +2,12 @@
 
 use std::fs;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::{Command, ExitCode, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
+use plimsoll::App;
+use plimsoll::prelude::*;
 use plimsoll_testserver::TestServer;
 use serde_json::{Value, json};
 
@@ -132,6 +135,67 @@ fn a_recording_without_a_difference_cannot_be_made_smaller() {
     let answer = run_in(folder.path(), "replay rec --shrink small");
     assert_eq!(answer.status, 1);
     assert_eq!(answer.err, "error: rec: no audit finds a difference: there is nothing to write\n");
+}
+
+/// Deliberately wrong: it hides how often it was asked. The later it is asked about a node, the better it likes it.
+#[derive(Default)]
+struct Fickle(AtomicU32);
+
+impl Plugin for Fickle {
+    const NAME: &'static str = "Fickle";
+    type Args = NoArgs;
+    fn new(_: NoArgs, _: &FeatureGates) -> Self {
+        Fickle::default()
+    }
+}
+
+impl Score for Fickle {
+    type Pod = ();
+    type Node = Labels;
+    fn score(&self, (): (), _: &Labels) -> i64 {
+        i64::from(self.0.fetch_add(1, Ordering::Relaxed).min(100))
+    }
+}
+
+/// The exit code of a scheduler with this plugin.
+fn with_fickle(line: &[&str]) -> String {
+    let app = App::new().with_plugin(Entry::of::<Fickle>().score().done());
+    format!("{:?}", app.run_from(std::iter::once(&"fickle").chain(line)))
+}
+
+#[test]
+fn an_audit_difference_is_written_as_the_smallest_recording() {
+    const CONFIG: &str = "\
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+profiles:
+- plugins:
+    score: {enabled: [{name: Fickle, weight: 100}]}
+";
+    let folder = tempfile::tempdir().expect("there is room");
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    let objects = |kind: &str, n: usize, rest: &Value| -> Vec<Value> {
+        (0..n).map(|number| object(kind, &format!("o{number}"), rest)).collect()
+    };
+    let allocatable = json!({"cpu": "9", "memory": "16Gi", "pods": "90"});
+    let mut items = objects("Node", 5, &json!({"status": {"allocatable": allocatable}}));
+    items.extend(objects("Pod", 60, &json!({"spec": {"containers": [{"name": "c"}]}})));
+    let list = json!({"apiVersion": "v1", "kind": "List", "items": items});
+    fs::write(path("cluster.json"), list.to_string()).expect("there is room");
+    fs::write(path("config.yaml"), CONFIG).expect("there is room");
+    let (cluster, config, rec) = (path("cluster.json"), path("config.yaml"), path("rec"));
+    let line = ["simulate", "-f", &cluster, "--config", &config, "--audit", "1", "--record", &rec];
+    let failure = with_fickle(&line);
+    assert_eq!(failure, format!("{:?}", ExitCode::FAILURE));
+    let difference = path("rec.difference");
+    let [large, small] =
+        [&rec, &difference].map(|file| fs::metadata(file).expect("it was written").len());
+    assert!(small < large, "{small} of {large} bytes");
+    assert_eq!(with_fickle(&["replay", &difference]), format!("{:?}", ExitCode::SUCCESS));
+    // The program without the plugin says what is missing.
+    let answer = run_in(folder.path(), "replay rec");
+    let said = "plugin \"Fickle\" does not exist: replay it with the program that recorded it";
+    assert!(answer.status == 1 && answer.err.contains(said), "{}", answer.err);
 }
 
 fn object(kind: &str, name: &str, rest: &Value) -> Value {
