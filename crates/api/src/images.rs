@@ -1,9 +1,11 @@
 //! Container images: those that a node has and those that a pod uses.
 
+use serde::{Deserialize, Serialize};
+
 use crate::Str;
 
 /// An image on a node.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct NodeImage {
     /// All names it goes by, as the node reports them.
     pub names: Vec<Str>,
@@ -12,7 +14,7 @@ pub struct NodeImage {
 }
 
 /// The images that a pod uses.
-#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct PodImages {
     /// Normalised names, of init containers, containers and image volumes, with repetitions.
     pub names: Vec<Str>,

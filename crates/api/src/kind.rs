@@ -119,7 +119,13 @@ fn read<K: Kind>(manifest: Manifest<'_>) -> Result<Object, WireError> {
     if object.key().name.is_empty() {
         return Err(WireError::nameless());
     }
-    Ok(Object::of(object))
+    let object = Object::of(object);
+    Ok(match object {
+        Object::Other(other) if !BUILT_IN.contains(&KindRef::of::<K>()) => {
+            Object::Other(other.with_manifest(manifest))
+        }
+        object => object,
+    })
 }
 
 impl KindRef {
@@ -245,7 +251,11 @@ pub fn key_of<K: Kind>(object: &K) -> ObjectKey {
 
 /// An object of any [`Kind`]; clones share it.
 #[derive(Clone)]
-pub struct AnyObject(Arc<dyn Erased>);
+pub struct AnyObject {
+    object: Arc<dyn Erased>,
+    /// The version and the JSON from which it was read, if a plugin brings its kind.
+    manifest: Option<Arc<(&'static str, String)>>,
+}
 
 /// A [`Kind`] without its type.
 trait Erased: Any + fmt::Debug + Send + Sync {
@@ -269,28 +279,40 @@ impl<K: Kind> Erased for K {
 impl AnyObject {
     /// An object of any kind.
     pub fn new<K: Kind>(object: K) -> Self {
-        AnyObject(Arc::new(object))
+        AnyObject::from(Arc::new(object))
+    }
+
+    /// The API version and the JSON from which it was read: [`KindRef::reader`] reads an equal object from them. Only
+    /// objects of kinds that plugins bring have this, because nothing else can write them. `None` also for an object that
+    /// was not read but made.
+    pub fn manifest(&self) -> Option<(&'static str, &str)> {
+        self.manifest.as_deref().map(|(version, json)| (*version, json.as_str()))
+    }
+
+    fn with_manifest(self, manifest: Manifest<'_>) -> Self {
+        let manifest = Some(Arc::new((manifest.api_version(), manifest.json())));
+        AnyObject { manifest, ..self }
     }
 
     /// Its kind.
     pub fn kind(&self) -> KindRef {
-        self.0.kind()
+        self.object.kind()
     }
 
     /// Its namespace and name.
     pub fn key(&self) -> ObjectKey {
-        self.0.key()
+        self.object.key()
     }
 
     /// The object, if it is of kind `K`.
     pub fn get<K: Kind>(&self) -> Option<&K> {
-        let any: &dyn Any = &*self.0;
+        let any: &dyn Any = &*self.object;
         any.downcast_ref()
     }
 
     /// The object, shared, if it is of kind `K`.
     pub fn shared<K: Kind>(&self) -> Option<Arc<K>> {
-        let any: Arc<dyn Any + Send + Sync> = self.0.clone();
+        let any: Arc<dyn Any + Send + Sync> = self.object.clone();
         any.downcast().ok()
     }
 }
@@ -303,13 +325,13 @@ impl<K: Kind> From<K> for AnyObject {
 
 impl<K: Kind> From<Arc<K>> for AnyObject {
     fn from(object: Arc<K>) -> Self {
-        AnyObject(object)
+        AnyObject { object, manifest: None }
     }
 }
 
 impl PartialEq for AnyObject {
     fn eq(&self, other: &Self) -> bool {
-        self.0.equals(&*other.0)
+        self.object.equals(&*other.object)
     }
 }
 
@@ -317,7 +339,7 @@ impl Eq for AnyObject {}
 
 impl fmt::Debug for AnyObject {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
+        self.object.fmt(f)
     }
 }
 

@@ -1,12 +1,14 @@
 //! Labels, and the selectors that match them.
 
+use serde::{Deserialize, Serialize};
+
 use crate::Str;
 
 /// Up to this many keys a linear search is faster, since most keys already differ in length.
 const FEW: usize = 24;
 
 /// A set of labels, sorted by key.
-#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Labels(Vec<(Str, Str)>);
 
 impl Labels {
@@ -54,7 +56,7 @@ impl<K: Into<Str>, V: Into<Str>> FromIterator<(K, V)> for Labels {
 }
 
 /// The condition of a requirement on the value of its key.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Test {
     /// The label exists and its value is one of these.
     In(Vec<Str>),
@@ -71,7 +73,7 @@ pub enum Test {
 }
 
 /// One condition on one label.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Requirement {
     /// The key of the label.
     pub key: Str,
@@ -103,7 +105,7 @@ impl Requirement {
 
 /// A label selector. In Kubernetes a missing selector selects nothing, and an empty one selects
 /// everything.
-#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Selector {
     /// Selects nothing: the selector is missing.
     #[default]

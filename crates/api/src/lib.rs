@@ -2,6 +2,8 @@
 //!
 //! The types are plain values. [`wire`] parses, defaults and sorts everything once; no other code
 //! checks a value again.
+//!
+//! Their serde form is for recordings, in a binary format. It is not the form of objects on the wire.
 #![warn(clippy::disallowed_methods, clippy::disallowed_types)]
 
 pub mod edition;
@@ -27,7 +29,8 @@ pub mod storage;
 pub mod store;
 pub mod taints;
 pub mod templates;
-pub mod topology_spread;
+mod timestamp;
+mod topology_spread;
 pub mod volume_source;
 pub mod volumes;
 pub mod wire;

@@ -1,9 +1,11 @@
 //! The node.
 
+use serde::{Deserialize, Serialize};
+
 use crate::{Labels, NodeImage, Resources, Str, Taint, Timestamp};
 
 /// A controller whose pods should avoid a node (`scheduler.alpha.kubernetes.io/preferAvoidPods`).
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AvoidedController {
     /// `kind` of the controller, such as `ReplicaSet`.
     pub kind: Str,
@@ -12,7 +14,7 @@ pub struct AvoidedController {
 }
 
 /// A node: what scheduling reads of it.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Node {
     /// Its name, unique in the cluster.
     pub name: Str,
@@ -33,5 +35,6 @@ pub struct Node {
     /// The features it declares (`status.declaredFeatures`), sorted.
     pub declared_features: Vec<Str>,
     /// When it was made.
+    #[serde(with = "crate::timestamp")]
     pub created: Option<Timestamp>,
 }

@@ -1,9 +1,11 @@
 //! Node selector terms: the conditions of a pod on the labels and the name of a node.
 
+use serde::{Deserialize, Serialize};
+
 use crate::{Labels, Requirement, Str, Test};
 
 /// One term of a node selector. A term without conditions matches no node.
-#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct NodeSelectorTerm {
     /// Conditions on the labels of the node.
     pub labels: Vec<Requirement>,
@@ -39,7 +41,7 @@ fn field_matches(requirement: &Requirement, name: &str) -> bool {
 }
 
 /// On which nodes a pod may run: `nodeSelector` and the required node affinity.
-#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct NodeSelection {
     /// `spec.nodeSelector`: labels the node must have.
     pub selector: Labels,
@@ -65,7 +67,7 @@ impl NodeSelection {
 }
 
 /// Preferred node affinity: terms with their weights, 1 to 100.
-#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct PreferredNodes(pub Vec<(i32, NodeSelectorTerm)>);
 
 impl PreferredNodes {

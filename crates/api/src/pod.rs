@@ -3,6 +3,8 @@
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
 use crate::requests::{Demand, PodResourcesInput, RequestGates};
 use crate::{Edition, Labels, ObjectKey, PodTemplate, Str, Timestamp};
 
@@ -10,7 +12,9 @@ use crate::{Edition, Labels, ObjectKey, PodTemplate, Str, Timestamp};
 pub type PodKey = ObjectKey;
 
 /// The phase of a pod.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
 pub enum PodPhase {
     /// Not yet running.
     #[default]

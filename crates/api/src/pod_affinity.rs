@@ -1,9 +1,11 @@
 //! Affinity and anti-affinity between pods.
 
+use serde::{Deserialize, Serialize};
+
 use crate::{Labels, Selector, Str};
 
 /// Which other pods a rule matches, and in which topology domain.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct AffinityTerm {
     /// The other pods, by their labels; `matchLabelKeys` and `mismatchLabelKeys` are merged in.
     pub selector: Selector,
@@ -25,7 +27,7 @@ impl AffinityTerm {
 }
 
 /// A preferred term and its weight, 1 to 100.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct WeightedTerm {
     /// How much a match adds (or, for anti-affinity, takes away).
     pub weight: i32,
@@ -34,7 +36,7 @@ pub struct WeightedTerm {
 }
 
 /// All affinity and anti-affinity terms of a pod.
-#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct PodAffinity {
     /// The domain of the node must satisfy each of these.
     pub required: Vec<AffinityTerm>,

@@ -1,12 +1,16 @@
 //! The part of a pod that pods of one controller share.
 
+use serde::{Deserialize, Serialize};
+
 use crate::{
     Asks, HostPort, Labels, NodeSelection, NonZero, PodAffinity, PodImages, PodVolume,
     PreferredNodes, Resources, SpreadConstraint, Str, Toleration,
 };
 
 /// Whether a pod may evict others.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
 pub enum PreemptionPolicy {
     /// It may evict pods of lower priority.
     #[default]
@@ -16,7 +20,7 @@ pub enum PreemptionPolicy {
 }
 
 /// The controller that owns a pod.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Controller {
     /// `apiVersion` of the controller, such as `apps/v1`.
     pub api_version: Str,
@@ -30,7 +34,7 @@ pub struct Controller {
 
 /// The fields that scheduling reads of a pod and that are mostly equal for all pods of one controller.
 /// It is created once and shared by them ([`Templates`](crate::Templates)).
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct PodTemplate {
     /// The labels.
     pub labels: Labels,

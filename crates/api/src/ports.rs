@@ -1,12 +1,14 @@
 //! Host ports, and when two of them conflict.
 
+use serde::{Deserialize, Serialize};
+
 use crate::Str;
 
 /// The address that stands for all addresses of a node.
 pub const ANY_IP: &str = "0.0.0.0";
 
 /// A host port that a container requests.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct HostPort {
     /// `TCP`, `UDP` or `SCTP`; TCP by default.
     pub protocol: Str,

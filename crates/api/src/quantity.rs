@@ -275,7 +275,11 @@ impl Serialize for Quantity {
 
 impl<'de> Deserialize<'de> for Quantity {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(QuantityVisitor)
+        match deserializer.is_human_readable() {
+            true => deserializer.deserialize_any(QuantityVisitor),
+            // A binary format does not say what comes next, and we write only strings.
+            false => deserializer.deserialize_str(QuantityVisitor),
+        }
     }
 }
 

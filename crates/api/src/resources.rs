@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use serde::{Deserialize, Serialize};
+
 use crate::Str;
 use crate::quantity::Quantity;
 use crate::scalars::Scalars;
@@ -28,7 +30,7 @@ const NATIVE_NAMESPACE: &str = "kubernetes.io/";
 ///
 /// Sums saturate at the bounds of 64 bits. In kube-scheduler they wrap around, and a node whose pods
 /// request more than it has looks empty.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Resources {
     /// CPU in thousandths of a core.
     pub milli_cpu: i64,

@@ -2,11 +2,13 @@
 
 use std::fmt;
 
+use serde::{Deserialize, Serialize};
+
 use crate::Str;
 
 /// Amounts of resources by their names, sorted by name. A node or a pod has few of them, so a linear
 /// search is fastest.
-#[derive(Clone, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Scalars(Vec<(Str, i64)>);
 
 impl Scalars {

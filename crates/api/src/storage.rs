@@ -1,5 +1,7 @@
 //! Providers of volumes: storage classes, CSI drivers, and their state on nodes.
 
+use serde::{Deserialize, Serialize};
+
 use crate::{
     Labels, NodeSelectorTerm, ObjectKey, Quantity, Selector, Str, Timestamp, VolumeSource,
 };
@@ -9,7 +11,9 @@ use crate::{
 pub const NO_PROVISIONER: &str = "kubernetes.io/no-provisioner";
 
 /// When a claim of a class is bound.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
 pub enum BindingMode {
     /// As soon as it is created.
     #[default]
@@ -19,7 +23,7 @@ pub enum BindingMode {
 }
 
 /// storage.k8s.io/v1 StorageClass.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StorageClass {
     /// Its name, unique in the cluster.
     pub name: Str,
@@ -44,7 +48,7 @@ impl StorageClass {
 }
 
 /// storage.k8s.io/v1 CSINode.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CsiNode {
     /// The name of the node.
     pub name: Str,
@@ -63,7 +67,7 @@ impl CsiNode {
 }
 
 /// A CSI driver on a node.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CsiNodeDriver {
     /// Its name.
     pub name: Str,
@@ -76,7 +80,7 @@ pub struct CsiNodeDriver {
 }
 
 /// storage.k8s.io/v1 CSIDriver.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CsiDriver {
     /// Its name, unique in the cluster.
     pub name: Str,
@@ -88,7 +92,7 @@ pub struct CsiDriver {
 }
 
 /// storage.k8s.io/v1 CSIStorageCapacity.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CsiStorageCapacity {
     /// Namespace and name.
     pub key: ObjectKey,
@@ -110,7 +114,7 @@ impl CsiStorageCapacity {
 }
 
 /// storage.k8s.io/v1 VolumeAttachment: a volume that is or is to be attached to a node.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct VolumeAttachment {
     /// Its name, unique in the cluster.
     pub name: Str,
@@ -121,11 +125,12 @@ pub struct VolumeAttachment {
     /// What is attached.
     pub attached: Attached,
     /// When it must be gone.
+    #[serde(with = "crate::timestamp")]
     pub deletion: Option<Timestamp>,
 }
 
 /// What is attached.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Attached {
     /// The PersistentVolume of this name.
     Volume(Str),

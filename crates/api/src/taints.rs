@@ -1,9 +1,11 @@
 //! Taints of nodes, and the tolerations of pods.
 
+use serde::{Deserialize, Serialize};
+
 use crate::Str;
 
 /// What a taint does to pods that do not tolerate it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Effect {
     /// They are not placed on the node.
     NoSchedule,
@@ -25,7 +27,7 @@ impl Effect {
 }
 
 /// A taint of a node.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Taint {
     /// The key of the taint.
     pub key: Str,
@@ -37,7 +39,9 @@ pub struct Taint {
 
 /// Whether tolerations may compare numbers: the feature gate `TaintTolerationComparisonOperators`,
 /// which is off by default.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
 pub enum Comparisons {
     /// A toleration that compares tolerates nothing.
     #[default]
@@ -57,7 +61,7 @@ impl Comparisons {
 }
 
 /// A number with which the value of a taint is compared.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Comparison {
     /// The taint is greater than this.
     Gt(i64),
@@ -87,7 +91,7 @@ pub fn decimal_integer(text: &str) -> Option<i64> {
 }
 
 /// A toleration of a pod. An empty one tolerates every taint.
-#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Toleration {
     /// The key it tolerates; `None` tolerates every key.
     pub key: Option<Str>,

@@ -1,9 +1,11 @@
 //! Topology spread constraints.
 
+use serde::{Deserialize, Serialize};
+
 use crate::{Selector, Str};
 
 /// What happens when a constraint cannot be met.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum WhenUnsatisfiable {
     /// The node is rejected.
     DoNotSchedule,
@@ -12,7 +14,7 @@ pub enum WhenUnsatisfiable {
 }
 
 /// Spreads the pods that `selector` matches evenly over the domains of `topology_key`.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct SpreadConstraint {
     /// The largest allowed difference between two domains; at least 1.
     pub max_skew: i32,

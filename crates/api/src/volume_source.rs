@@ -1,9 +1,11 @@
 //! Where volumes come from, and the volumes of a pod.
 
+use serde::{Deserialize, Serialize};
+
 use crate::Str;
 
 /// The storage behind a volume, as far as scheduling distinguishes it.
-#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum VolumeSource {
     /// Storage of a CSI driver.
     Csi {
@@ -80,7 +82,7 @@ pub enum VolumeSource {
 }
 
 /// A volume of a pod (`spec.volumes`). Those that no plugin reads, such as an `emptyDir`, are left out.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct PodVolume {
     /// Its name in the pod.
     pub name: Str,
@@ -89,7 +91,7 @@ pub struct PodVolume {
 }
 
 /// What a volume of a pod is.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum PodVolumeKind {
     /// `persistentVolumeClaim`: the name of a claim in the pod's namespace.
     Claim(Str),

@@ -2,13 +2,15 @@
 
 use bitflags::bitflags;
 
+use serde::{Deserialize, Serialize};
+
 use crate::{
     Labels, NodeSelectorTerm, ObjectKey, Pod, Quantity, Selector, Str, Timestamp, VolumeSource,
 };
 
 bitflags! {
     /// How a volume can be mounted, or how a claim requests it.
-    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
     pub struct AccessModes: u8 {
         /// `ReadWriteOnce`: to read and write, by one node.
         const READ_WRITE_ONCE = 1 << 0;
@@ -22,7 +24,9 @@ bitflags! {
 }
 
 /// What a volume shows to a container.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
 pub enum VolumeMode {
     /// A file system.
     #[default]
@@ -32,7 +36,9 @@ pub enum VolumeMode {
 }
 
 /// The phase of a PersistentVolume.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
 pub enum VolumePhase {
     /// Not yet available.
     #[default]
@@ -48,7 +54,9 @@ pub enum VolumePhase {
 }
 
 /// The phase of a PersistentVolumeClaim.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
 pub enum ClaimPhase {
     /// Not yet bound.
     #[default]
@@ -60,7 +68,7 @@ pub enum ClaimPhase {
 }
 
 /// The claim for which a PersistentVolume is reserved.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct ClaimRef {
     /// Namespace and name of the claim.
     pub key: ObjectKey,
@@ -69,7 +77,7 @@ pub struct ClaimRef {
 }
 
 /// v1 PersistentVolume.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PersistentVolume {
     /// Its name, unique in the cluster.
     pub name: Str,
@@ -80,6 +88,7 @@ pub struct PersistentVolume {
     /// Its labels.
     pub labels: Labels,
     /// When it must be gone.
+    #[serde(with = "crate::timestamp")]
     pub deletion: Option<Timestamp>,
     /// The name of its StorageClass, empty for none: from the annotation
     /// `volume.beta.kubernetes.io/storage-class` if present, else from the spec.
@@ -127,7 +136,7 @@ impl PersistentVolume {
 }
 
 /// v1 PersistentVolumeClaim.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PersistentVolumeClaim {
     /// Namespace and name.
     pub key: ObjectKey,
@@ -136,6 +145,7 @@ pub struct PersistentVolumeClaim {
     /// Its `metadata.resourceVersion`; empty if it does not come from an API server.
     pub resource_version: Str,
     /// When it must be gone.
+    #[serde(with = "crate::timestamp")]
     pub deletion: Option<Timestamp>,
     /// The unique identity of the controller that owns it: the pod, if it was created for one.
     pub controller: Option<Str>,

@@ -2,10 +2,12 @@
 
 use std::fmt;
 
+use serde::{Deserialize, Serialize};
+
 use crate::{AnyObject, Labels, Selector, Str};
 
 /// Namespace and name of an object; the namespace of a cluster-wide one is empty.
-#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct ObjectKey {
     /// The namespace.
     pub namespace: Str,
@@ -31,7 +33,7 @@ impl fmt::Display for ObjectKey {
 }
 
 /// A namespace and its labels.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Namespace {
     /// Its name.
     pub name: Str,
@@ -56,7 +58,7 @@ macro_rules! selecting {
     ($($(#[$doc:meta])* $kind:ident;)*) => {
         $(
             $(#[$doc])*
-            #[derive(Clone, Debug, PartialEq, Eq)]
+            #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
             pub struct $kind {
                 /// Its namespace and name.
                 pub key: ObjectKey,
@@ -88,7 +90,7 @@ selecting! {
 }
 
 /// policy/v1 PodDisruptionBudget.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PodDisruptionBudget {
     /// Its namespace and name.
     pub key: ObjectKey,

@@ -15,10 +15,22 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("document", &[]),
     ("config", &["document", "framework"]),
     ("sim", &["api", "engine", "framework"]),
+    ("recording", &["api", "engine", "framework"]),
     ("kube", &["api", "config", "engine", "framework"]),
     (
         "plimsoll",
-        &["api", "config", "document", "engine", "framework", "kube", "legacy", "plugins", "sim"],
+        &[
+            "api",
+            "config",
+            "document",
+            "engine",
+            "framework",
+            "kube",
+            "legacy",
+            "plugins",
+            "recording",
+            "sim",
+        ],
     ),
     ("testkit", &["api", "framework"]),
 ];
@@ -47,7 +59,17 @@ fn crates_use_only_what_lies_below_them() {
 
 #[test]
 fn only_edges_know_the_network_and_the_terminal() {
-    let below = ["api", "framework", "plugins", "legacy", "engine", "document", "config", "sim"];
+    let below = [
+        "api",
+        "framework",
+        "plugins",
+        "legacy",
+        "engine",
+        "document",
+        "config",
+        "sim",
+        "recording",
+    ];
     for name in below {
         for used in dependencies(name) {
             assert!(!EDGES_ONLY.contains(&used.as_str()), "crate {name} must not use {used}");

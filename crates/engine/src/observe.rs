@@ -20,6 +20,9 @@ const REMOVED: &str = "removed";
 impl Scheduler {
     /// Handles one event. This is cheap and decides nothing.
     pub fn observe(&mut self, now: Time, event: Event) {
+        if let Some(recorder) = &mut self.recorder {
+            recorder.observed(now, &event);
+        }
         let lap = self.counts.event_begins();
         self.take_in(now, event);
         self.counts.event_over(lap);

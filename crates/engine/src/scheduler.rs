@@ -25,6 +25,7 @@ use crate::preemption::Evictions;
 use crate::profile::{Profile, ProfileError};
 use crate::profiles::Profiles;
 use crate::queue::{Backoff, Queue, QueuedPodInfo, Ready, Surroundings};
+use crate::recorder::Recorder;
 use crate::refusals::Refusals;
 use crate::waiting::WaitingAtPermit;
 use crate::writes::{RequestedWrite, SentWrites};
@@ -157,6 +158,8 @@ pub struct Scheduler {
     pub(crate) audit: Audit,
     pub(crate) counts: SchedulerCounters,
     pub(crate) plugin_metrics: PluginMetrics,
+    /// It is shown everything that enters.
+    pub(crate) recorder: Option<Box<dyn Recorder>>,
 }
 
 impl std::fmt::Debug for Scheduler {
@@ -208,11 +211,27 @@ impl Scheduler {
             next_effect: 0,
             next_start: 0,
             decisions: Vec::new(),
+            recorder: None,
         })
+    }
+
+    /// Shows `recorder` everything that enters from now on, and every effect. To replay it, this must be called before the
+    /// first event.
+    pub fn record_to(&mut self, recorder: Box<dyn Recorder>) {
+        self.recorder = Some(recorder);
     }
 
     /// Does one unit of work and appends its effects: advances binding cycles, or decides one pod.
     pub fn step(&mut self, now: Time, effects: &mut Vec<Effect>) -> Next {
+        let before = effects.len();
+        let next = self.advance(now, effects);
+        if let Some(recorder) = &mut self.recorder {
+            recorder.stepped(now, &effects[before..], &self.audit);
+        }
+        next
+    }
+
+    fn advance(&mut self, now: Time, effects: &mut Vec<Effect>) -> Next {
         self.carry_on(now, effects);
         if self.take_turn(now, effects) {
             return self.next(now);
@@ -227,7 +246,11 @@ impl Scheduler {
     /// Advances binding cycles but decides no more pods. This is for shutdown, to finish what was
     /// started.
     pub fn wind_up(&mut self, now: Time, effects: &mut Vec<Effect>) {
+        let before = effects.len();
         self.carry_on(now, effects);
+        if let Some(recorder) = &mut self.recorder {
+            recorder.wound_up(now, &effects[before..]);
+        }
     }
 
     fn next(&self, now: Time) -> Next {
@@ -364,7 +387,7 @@ impl Scheduler {
     /// Allows a pod that waits at Permit, on behalf of `plugin`.
     pub fn allow_waiting_pod(&mut self, pod: &PodKey, plugin: &str) {
         let plugin = plugin.into();
-        self.waiting_decisions.push(WaitingDecision::Allow { pod: pod.clone(), plugin });
+        self.decide_waiting_pod(WaitingDecision::Allow { pod: pod.clone(), plugin });
     }
 
     /// Rejects a pod that waits at Permit. It is tried again after an event for which `plugin` is
@@ -376,6 +399,14 @@ impl Scheduler {
         reason: impl Into<plimsoll_framework::Reason>,
     ) {
         let (plugin, reason) = (plugin.into(), reason.into());
-        self.waiting_decisions.push(WaitingDecision::Reject { pod: pod.clone(), plugin, reason });
+        self.decide_waiting_pod(WaitingDecision::Reject { pod: pod.clone(), plugin, reason });
+    }
+
+    /// Allows or rejects a pod that waits at Permit, as a recording says.
+    pub fn decide_waiting_pod(&mut self, decision: WaitingDecision) {
+        if let Some(recorder) = &mut self.recorder {
+            recorder.waiting_pod(&decision);
+        }
+        self.waiting_decisions.push(decision);
     }
 }

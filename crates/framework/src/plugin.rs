@@ -89,6 +89,11 @@ impl FeatureGates {
         self.release
     }
 
+    /// The gates that are set, by name.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, bool)> {
+        self.set.iter().map(|(name, on)| (name.as_str(), *on))
+    }
+
     /// Whether gate `name` is on; `default` is its value in the [`release`](FeatureGates::release).
     pub fn enabled(&self, name: &str, default: bool) -> bool {
         self.set.get(name).copied().unwrap_or(default)

@@ -3,6 +3,7 @@
 mod bench;
 mod emulation;
 mod ranking;
+mod replay;
 mod run;
 
 use std::path::PathBuf;
@@ -17,6 +18,7 @@ use serde::{Deserialize, Serialize};
 pub(crate) use self::bench::Bench;
 pub(crate) use self::emulation::Emulation;
 pub(crate) use self::ranking::Ranking;
+pub(crate) use self::replay::{Record, Replay, ReplayEngine};
 pub(crate) use self::run::{Authentication, Authorization, Client, Election, Run, Serving};
 use crate::deprecated::Deprecated;
 
@@ -37,7 +39,8 @@ Examples:
   plimsoll config check scheduler.yaml
 
 Exit status: 0 when the command did its job, whether pods fit or not; 1 when a file or the \
-configuration is wrong, the pod cannot be decided, an audit finds a difference, or the lease is lost; 2 \
+configuration is wrong, the pod cannot be decided, an audit or a replay finds a difference, or the lease is \
+lost; 2 \
 when the command line is wrong.";
 
 const SIMULATE_EXAMPLES: &str = "\
@@ -115,6 +118,7 @@ pub(crate) enum Command {
     Run(Box<Run>),
     Simulate(Simulate),
     Explain(Explain),
+    Replay(Replay),
     Plugins(Plugins),
     #[command(subcommand)]
     Config(Config),
@@ -184,8 +188,14 @@ pub(crate) struct Simulate {
     /// and volumes are late. An auditor looks for pods on nodes that they do not fit, victims without a lower priority,
     /// and pods that are not tried again although they would fit. The exit status is 1 if it finds any.
     #[arg(long, value_name = "N")]
-    #[arg(conflicts_with_all = ["files", "explain", "completion_after", "tie_break", "engine", "audit"])]
+    #[arg(conflicts_with_all = ["files", "explain", "completion_after", "tie_break", "engine", "audit", "record"])]
     pub(crate) swarm: Option<u64>,
+
+    /// Record everything that enters the engine to this file, for `plimsoll replay`
+    ///
+    /// If an audit finds a difference, the smallest recording that shows it is written to FILE.difference.
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with = "scale")]
+    pub(crate) record: Option<PathBuf>,
 
     /// Show for every node why it was rejected or how it scored
     ///

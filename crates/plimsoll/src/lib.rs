@@ -52,6 +52,7 @@ mod notices;
 mod old_scale;
 mod options;
 mod progress;
+mod recordings;
 mod render;
 mod report;
 mod wording;

@@ -34,6 +34,19 @@ fn simulate_reads_the_quota_from_files_and_enforces_it() {
 }
 
 #[test]
+fn a_recording_has_the_quotas() {
+    let folder = tempfile::tempdir().expect("there is room");
+    let recording = folder.path().join("recording");
+    let mut command = TEAM_QUOTA.command();
+    command.args(["simulate", "--config"]).arg(TEAM_QUOTA.file("config.yaml")).arg("-f");
+    Program::printed(command.arg(TEAM_QUOTA.file("cluster.yaml")).arg("--record").arg(&recording));
+    let mut command = TEAM_QUOTA.command();
+    let printed = Program::printed(command.args(["replay", "--engine", "both"]).arg(&recording));
+    let n_same = printed.matches("all decisions are the same as recorded").count();
+    assert_eq!(n_same, 2, "{printed}");
+}
+
+#[test]
 fn explain_says_why() {
     let mut command = TEAM_QUOTA.command();
     command.args(["explain", "--pod", "team-a/web-1", "--config"]);

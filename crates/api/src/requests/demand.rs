@@ -6,6 +6,8 @@ use super::{
     NonZero, PLAIN, PodRequests, RequestGates, RequestOptions, Status, default_requests,
     incoming_request, pod_requests, requests_on_node,
 };
+use serde::{Deserialize, Serialize};
+
 use crate::resources::Resources;
 
 /// Everything that scheduling needs to know about the requests of a pod.
@@ -56,7 +58,7 @@ impl Demand {
 
 /// What a pod requests of a node before it is placed there. For most pods all of these are equal. They
 /// differ for pod-level requests, and while a resize is in progress.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Asks {
     /// What must fit.
     pub fit: Resources,

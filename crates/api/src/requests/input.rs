@@ -1,9 +1,11 @@
 //! Everything about a pod that its request depends on.
 
+use serde::{Deserialize, Serialize};
+
 use crate::resources::{CPU, MEMORY, ResourceList};
 
 /// Everything about a pod that its request depends on.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PodResourcesInput {
     /// The containers, which run concurrently.
     pub containers: Vec<ContainerResources>,
@@ -41,7 +43,7 @@ impl PodResourcesInput {
 }
 
 /// The resources of one container.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ContainerResources {
     /// `resources.requests`.
     pub requests: ResourceList,
@@ -60,7 +62,7 @@ pub struct ContainerResources {
 }
 
 /// Pod-level resources.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PodLevelResources {
     /// `spec.resources.requests`.
     pub requests: ResourceList,
@@ -69,7 +71,7 @@ pub struct PodLevelResources {
 }
 
 /// The pod-level resources in the status.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PodStatusResources {
     /// `status.allocatedResources`.
     pub allocated: Option<ResourceList>,
@@ -78,7 +80,7 @@ pub struct PodStatusResources {
 }
 
 /// Whether a resize of a running pod is pending.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Resize {
     /// None is pending, or its reason is unknown.
     #[default]

@@ -3,11 +3,13 @@
 use super::input::{ContainerResources, PodResourcesInput};
 use super::resize::container_requests;
 use super::{PLAIN, RequestGates, is_pod_level_resource};
+use serde::{Deserialize, Serialize};
+
 use crate::quantity::Quantity;
 use crate::resources::{ResourceList, Resources};
 
 /// The total limits of a pod's containers; 0 for a resource without a limit.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Limits {
     /// CPU in thousandths of a core.
     pub milli_cpu: i64,

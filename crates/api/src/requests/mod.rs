@@ -20,6 +20,8 @@ mod tests;
 
 use std::collections::BTreeMap;
 
+use serde::{Deserialize, Serialize};
+
 pub use self::demand::{Asks, Demand};
 pub use self::input::{
     ContainerResources, PodLevelResources, PodResourcesInput, PodStatusResources, Resize,
@@ -93,7 +95,7 @@ pub struct PodRequests {
 }
 
 /// CPU and memory, where containers that request nothing count with a default.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct NonZero {
     /// CPU in thousandths of a core.
     pub milli_cpu: i64,

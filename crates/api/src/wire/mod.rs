@@ -110,6 +110,14 @@ impl Manifest<'_> {
         self.api_version
     }
 
+    /// The object as JSON.
+    pub(crate) fn json(self) -> String {
+        match self.json {
+            Json::Text(text) => text.to_owned(),
+            Json::Tree(tree) => tree.to_string(),
+        }
+    }
+
     /// Reads the whole object; errors name the field.
     pub fn parse<T: DeserializeOwned>(self) -> std::result::Result<T, WireError> {
         match self.json {

@@ -4,7 +4,7 @@ use plimsoll_config::Extender;
 use plimsoll_engine::extenders::ExtenderVerb;
 
 /// What the engine knows of an extender.
-pub(crate) fn for_engine(extender: &Extender) -> plimsoll_engine::Extender {
+pub fn for_engine(extender: &Extender) -> plimsoll_engine::Extender {
     let verbs = [
         (ExtenderVerb::Filter, &extender.filter_verb),
         (ExtenderVerb::Prioritize, &extender.prioritize_verb),

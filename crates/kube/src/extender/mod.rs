@@ -31,7 +31,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use self::endpoint::Endpoint;
-pub(crate) use self::engine::for_engine;
+pub use self::engine::for_engine;
 use self::fault::CallFault;
 pub use self::fault::ConfigFault;
 use crate::originals::Originals;

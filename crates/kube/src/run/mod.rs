@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use plimsoll_config::Extender;
-use plimsoll_engine::{Options, Profile, ProfileError, Scheduler};
+use plimsoll_engine::{Options, Profile, ProfileError, Recorder, Scheduler};
 use plimsoll_framework::{Prioritize, Release};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
@@ -77,6 +77,8 @@ pub struct RunConfig {
     pub stall_timeout: Duration,
     /// What is served; `None` for nothing.
     pub serving: Option<Serving>,
+    /// Is shown everything that enters the engine.
+    pub recorder: Option<Box<dyn Recorder>>,
 }
 
 /// How the run ended.
@@ -133,6 +135,9 @@ pub async fn run(config: RunConfig, stop: CancellationToken) -> Result<Exit, Run
     let scheduler = Scheduler::new(profiles, config.engine, config.seed)?;
     let mut scheduler =
         scheduler.with_extenders(config.extenders.iter().map(extender::for_engine).collect());
+    if let Some(recorder) = config.recorder {
+        scheduler.record_to(recorder);
+    }
     let metrics = Arc::new(RestMetrics::default());
     let watch_metrics = WatchMetrics::default();
     let access = config.access;

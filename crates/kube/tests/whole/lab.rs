@@ -150,6 +150,7 @@ impl Instance {
             grace: Duration::from_secs(20),
             stall_timeout: PATIENCE,
             serving: None,
+            recorder: None,
         };
         change(&mut config);
         let stop = CancellationToken::new();

@@ -8,8 +8,8 @@ use clap::{ArgAction, ValueHint};
 use plimsoll_config::GoDuration;
 use plimsoll_framework::Release;
 
-use super::Ranking;
 use super::emulation::emulated_version;
+use super::{Ranking, Record};
 use crate::deprecated::Deprecated;
 
 const EXAMPLES: &str = "\
@@ -47,6 +47,8 @@ pub(crate) struct Run {
     pub(crate) gates: Gates,
     #[command(flatten)]
     pub(crate) logs: Logs,
+    #[command(flatten)]
+    pub(crate) record: Record,
     #[command(flatten)]
     pub(crate) client: Client,
     #[command(flatten)]

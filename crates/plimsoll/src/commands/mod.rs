@@ -10,6 +10,7 @@ mod migrate;
 mod new_plugin;
 mod plugins;
 mod rbac;
+mod replay;
 mod run;
 mod serving;
 mod simulate;
@@ -33,6 +34,7 @@ pub(crate) fn run(args: Args, registry: &Registry) -> Result<()> {
         Command::Run(args) => run::run(*args, registry),
         Command::Simulate(args) => simulate::run(&args, registry),
         Command::Explain(args) => explain::run(&args, registry),
+        Command::Replay(args) => replay::run(&args, registry),
         Command::Plugins(args) => plugins::run(&args, registry),
         Command::Config(Config::Check(args)) => config::check(&args, registry),
         Command::Config(Config::Migrate(args)) => migrate::run(&args, registry),

@@ -10,22 +10,24 @@ use plimsoll_config::{Configuration, Form, GoDuration};
 use plimsoll_engine::{Options, TieBreak};
 use plimsoll_framework::{Prioritize, Registry};
 use plimsoll_kube::client::Access;
+use plimsoll_kube::extender::for_engine;
 use plimsoll_kube::lease;
 use plimsoll_kube::limit::Rate;
 use plimsoll_kube::run::{self, Exit};
 use plimsoll_kube::server_release;
 use plimsoll_kube::watch::Pace;
 use plimsoll_legacy::config::Migration;
+use plimsoll_recording::{Destination, Header, Limits, Recording, WhenFull};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
 use super::deciding::{Asked, Deciding};
 use super::serving::{listening, serving};
-use crate::args::{self, Client, Election, Emulation, Ranking, Run};
+use crate::args::{self, Client, Election, Emulation, Ranking, Record, Run};
 use crate::deprecated::{PolicySource, no_effect};
 use crate::given::named_config_map;
 use crate::input::Source;
-use crate::{logs, notices, options};
+use crate::{logs, notices, options, recordings};
 
 /// The number of threads for requests; the engine has its own thread. One is enough for thousands of pods a second, and
 /// with one no other thread has to be woken for a task.
@@ -48,7 +50,7 @@ pub(crate) fn run(args: Run, registry: &Registry) -> Result<()> {
 }
 
 async fn begin(args: Run, registry: &Registry) -> Result<()> {
-    let Run { main, election, gates, logs, client, deprecated, .. } = args;
+    let Run { main, election, gates, logs, record, client, deprecated, .. } = args;
     let (flags, authentication, authorization) =
         (args.serving, args.authentication, args.authorization);
     let emulation = Emulation { emulated_version: gates.emulated_version };
@@ -114,7 +116,10 @@ async fn begin(args: Run, registry: &Registry) -> Result<()> {
     };
     let seed = rand::random();
     tracing::info!(seed, "created the engine; it breaks ties by this seed");
-    let extenders = setup.configuration.extenders_in_order().into_iter().cloned().collect();
+    let extenders: Vec<_> = setup.configuration.extenders_in_order().into_iter().cloned().collect();
+    let header = recordings::header("run", &setup, &engine, seed);
+    let asked: Vec<_> = extenders.iter().map(for_engine).collect();
+    let recording = begin_recording(&record, header.with_extenders(&asked), main.ranking)?;
     let setup = run::RunConfig {
         extenders,
         access: Access::new(connection, main.master),
@@ -128,15 +133,40 @@ async fn begin(args: Run, registry: &Registry) -> Result<()> {
         engine,
         seed,
         serving: Some(serving),
+        recorder: recording.as_ref().map(Recording::recorder),
     };
     // The future contains the whole scheduler, which is too large for the stack.
-    match Box::pin(run::run(setup, stop)).await? {
+    let ended = Box::pin(run::run(setup, stop)).await;
+    if let Some(Ok(recorded)) = recording.map(Recording::finish) {
+        let plimsoll_recording::Summary { events, bytes, parts } = recorded;
+        tracing::info!(events, bytes, parts, "the recording is complete");
+    }
+    match ended? {
         Exit::Stopped => {
             tracing::info!("requested to terminate, exiting");
             Ok(())
         }
         Exit::LostLease => bail!("leaderelection lost"),
     }
+}
+
+/// Begins the recording that the flags ask for.
+fn begin_recording(flags: &Record, header: Header, ranking: Ranking) -> Result<Option<Recording>> {
+    let Some(path) = flags.record.clone() else { return Ok(None) };
+    ensure!(
+        ranking.by_priorities().is_none(),
+        "--record cannot be used with --scale 10: recordings do not have the priorities"
+    );
+    recordings::keep_earlier(&path)?;
+    let size = flags.record_size.at_most_value();
+    let part_size = u64::try_from(size).ok().filter(|size| 0 < *size);
+    let part_size = part_size.with_context(|| format!("--record-size={size}: must be positive"))?;
+    let limits = Limits { part_size, parts: flags.record_files };
+    let recording =
+        Recording::start(Destination { path, limits }, header, WhenFull::End, |error| {
+            tracing::error!(%error, "the recording has ended early; decisions go on");
+        })?;
+    Ok(Some(recording))
 }
 
 /// The ConfigMap that the configuration names in `algorithmSource`, if it names one.

@@ -2,6 +2,7 @@
 
 use std::io::{self, BufWriter, Write};
 use std::mem::ManuallyDrop;
+use std::path::Path;
 
 use anyhow::Result;
 use plimsoll_engine::{Detail, Options, QueuePlace, Scheduler};
@@ -15,7 +16,7 @@ use crate::progress::Progress;
 use crate::render::style::Screen;
 use crate::render::{record, summary, table};
 use crate::report::{PassedOver, Report, Utilisation};
-use crate::{audits, caveats, notices};
+use crate::{audits, caveats, notices, recordings};
 
 /// Places every pending pod and prints each decision.
 pub(crate) fn run(args: &Simulate, registry: &Registry) -> Result<()> {
@@ -34,7 +35,13 @@ pub(crate) fn run(args: &Simulate, registry: &Registry) -> Result<()> {
         detail: if args.explain { Detail::Nodes } else { Detail::Outcome },
         ..setup.options()
     };
-    let scheduler = Scheduler::new(setup.profiles, options, args.seed)?;
+    let header = recordings::header("simulate", &setup, &options, args.seed);
+    let mut scheduler = Scheduler::new(setup.profiles, options, args.seed)?;
+    let recording = args.record.as_deref().map(|path| recordings::begin(path, header));
+    let recording = recording.transpose()?;
+    if let Some(recording) = &recording {
+        scheduler.record_to(recording.recorder());
+    }
     let lifecycle = Lifecycle { completion_after: args.completion_after, ..Lifecycle::default() };
     let world = SimulatedCluster::new(lifecycle, RequestFaults::default());
     // The process exits soon afterwards, so freeing the cluster piece by piece would be a waste of time.
@@ -44,8 +51,36 @@ pub(crate) fn run(args: &Simulate, registry: &Registry) -> Result<()> {
         Format::Table => summarise(&mut simulation, passed_over)?,
     }
     let audit = simulation.decisions_audit();
+    if let (Some(recording), Some(path)) = (recording, &args.record) {
+        notices::note(format_args!(
+            "{}: {}",
+            path.display(),
+            recordings::describe(recording.finish()?)
+        ));
+        if 0 < audit.differing {
+            write_difference(path, registry)?;
+        }
+    } else if 0 < audit.differing {
+        notices::note("add --record FILE to write the smallest recording that shows a difference");
+    }
     audits::tell(audit, &circumstances(args));
     audits::check(audit)
+}
+
+/// Writes the smallest recording that shows a difference.
+fn write_difference(recorded: &Path, registry: &Registry) -> Result<()> {
+    let to = recordings::difference_path(recorded);
+    let file = to.display();
+    match recordings::write_smallest(recorded, &to, registry)? {
+        Some((difference, summary)) => {
+            let recorded = recordings::describe(summary);
+            notices::note(format_args!("{file}: {recorded}, which show that {difference}"));
+        }
+        None => notices::warning(format_args!(
+            "the difference does not show up in a replay: a plugin depends on something that is not an event"
+        )),
+    }
+    Ok(())
 }
 
 /// The options that affect decisions, as they can be typed.

@@ -18,6 +18,7 @@ mod on_a_cluster;
 mod pages;
 mod plugin_pages;
 mod policies;
+mod recordings;
 mod releases;
 mod run;
 mod scale_of_10;

@@ -1,0 +1,24 @@
+//! Recorders: they are shown everything that enters a scheduler, and what it does.
+
+use std::fmt::Debug;
+
+use plimsoll_framework::{Time, WaitingDecision};
+
+use crate::audit::Audit;
+use crate::effect::Effect;
+use crate::event::Event;
+
+/// Is shown everything that enters a [`Scheduler`](crate::Scheduler), in order, and the effects of every step. The same
+/// calls on a new scheduler with the same profiles, options and seed have the same effects.
+///
+/// It runs on the thread of the scheduler, so it should be quick.
+pub trait Recorder: Debug + Send {
+    /// [`Scheduler::observe`](crate::Scheduler::observe) is called.
+    fn observed(&mut self, now: Time, event: &Event);
+    /// [`Scheduler::step`](crate::Scheduler::step) was called, had these effects, and audits have found this so far.
+    fn stepped(&mut self, now: Time, effects: &[Effect], audit: &Audit);
+    /// [`Scheduler::wind_up`](crate::Scheduler::wind_up) was called, and had these effects.
+    fn wound_up(&mut self, now: Time, effects: &[Effect]);
+    /// A pod that waits at Permit is allowed or rejected from outside.
+    fn waiting_pod(&mut self, decision: &WaitingDecision);
+}

@@ -1,0 +1,264 @@
+//! Recordings on the command line: `simulate --record`, `run --record` and `replay`.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, ExitCode, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+use plimsoll::App;
+use plimsoll::prelude::*;
+use plimsoll_testserver::TestServer;
+use serde_json::{Value, json};
+
+use crate::run::Answer;
+
+/// Far longer than anything takes, even on a busy machine.
+const PATIENCE: Duration = Duration::from_mins(4);
+
+const CLUSTER: &str = "\
+apiVersion: v1
+kind: Node
+metadata: {name: n1}
+status: {allocatable: {cpu: '2', memory: 8Gi, pods: '10'}}
+---
+apiVersion: v1
+kind: Node
+metadata: {name: n2}
+status: {allocatable: {cpu: '2', memory: 8Gi, pods: '10'}}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: low, namespace: shop}
+spec:
+  nodeName: n1
+  containers: [{name: c, resources: {requests: {cpu: '2'}}}]
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: web-0, namespace: shop}
+spec: {containers: [{name: c, resources: {requests: {cpu: '1'}}}]}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: high, namespace: shop}
+spec:
+  priority: 10
+  containers: [{name: c, resources: {requests: {cpu: '2'}}}]
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: large, namespace: shop}
+spec: {containers: [{name: c, resources: {requests: {cpu: '9'}}}]}
+";
+
+fn run_in(folder: &Path, line: &str) -> Answer {
+    let output = Command::new(env!("CARGO_BIN_EXE_plimsoll"))
+        .args(line.split_whitespace())
+        .current_dir(folder)
+        .env_remove("CLICOLOR_FORCE")
+        .stdin(Stdio::null())
+        .output()
+        .expect("the command can be run");
+    Answer {
+        status: output.status.code().expect("the command ends by itself"),
+        out: String::from_utf8(output.stdout).expect("the output is text"),
+        err: String::from_utf8(output.stderr).expect("the messages are text"),
+    }
+}
+
+/// A folder with a recording of a simulation of `CLUSTER`.
+fn recorded() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().expect("there is room");
+    fs::write(folder.path().join("cluster.yaml"), CLUSTER).expect("there is room");
+    let line = "simulate -f cluster.yaml --tie-break random --seed 3 --record rec -o json";
+    let answer = run_in(folder.path(), line);
+    assert_eq!(answer.status, 0, "{}", answer.err);
+    assert!(answer.err.contains("note: rec: recorded "), "{}", answer.err);
+    folder
+}
+
+fn replayed(folder: &Path, line: &str) -> Value {
+    let answer = run_in(folder, line);
+    assert_eq!(answer.status, 0, "{}", answer.err);
+    serde_json::from_str(&answer.out).expect("it is JSON")
+}
+
+#[test]
+fn a_recorded_simulation_replays_to_the_same_decisions_with_both_engines() {
+    let folder = recorded();
+    let report = replayed(folder.path(), "replay rec --engine both -o json");
+    let engines = |field: &str| -> Vec<Value> {
+        let replays = report["replays"].as_array().expect("there are two");
+        replays.iter().map(|replay| replay[field].clone()).collect()
+    };
+    assert_eq!(engines("same"), [true, true], "{report}");
+    let digests = engines("digest");
+    assert_eq!(digests[0], digests[1], "{report}");
+    assert_eq!((&report["pods"], &report["seed"]), (&json!(4), &json!(3)), "{report}");
+    assert_eq!(report["end"], "the scheduler was stopped");
+    let size = fs::metadata(folder.path().join("rec")).expect("it is there").len();
+    assert_eq!(report["bytes"], size);
+    let text = run_in(folder.path(), "replay rec").out;
+    assert!(text.contains("all decisions are the same as recorded"), "{text}");
+    assert!(text.contains(&format!("Size       {size} bytes, ")), "{text}");
+}
+
+#[test]
+fn a_replay_can_stop_after_some_decisions() {
+    let folder = recorded();
+    let report = replayed(folder.path(), "replay rec --until 2 -o json");
+    assert_eq!(report["decisions"], 2, "{report}");
+}
+
+#[test]
+fn bad_files_are_refused_with_the_file_the_byte_and_the_remedy() {
+    let folder = recorded();
+    let refused = |file: &str| {
+        let answer = run_in(folder.path(), &format!("replay {file}"));
+        assert_eq!((answer.status, answer.out.as_str()), (1, ""));
+        answer.err
+    };
+    assert!(refused("cluster.yaml").starts_with("error: cluster.yaml: byte 0: is not a recording"));
+    assert!(refused("missing").starts_with("error: missing: cannot be read: "));
+    let mut bytes = fs::read(folder.path().join("rec")).expect("it is there");
+    let last = bytes.len() - 1;
+    bytes[last] ^= 1;
+    fs::write(folder.path().join("damaged"), bytes).expect("there is room");
+    let text = refused("damaged");
+    assert!(text.contains(": the checksum of a frame differs: the file is damaged"), "{text}");
+}
+
+#[test]
+fn a_recording_without_a_difference_cannot_be_made_smaller() {
+    let folder = recorded();
+    let answer = run_in(folder.path(), "replay rec --shrink small");
+    assert_eq!(answer.status, 1);
+    assert_eq!(answer.err, "error: rec: no audit finds a difference: there is nothing to write\n");
+}
+
+/// Deliberately wrong: it hides how often it was asked. The later it is asked about a node, the better it likes it.
+#[derive(Default)]
+struct Fickle(AtomicU32);
+
+impl Plugin for Fickle {
+    const NAME: &'static str = "Fickle";
+    type Args = NoArgs;
+    fn new(_: NoArgs, _: &FeatureGates) -> Self {
+        Fickle::default()
+    }
+}
+
+impl Score for Fickle {
+    type Pod = ();
+    type Node = Labels;
+    fn score(&self, (): (), _: &Labels) -> i64 {
+        i64::from(self.0.fetch_add(1, Ordering::Relaxed).min(100))
+    }
+}
+
+/// The exit code of a scheduler with this plugin.
+fn with_fickle(line: &[&str]) -> String {
+    let app = App::new().with_plugin(Entry::of::<Fickle>().score().done());
+    format!("{:?}", app.run_from(std::iter::once(&"fickle").chain(line)))
+}
+
+#[test]
+fn an_audit_difference_is_written_as_the_smallest_recording() {
+    const CONFIG: &str = "\
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+profiles:
+- plugins:
+    score: {enabled: [{name: Fickle, weight: 100}]}
+";
+    let folder = tempfile::tempdir().expect("there is room");
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    let objects = |kind: &str, n: usize, rest: &Value| -> Vec<Value> {
+        (0..n).map(|number| object(kind, &format!("o{number}"), rest)).collect()
+    };
+    let allocatable = json!({"cpu": "9", "memory": "16Gi", "pods": "90"});
+    let mut items = objects("Node", 5, &json!({"status": {"allocatable": allocatable}}));
+    items.extend(objects("Pod", 60, &json!({"spec": {"containers": [{"name": "c"}]}})));
+    let list = json!({"apiVersion": "v1", "kind": "List", "items": items});
+    fs::write(path("cluster.json"), list.to_string()).expect("there is room");
+    fs::write(path("config.yaml"), CONFIG).expect("there is room");
+    let (cluster, config, rec) = (path("cluster.json"), path("config.yaml"), path("rec"));
+    let line = ["simulate", "-f", &cluster, "--config", &config, "--audit", "1", "--record", &rec];
+    let failure = with_fickle(&line);
+    assert_eq!(failure, format!("{:?}", ExitCode::FAILURE));
+    let difference = path("rec.difference");
+    let [large, small] =
+        [&rec, &difference].map(|file| fs::metadata(file).expect("it was written").len());
+    assert!(small < large, "{small} of {large} bytes");
+    assert_eq!(with_fickle(&["replay", &difference]), format!("{:?}", ExitCode::SUCCESS));
+    // The program without the plugin says what is missing.
+    let answer = run_in(folder.path(), "replay rec");
+    let said = "plugin \"Fickle\" does not exist: replay it with the program that recorded it";
+    assert!(answer.status == 1 && answer.err.contains(said), "{}", answer.err);
+}
+
+fn object(kind: &str, name: &str, rest: &Value) -> Value {
+    let metadata = json!({"name": name, "namespace": "default"});
+    let mut object = json!({"apiVersion": "v1", "kind": kind, "metadata": metadata});
+    if kind == "Node" {
+        object["metadata"] = json!({"name": name});
+    }
+    for (field, value) in rest.as_object().expect("fields are given") {
+        object[field] = value.clone();
+    }
+    object
+}
+
+#[track_caller]
+fn eventually(what: &str, holds: impl Fn() -> bool) {
+    let begun = Instant::now();
+    while !holds() {
+        assert!(begun.elapsed() < PATIENCE, "in vain: {what}");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+#[test]
+fn what_run_has_recorded_before_it_was_killed_replays() {
+    let server = TestServer::start(plimsoll_testserver::Options::default());
+    for number in 0..5 {
+        let allocatable = json!({"cpu": "4", "memory": "16Gi", "pods": "20"});
+        let status = json!({"status": {"allocatable": allocatable}});
+        server.store().apply(object("Node", &format!("n{number}"), &status)).expect("it is valid");
+    }
+    let folder = tempfile::tempdir().expect("there is room");
+    let (file, kubeconfig) =
+        (folder.path().join("rec"), server.kubeconfig_file().expect("there is room"));
+    let mut child = Command::new(env!("CARGO_BIN_EXE_plimsoll"))
+        .args(["run", "--secure-port=0", "--leader-elect=false", "--kubeconfig"])
+        .arg(&kubeconfig)
+        .arg("--record")
+        .arg(&file)
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("the program starts");
+    for number in 0..20 {
+        let spec = json!({"spec": {"containers": [{
+            "name": "c", "image": "i", "resources": {"requests": {"cpu": "500m"}},
+        }]}});
+        server.store().apply(object("Pod", &format!("p{number}"), &spec)).expect("it is valid");
+    }
+    let n_bound = || {
+        let pods = server.store().list("pods");
+        pods.iter().filter(|pod| pod["spec"]["nodeName"].is_string()).count()
+    };
+    eventually("all pods are bound", || n_bound() == 20);
+    let n_recorded = || {
+        let answer = run_in(folder.path(), "replay rec -o json");
+        let report: Value = serde_json::from_str(&answer.out).unwrap_or_default();
+        report["scheduled"].as_u64().unwrap_or(0)
+    };
+    eventually("all bindings are in the file", || n_recorded() == 20);
+    child.kill().expect("it runs");
+    child.wait().expect("it was killed");
+    let report = replayed(folder.path(), "replay rec --engine both -o json");
+    assert_eq!(report["replays"][0]["digest"], report["replays"][1]["digest"], "{report}");
+    let end = report["end"].as_str().expect("it has an end");
+    assert!(end.contains("without a mark"), "{end}");
+}
