@@ -184,8 +184,8 @@ impl Scheduler {
         remembered.is_some()
     }
 
-    /// Decides a pod from remembered results. `None` if it has to be decided from scratch: not all
-    /// nodes are considered, all reasons are requested, or some plugin cannot judge this way.
+    /// Decides a pod from remembered results. `None` if it has to be decided from scratch: all reasons
+    /// are requested, or some plugin cannot judge this way.
     fn remembered(&mut self, pod: &PodInfo) -> Option<Cycle> {
         let memo = self.memo.as_mut()?;
         let (view, changes) = self.cache.with_changes();
@@ -211,7 +211,7 @@ impl Scheduler {
         let view = self.cache.view();
         let profile = self.profiles.get(&pod.scheduler_name).expect("it was just found");
         // A ranking may read anything, so its results cannot be remembered.
-        if profile.percentage_of_nodes_to_score.is_some() || profile.ranking().is_some() {
+        if profile.ranking().is_some() {
             return None;
         }
         let tie_break = self.options.tie_break;
@@ -220,13 +220,15 @@ impl Scheduler {
             (Detail::None, TieBreak::Random) => Want::Any,
             _ => Want::All,
         };
-        match memo.decide(profile, pod, view, &self.nominated, want, &mut self.rng) {
-            MemoAnswer::Found { row, best } => {
+        let sample = Sample::of(profile, &self.cache, &self.extenders, self.next_start);
+        let order = sample.order(view.nodes.len());
+        match memo.decide(profile, pod, view, &self.nominated, (want, order), &mut self.rng) {
+            MemoAnswer::Found { row, best, n_judged } => {
                 let row = match want {
                     Want::First | Want::Any => row,
                     Want::All => pick::pick(&best, tie_break, &mut self.rng),
                 };
-                Some(Cycle::found(row, best))
+                Some(Cycle { n_judged, ..Cycle::found(row, best) })
             }
             MemoAnswer::Only { row, n_judged } => {
                 Some(Cycle { n_judged, ..Cycle::found(row, vec![row]) })
@@ -265,10 +267,7 @@ impl Scheduler {
     }
 
     pub(crate) fn sample(&self, profile: &Profile) -> Sample {
-        let percentage = profile.percentage_of_nodes_to_score;
-        let rows = percentage.map_or_else(Vec::new, |_| self.cache.rows_by_zone());
-        let scored = profile.scores() || self.extenders.judge_nodes();
-        Sample { percentage, scored, rows, start: self.next_start }
+        Sample::of(profile, &self.cache, &self.extenders, self.next_start)
     }
 
     /// Assumes the pod on its node, and runs Reserve and Permit.

@@ -1,6 +1,12 @@
 //! How many nodes are judged: `percentageOfNodesToScore`.
 
+use std::sync::Arc;
+
 use plimsoll_framework::Row;
+
+use crate::cache::Cache;
+use crate::extenders::Extenders;
+use crate::profile::Profile;
 
 /// In clusters with fewer nodes all are judged, and at least this many feasible nodes are searched for.
 /// As in schedule_one.go, minFeasibleNodesToFind.
@@ -16,12 +22,13 @@ pub(crate) struct Sample {
     /// Whether nodes are scored; otherwise the first feasible one is taken.
     pub(crate) scored: bool,
     /// Every row, zones in turn; empty if all are judged.
-    pub(crate) rows: Vec<Row>,
+    pub(crate) rows: Arc<[Row]>,
     /// Where the last cycle ended.
     pub(crate) start: usize,
 }
 
 /// The order in which nodes are judged, and where to stop.
+#[derive(Clone, Copy)]
 pub(crate) struct SampleOrder<'a> {
     pub(crate) rows: &'a [Row],
     pub(crate) start: usize,
@@ -30,6 +37,18 @@ pub(crate) struct SampleOrder<'a> {
 }
 
 impl Sample {
+    /// The sample for a cycle that starts where the last one ended.
+    pub(crate) fn of(
+        profile: &Profile,
+        cache: &Cache,
+        extenders: &Extenders,
+        start: usize,
+    ) -> Self {
+        let percentage = profile.percentage_of_nodes_to_score;
+        let rows = percentage.map_or_else(Arc::default, |_| cache.rows_by_zone());
+        Sample { percentage, scored: profile.scores() || extenders.judge_nodes(), rows, start }
+    }
+
     /// The order for `n_candidates` nodes; `None` if all are judged.
     pub(crate) fn order(&self, n_candidates: usize) -> Option<SampleOrder<'_>> {
         let limit = match (self.percentage?, self.scored) {

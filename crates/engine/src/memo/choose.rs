@@ -42,6 +42,18 @@ impl FeasibleNodes {
     pub(crate) fn len(&self) -> usize {
         self.candidates.iter().map(|candidate| candidate.len).sum()
     }
+
+    /// Some of the nodes: the indices of candidates, with how many nodes of each. No number is 0.
+    pub(crate) fn with(&self, some: impl Iterator<Item = (usize, usize)>) -> Self {
+        let n_terms = self.term_counts.len().checked_div(self.candidates.len()).unwrap_or(0);
+        let mut with =
+            FeasibleNodes { candidates: FeasibleGroups::new(), term_counts: TermCounts::new() };
+        for (at, len) in some {
+            with.candidates.push(FeasibleGroup { len, ..self.candidates[at] });
+            with.term_counts.extend_from_slice(&self.term_counts[at * n_terms..(at + 1) * n_terms]);
+        }
+        with
+    }
 }
 
 type TermCounts = SmallVec<[TermCount; 32]>;

@@ -13,7 +13,7 @@
 //! A decision compares groups of equal nodes, of which there are few, and takes the best node of the best
 //! group. Everything here is derived: [`Memo::forget`] changes the cost of a decision and never its result.
 //! The [cycle](crate::cycle) decides from scratch where a plugin judges nodes neither by themselves nor by
-//! counts, and where not all nodes are judged.
+//! counts.
 
 mod account;
 mod change_log;
@@ -34,6 +34,7 @@ mod nominations;
 mod pinned;
 mod preemption;
 mod profile_memo;
+mod sampled;
 mod scan;
 mod signature_diagnoses;
 mod signatures;
@@ -45,7 +46,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use hashbrown::HashMap;
 use plimsoll_api::Node;
 use plimsoll_framework::parts::{ClusterReads, NodeReads, PodReads};
-use plimsoll_framework::{Neighbour, NominatedPods, PodInfo, Row, TopologyKey, View};
+use plimsoll_framework::{Code, Neighbour, NominatedPods, PodInfo, Row, TopologyKey, View};
 use rand::Rng;
 use rustc_hash::FxBuildHasher;
 
@@ -60,6 +61,7 @@ use self::name_order::{NameOrder, Topology};
 use self::node_ranking::{ClusterView, NodeRanking};
 use self::nominations::Nominations;
 use self::profile_memo::ProfileMemo;
+use self::sampled::Visited;
 use self::scan::Scanner;
 use self::signatures::{SignatureId, Signatures};
 use self::sparse_domain_counts::SparseDomainCounts;
@@ -68,6 +70,7 @@ use crate::cycle::AttemptFailure;
 use crate::metrics::{MeteredPoint, Phases};
 use crate::pick::{TieBreak, pick};
 use crate::profile::Profile;
+use crate::sample::SampleOrder;
 use crate::scheduler::Scans;
 
 /// What a plugin reads of the pods on nodes. See [`Neighbour`].
@@ -156,8 +159,9 @@ struct NodeSet {
 
 /// A decision from memory.
 pub(crate) enum MemoAnswer {
-    /// A node, and all equally good ones sorted by name, if they were requested.
-    Found { row: Row, best: Vec<Row> },
+    /// A node, and all equally good ones sorted by name, if they were requested; with how many nodes
+    /// were judged.
+    Found { row: Row, best: Vec<Row>, n_judged: usize },
     /// The only feasible node among those that were judged: the nominated node of the pod, or one that the
     /// pod names.
     Only { row: Row, n_judged: usize },
@@ -179,15 +183,14 @@ pub(crate) enum Want {
 }
 
 impl MemoAnswer {
-    /// Selects from the best nodes. There is at least one.
-    fn found(best: Vec<Row>, want: Want, rng: &mut impl Rng) -> Self {
-        match want {
-            Want::First => MemoAnswer::Found { row: best[0], best: Vec::new() },
-            Want::Any => {
-                MemoAnswer::Found { row: pick(&best, TieBreak::Random, rng), best: Vec::new() }
-            }
-            Want::All => MemoAnswer::Found { row: best[0], best },
-        }
+    /// Selects from the best of the nodes that were judged. There is at least one.
+    fn found(best: Vec<Row>, n_judged: usize, want: Want, rng: &mut impl Rng) -> Self {
+        let row = match want {
+            Want::First | Want::All => best[0],
+            Want::Any => pick(&best, TieBreak::Random, rng),
+        };
+        let best = if want == Want::All { best } else { Vec::new() };
+        MemoAnswer::Found { row, best, n_judged }
     }
 }
 
@@ -492,17 +495,21 @@ impl Memo {
         self.profiles.values_mut().for_each(|profile| profile.drop_ranking(number));
     }
 
-    /// Decides a pod. [`Memo::follow`] must have been called after the last change.
+    /// Decides a pod: among all nodes, or among those that are visited first in an order.
+    /// [`Memo::follow`] must have been called after the last change.
     pub(crate) fn decide(
         &mut self,
         profile: &Profile,
         pod: &PodInfo,
         view: View<'_>,
         nominated: &NominatedPods,
-        want: Want,
+        (want, order): (Want, Option<SampleOrder<'_>>),
         rng: &mut impl Rng,
     ) -> MemoAnswer {
         self.n_decisions += 1;
+        let n_nodes = view.nodes.len();
+        // A sample that has room for all nodes is no sample.
+        let order = order.filter(|order| order.limit < n_nodes);
         if self.is_overfull {
             return MemoAnswer::Unclear;
         }
@@ -520,8 +527,11 @@ impl Memo {
         };
         self.phases.over(MeteredPoint::PreFilter);
         if of_profile.has_uncached_filter(profile, pod) {
-            let best = self.decide_uncached(profile, signature, pod, view, nominated, want);
-            return best.map_or(MemoAnswer::Unclear, |best| MemoAnswer::found(best, want, rng));
+            let best =
+                self.decide_uncached(profile, signature, pod, view, nominated, (want, order));
+            return best.map_or(MemoAnswer::Unclear, |(best, n_judged)| {
+                MemoAnswer::found(best, n_judged, want, rng)
+            });
         }
         let caches = match self.caches(profile, signature) {
             Some(caches) => Some(caches),
@@ -532,8 +542,9 @@ impl Memo {
         };
         let Some(mut caches) = caches else { return MemoAnswer::Unclear };
         if nominated.is_empty() && self.prefers_scan(profile, &caches) {
-            if let Some(best) = self.scan(profile, (signature, caches), pod, &[], view, want) {
-                return MemoAnswer::found(best, want, rng);
+            let scanned = self.scan(profile, (signature, caches), pod, &[], view, (want, order));
+            if let Some((best, n_judged)) = scanned {
+                return MemoAnswer::found(best, n_judged, want, rng);
             }
             // Making the base ranking may have dropped the other ranking.
             match self
@@ -559,6 +570,9 @@ impl Memo {
             NominatedNodeVerdict::None => None,
             NominatedNodeVerdict::Takes(row) => return MemoAnswer::Only { row, n_judged: 1 },
             NominatedNodeVerdict::Unclear => return MemoAnswer::Unclear,
+            NominatedNodeVerdict::Rejects(own) if own.why.code == Code::Error => {
+                return MemoAnswer::Unclear;
+            }
             NominatedNodeVerdict::Rejects(own) => Some(own),
         };
         let node_set = self.node_set.as_ref().expect("it was built when changes were followed");
@@ -572,17 +586,25 @@ impl Memo {
             cluster: node_set.with(view),
         };
         let feasible = chooser.feasible_now();
+        if let Some(order) = order.filter(|order| order.limit < feasible.len()) {
+            let visited = Visited::new(&chooser, &feasible, order);
+            self.phases.over(MeteredPoint::Filter);
+            self.phases.is_scored = visited.is_scored();
+            let n_judged = visited.n_judged(node_set.nominated_row(pod, nominated, view));
+            return visited.choose(&chooser, &feasible, n_judged, want, rng);
+        }
         self.phases.over(MeteredPoint::Filter);
         self.phases.is_scored = 1 < feasible.len();
+        let found = |row, best| MemoAnswer::Found { row, best, n_judged: n_nodes };
         match chooser.choose(&feasible) {
             GroupChoice::Nothing => self
                 .failure(profile, pod, (ranking, domain_counts), own.as_ref(), view)
                 .map_or(MemoAnswer::Unclear, |failure| MemoAnswer::Failed(Box::new(failure))),
             GroupChoice::Unclear => MemoAnswer::Unclear,
             GroupChoice::Best(best) => match want {
-                Want::First => MemoAnswer::Found { row: chooser.first(&best), best: Vec::new() },
-                Want::Any => MemoAnswer::Found { row: chooser.any(&best, rng), best: Vec::new() },
-                Want::All => MemoAnswer::found(chooser.all(&best), want, rng),
+                Want::First => found(chooser.first(&best), Vec::new()),
+                Want::Any => found(chooser.any(&best, rng), Vec::new()),
+                Want::All => MemoAnswer::found(chooser.all(&best), n_nodes, want, rng),
             },
         }
     }

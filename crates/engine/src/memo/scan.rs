@@ -24,6 +24,7 @@ use super::signatures::SignatureId;
 use super::{Memo, Want};
 use crate::metrics::MeteredPoint;
 use crate::profile::Profile;
+use crate::sample::SampleOrder;
 
 /// The size of the blocks of nodes whose highest total is stored, so that most blocks are skipped.
 const BLOCK: usize = 64;
@@ -133,7 +134,7 @@ pub(super) struct Scanner {
     followed: u64,
     node_parts: Vec<NodeScoreParts>,
     /// By name index: an upper bound of the total of each node.
-    totals: Vec<f32>,
+    pub(super) totals: Vec<f32>,
     /// By name index: the group of the base ranking, or the sparse group, whose numbers follow those of the
     /// ranking.
     groups: Vec<u32>,
@@ -369,9 +370,9 @@ enum GroupScores {
 }
 
 impl Memo {
-    /// The best nodes for a pod, sorted by name; those that are not wanted may be missing. The `uncached`
-    /// filters judge each node that all other filters pass. `None` if a scan is not possible or no node is
-    /// feasible.
+    /// The best nodes for a pod, sorted by name, and how many nodes were judged; those that are not wanted
+    /// may be missing. The `uncached` filters judge each node that all other filters pass. `None` if a scan
+    /// is not possible or no node is feasible.
     pub(super) fn scan(
         &mut self,
         profile: &Profile,
@@ -379,8 +380,8 @@ impl Memo {
         pod: &PodInfo,
         uncached: &[Prepared],
         view: View<'_>,
-        want: Want,
-    ) -> Option<Vec<Row>> {
+        (want, order): (Want, Option<SampleOrder<'_>>),
+    ) -> Option<(Vec<Row>, usize)> {
         let placement = PlacementPlugins::of(profile, pod, view)?;
         let (base, domain_counts) =
             (self.base_of(profile, signature, pod, caches, view), caches.domain_counts);
@@ -400,7 +401,12 @@ impl Memo {
         scanner.follow(&placement, &node_set.changed, cluster.name_order, view)?;
         scanner.totals.clone_from(&chooser.ranking.totals);
         scanner.apply_bounds(&placement, cluster);
-        scanner.apply_uncached_filters(uncached, pod, cluster)?;
+        let n_judged = if let Some(order) = order {
+            scanner.keep_sample(order, uncached, pod, &chooser)?
+        } else {
+            scanner.apply_uncached_filters(uncached, pod, cluster)?;
+            view.nodes.len()
+        };
         self.phases.over(MeteredPoint::Filter);
         let by_group = if chooser.tells_apart() {
             scanner.groups.clear();
@@ -436,7 +442,7 @@ impl Memo {
         });
         scanner.groups = groups;
         let best: Vec<Row> = best?.into_iter().map(|index| cluster.name_order.row(index)).collect();
-        (!best.is_empty()).then_some(best)
+        (!best.is_empty()).then_some((best, n_judged))
     }
 }
 
