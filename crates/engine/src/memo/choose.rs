@@ -2,7 +2,9 @@
 
 use std::ops::Range;
 
-use plimsoll_framework::{DomainScore, MAX_NODE_SCORE, Row, Scored, TermCount, TopologyKey};
+use plimsoll_framework::{
+    DomainScore, MAX_NODE_SCORE, NormalizeByGroup, Row, Scored, ScoredGroup, TermCount,
+};
 use rand::{Rng, RngExt};
 use smallvec::{SmallVec, smallvec};
 
@@ -119,7 +121,7 @@ impl Chooser<'_> {
         let n_terms = self.domain_counts.n_terms();
         let mut candidates = FeasibleGroups::new();
         let mut term_counts = TermCounts::new();
-        let totals = self.domain_counts.totals();
+        let totals = self.domain_counts.totals(self.cluster);
         let mut consider = |group: usize, sparse_group: Option<usize>| {
             let candidate = FeasibleGroup { group, sparse_group, len: len(group, sparse_group) };
             if candidate.len == 0 {
@@ -154,7 +156,8 @@ impl Chooser<'_> {
             (Some(place), Some(sparse_group)) => self.sparse.groups[sparse_group].counts[place],
             (Some(_), None) => 0,
         };
-        TermCount { present: true, count }
+        let with_first = self.domain_counts.first_domain(term, self.cluster) == Some(domain);
+        TermCount { present: true, count, with_first }
     }
 
     /// The counts for each term on one node; `None` if the node is rejected by itself.
@@ -191,10 +194,39 @@ impl Chooser<'_> {
             };
             raws.clear();
             raws.extend((0..candidates.len()).map(|at| scored(ranker.raw(own(at), &domains))));
-            ranker.normalize(&mut raws);
+            match ranker.by_group() {
+                None => ranker.normalize(&mut raws),
+                Some(by_group) => self.normalize_by_group(by_group, range, candidates, &mut raws),
+            }
             add(&mut scores, &raws, *weight)?;
         }
         Some(scores)
+    }
+
+    fn normalize_by_group(
+        &self,
+        by_group: &dyn NormalizeByGroup,
+        range: &Range<usize>,
+        candidates: &[FeasibleGroup],
+        raws: &mut [Scored],
+    ) {
+        let group = |(candidate, raw): (&FeasibleGroup, &Scored)| {
+            let domain = |&term: &usize| {
+                let topology = self.domain_counts.topology(range.start + term);
+                let group = &self.ranking.groups[candidate.group];
+                u32::try_from(self.ranking.domain_in(group, topology)).ok()
+            };
+            let len = i64::try_from(candidate.len).expect("nodes have 32-bit indices");
+            ScoredGroup {
+                score: raw.score,
+                len,
+                domains: by_group.terms().iter().map(domain).collect(),
+            }
+        };
+        let mut groups: SmallVec<[ScoredGroup; 16]> =
+            candidates.iter().zip(&*raws).map(group).collect();
+        by_group.normalize(&mut groups);
+        raws.iter_mut().zip(groups).for_each(|(raw, group)| raw.score = group.score);
     }
 
     /// For each term of a score, how many domains have a node that is ranked.
@@ -211,7 +243,7 @@ impl Chooser<'_> {
             let topology = &self.cluster.topologies[self.domain_counts.topology(term)];
             let place = term - range.start;
             let present = |at: &&usize| own(**at)[place].present;
-            if matches!(topology.key, TopologyKey::NodeWith(_)) {
+            if topology.key.is_by_node() {
                 return Some(counting.iter().map(|&at| candidates[at].len).sum());
             }
             let some_miss = counting.iter().any(|&at| !own(at)[place].present);

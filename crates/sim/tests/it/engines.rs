@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use plimsoll_engine::metrics::{Stopwatch, Value};
 use plimsoll_engine::{Detail, Effect, Engine, Options, Profile, Scans, Scheduler, TieBreak};
-use plimsoll_framework::Time;
+use plimsoll_framework::{Release, Time};
 use plimsoll_sim::perf::{MeasurementClock, Sizes, Workload, WorkloadGroups};
 use plimsoll_sim::{Extent, swarm};
 use rand::{RngExt, SeedableRng};
@@ -220,4 +220,41 @@ fn both_engines_place_the_pods_of_every_workload_alike_on_a_sample_of_the_nodes(
             });
         }
     }
+}
+
+#[test]
+fn both_engines_place_the_pods_of_every_workload_alike_with_plugins_of_earlier_releases() {
+    for workload in Workload::all() {
+        place_alike(&workload, few(&workload, 80), TieBreak::First, &|| {
+            configured(CONFIGURATIONS[0], Release::NEWEST)
+        });
+    }
+}
+
+#[test]
+fn both_engines_place_the_pods_of_every_workload_alike_if_all_filters_run() {
+    for workload in Workload::all() {
+        place_alike(&workload, few(&workload, 80), TieBreak::First, &|| {
+            changed_profiles(|spec| spec.run_all_filters = true)
+        });
+    }
+}
+
+#[test]
+fn both_engines_write_the_same_if_all_filters_run() {
+    let mut n_written = 0;
+    let profiles = || changed_profiles(|spec| spec.run_all_filters = true);
+    for seed in 0..SEEDS {
+        let outcome = Options { detail: Detail::Outcome, ..Options::default() };
+        let reference = Options { engine: Engine::Reference, ..outcome };
+        let expected = written_with(profiles(), seed, reference, Forgets::Never);
+        n_written += expected.len();
+        for (forgets, scans) in [(Forgets::Never, Scans::Never), (Forgets::AtRandom, Scans::Always)]
+        {
+            let options = Options { scans, ..outcome };
+            let actual = written_with(profiles(), seed, options, forgets);
+            assert!(actual == expected, "seed {seed}, scans {scans:?}");
+        }
+    }
+    assert!(1000 < n_written, "hardly anything is written");
 }
