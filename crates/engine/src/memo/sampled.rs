@@ -4,13 +4,13 @@
 //! feasible is known from the ranking and the counts, so a visit is a look into an array. If no more nodes are
 //! feasible than the sample holds, all of them are in it, and nothing needs to be visited.
 
-use plimsoll_framework::{Code, NEVER, NominatedPods, PodInfo, Prepared, Row, Verdict, View};
+use plimsoll_framework::{NEVER, NominatedPods, PodInfo, Row, View};
 use rand::{Rng, RngExt};
 use smallvec::SmallVec;
 
 use super::choose::{Chooser, FeasibleNodes};
 use super::name_index_set::NameIndex;
-use super::scan::Scanner;
+use super::scan::{Scanner, UncachedFilters};
 use super::{MemoAnswer, NodeSet, Want, nominations};
 use crate::sample::SampleOrder;
 
@@ -192,7 +192,7 @@ impl Scanner {
     pub(super) fn keep_sample(
         &mut self,
         order: SampleOrder<'_>,
-        uncached: &[Prepared],
+        uncached: UncachedFilters<'_>,
         pod: &PodInfo,
         chooser: &Chooser<'_>,
     ) -> Option<usize> {
@@ -204,10 +204,10 @@ impl Scanner {
         for row in order.visits() {
             let index = chooser.cluster.name_order.index(row);
             let total = self.totals[index as usize];
-            let passes = NEVER < total
-                && candidate_of.as_ref().is_none_or(|all| all.look(chooser, index).is_some())
-                && pass(uncached, pod, nodes, row)?;
-            if passes {
+            let is_left = NEVER < total
+                && candidate_of.as_ref().is_none_or(|all| all.look(chooser, index).is_some());
+            let passes = (is_left || uncached.run_all) && uncached.pass(pod, nodes, row)?;
+            if is_left && passes {
                 if sample.len() == order.limit {
                     break;
                 }
@@ -220,20 +220,6 @@ impl Scanner {
             self.totals[index as usize] = total;
         }
         Some(n_visited)
-    }
-}
-
-/// Whether all filters pass a node; `None` if the one that rejects it could not judge it.
-fn pass(
-    filters: &[Prepared],
-    pod: &PodInfo,
-    nodes: &plimsoll_framework::Columns,
-    row: Row,
-) -> Option<bool> {
-    let mut verdicts = filters.iter().map(|one| one.judge_one(pod, nodes, row));
-    match verdicts.find(|verdict| !verdict.passes()) {
-        Some(Verdict::Fail(why)) if why.code == Code::Error => None,
-        rejection => Some(rejection.is_none()),
     }
 }
 

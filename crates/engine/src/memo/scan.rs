@@ -9,8 +9,8 @@
 use plimsoll_api::Str;
 use plimsoll_framework::parts::NodeReads;
 use plimsoll_framework::{
-    ByRow, Code, MAX_NODE_SCORE, NEVER, Needs, PodInfo, Point, Prepared, Row, RowScore, ScoreBound,
-    Supply, Verdict, View,
+    ByRow, Code, Columns, MAX_NODE_SCORE, NEVER, Needs, PodInfo, Point, Prepared, Row, RowScore,
+    ScoreBound, Supply, Verdict, View,
 };
 use smallvec::SmallVec;
 
@@ -246,21 +246,18 @@ impl Scanner {
     /// Excludes nodes that one of the `uncached` filters rejects; `None` if one of them cannot judge a node.
     fn apply_uncached_filters(
         &mut self,
-        uncached: &[Prepared],
+        uncached: UncachedFilters<'_>,
         pod: &PodInfo,
         cluster: ClusterView<'_>,
     ) -> Option<()> {
-        if uncached.is_empty() {
+        if uncached.filters.is_empty() {
             return Some(());
         }
-        let left = self.totals.iter_mut().enumerate().filter(|(_, total)| NEVER < **total);
-        for (at, total) in left {
+        let left = self.totals.iter_mut().enumerate();
+        for (at, total) in left.filter(|(_, total)| uncached.run_all || NEVER < **total) {
             let row = cluster.name_order.row(to_index(at));
-            let verdicts = uncached.iter().map(|one| one.judge_one(pod, cluster.view.nodes, row));
-            match verdicts.into_iter().find(|verdict| !verdict.passes()) {
-                Some(Verdict::Fail(why)) if why.code == Code::Error => return None,
-                Some(_) => *total = NEVER,
-                None => {}
+            if !uncached.pass(pod, cluster.view.nodes, row)? {
+                *total = NEVER;
             }
         }
         Some(())
@@ -361,6 +358,29 @@ impl Scanner {
     }
 }
 
+/// Filters that judge the nodes that all others pass, or all nodes if every filter runs on each of them.
+#[derive(Clone, Copy)]
+pub(super) struct UncachedFilters<'a> {
+    pub(super) filters: &'a [Prepared],
+    pub(super) run_all: bool,
+}
+
+impl UncachedFilters<'_> {
+    /// Whether they all pass a node; `None` if one that is asked cannot judge it.
+    pub(super) fn pass(self, pod: &PodInfo, nodes: &Columns, row: Row) -> Option<bool> {
+        let mut passes = true;
+        for one in self.filters {
+            match one.judge_one(pod, nodes, row) {
+                Verdict::Pass => {}
+                Verdict::Fail(why) if why.code == Code::Error => return None,
+                Verdict::Fail(_) if !self.run_all => return Some(false),
+                Verdict::Fail(_) => passes = false,
+            }
+        }
+        Some(passes)
+    }
+}
+
 /// The scores of groups.
 enum GroupScores {
     /// No node is feasible.
@@ -389,6 +409,7 @@ impl Memo {
             return None;
         }
         self.decided_by = Some((base, domain_counts));
+        let uncached = UncachedFilters { filters: uncached, run_all: profile.run_all_filters };
         let node_set = self.node_set.as_ref().expect("it was built when changes were followed");
         let cluster = node_set.with(view);
         let chooser = Chooser {
