@@ -12,7 +12,7 @@ use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;
 
 use crate::profiles::{
-    CONFIGURATIONS, changed_profiles, configured, default_profiles, plain_profiles_of, profiles_of,
+    CONFIGURATIONS, changed_profiles, configured, plain_profiles_of, profiles_for, profiles_of,
     release_of,
 };
 
@@ -206,7 +206,8 @@ fn few(workload: &Workload, nodes: u32) -> Sizes {
 #[test]
 fn both_engines_place_the_pods_of_every_workload_alike_and_go_through_the_same_phases() {
     for workload in Workload::all() {
-        place_alike(&workload, few(&workload, 80), TieBreak::First, &default_profiles);
+        let profiles = || profiles_for(&workload);
+        place_alike(&workload, few(&workload, 80), TieBreak::First, &profiles);
     }
 }
 

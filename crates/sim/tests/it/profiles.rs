@@ -5,6 +5,7 @@ use plimsoll_engine::Profile;
 use plimsoll_framework::{ProfileSpec, Registry, Release};
 use plimsoll_legacy::in_tree;
 use plimsoll_plugins::default_profile;
+use plimsoll_sim::perf::Workload;
 
 /// The release of a seed: two have the oldest, then two the newest.
 pub(crate) fn release_of(seed: u64) -> Release {
@@ -31,6 +32,12 @@ fn profiles_from(registry: &Registry, release: Release) -> Vec<Profile> {
     let catalogue = Catalogue::of(registry, &default_profile()).with_gates(gates.plugins.clone());
     let specs = Configuration::default_for(&catalogue).profile_specs();
     Profile::all_of(&specs, registry, &gates.plugins).expect("the default profile is right")
+}
+
+/// The profiles that decide a workload.
+pub(crate) fn profiles_for(workload: &Workload) -> Vec<Profile> {
+    let configured = |text| configured(text, Release::NEWEST);
+    workload.configuration.map_or_else(default_profiles, configured)
 }
 
 /// The default profile with a change.
