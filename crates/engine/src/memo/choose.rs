@@ -10,6 +10,7 @@ use smallvec::{SmallVec, smallvec};
 
 use super::domain_counts::DomainCounts;
 use super::name_index_set::{NameIndex, NameIndexBits, NameIndexSet};
+use super::name_order::Domain;
 use super::node_ranking::{ClusterView, NodeRanking};
 use super::nodes_by_score::NodesByScore;
 use super::sparse_domain_counts::{ExcludedNodes, SparseDomainCounts};
@@ -71,6 +72,17 @@ pub(crate) struct FeasibleGroup {
     len: usize,
 }
 
+/// Where the counts of a term are found.
+struct TermPlace {
+    term: usize,
+    /// The place of the domain in the key of a group.
+    in_key: usize,
+    /// For a fine topology, the place of the count in a sparse group.
+    sparse: Option<usize>,
+    /// The domain of the first node of its filter.
+    first: Option<Domain>,
+}
+
 /// The data for a choice.
 #[derive(Clone, Copy)]
 pub(crate) struct Chooser<'a> {
@@ -118,23 +130,28 @@ impl Chooser<'_> {
     /// The groups that pass. `len` returns the number of nodes in a sparse group, or the number of nodes in a
     /// group of the ranking that are in no sparse group.
     pub(crate) fn feasible(&self, len: impl Fn(usize, Option<usize>) -> usize) -> FeasibleNodes {
-        let n_terms = self.domain_counts.n_terms();
+        let places = self.places();
         let mut candidates = FeasibleGroups::new();
         let mut term_counts = TermCounts::new();
         let totals = self.domain_counts.totals(self.cluster);
+        let (of_filters, of_scores) = places.split_at(totals.len());
         let mut consider = |group: usize, sparse_group: Option<usize>| {
             let candidate = FeasibleGroup { group, sparse_group, len: len(group, sparse_group) };
             if candidate.len == 0 {
                 return;
             }
             let first = term_counts.len();
-            term_counts.extend((0..n_terms).map(|term| self.term_count(&candidate, term)));
+            term_counts.extend(of_filters.iter().map(|place| self.term_count(&candidate, place)));
             let own = &term_counts[first..];
             let mut filters = self.domain_counts.filters.iter();
             match filters.all(|(judge, range)| {
                 judge.verdict(&own[range.clone()], &totals[range.clone()]).passes()
             }) {
-                true => candidates.push(candidate),
+                true => {
+                    let of_scores = of_scores.iter();
+                    term_counts.extend(of_scores.map(|place| self.term_count(&candidate, place)));
+                    candidates.push(candidate);
+                }
                 false => term_counts.truncate(first),
             }
         };
@@ -147,17 +164,26 @@ impl Chooser<'_> {
         FeasibleNodes { candidates, term_counts }
     }
 
-    fn term_count(&self, candidate: &FeasibleGroup, term: usize) -> TermCount {
-        let topology = self.domain_counts.topology(term);
-        let domain = self.ranking.domain_in(&self.ranking.groups[candidate.group], topology);
+    /// Where the counts of each term are found.
+    fn places(&self) -> SmallVec<[TermPlace; 8]> {
+        let place = |term: usize| TermPlace {
+            term,
+            in_key: self.ranking.place_in_key(self.domain_counts.topology(term)),
+            sparse: self.sparse.place_of(term),
+            first: self.domain_counts.first_domain(term, self.cluster),
+        };
+        (0..self.domain_counts.n_terms()).map(place).collect()
+    }
+
+    fn term_count(&self, candidate: &FeasibleGroup, place: &TermPlace) -> TermCount {
+        let domain = self.ranking.groups[candidate.group].key[place.in_key];
         let Ok(domain) = u32::try_from(domain) else { return TermCount::default() };
-        let count = match (self.sparse.place_of(term), candidate.sparse_group) {
-            (None, _) => self.domain_counts.count_in(term, domain),
+        let count = match (place.sparse, candidate.sparse_group) {
+            (None, _) => self.domain_counts.count_in(place.term, domain),
             (Some(place), Some(sparse_group)) => self.sparse.groups[sparse_group].counts[place],
             (Some(_), None) => 0,
         };
-        let with_first = self.domain_counts.first_domain(term, self.cluster) == Some(domain);
-        TermCount { present: true, count, with_first }
+        TermCount { present: true, count, with_first: place.first == Some(domain) }
     }
 
     /// The counts for each term on one node; `None` if the node is rejected by itself.
@@ -165,11 +191,7 @@ impl Chooser<'_> {
         let (group, _) = self.ranking.entry(index)?;
         let sparse_group = self.sparse.group_of(index);
         let candidate = FeasibleGroup { group: group as usize, sparse_group, len: 1 };
-        Some(
-            (0..self.domain_counts.n_terms())
-                .map(|term| self.term_count(&candidate, term))
-                .collect(),
-        )
+        Some(self.places().iter().map(|place| self.term_count(&candidate, place)).collect())
     }
 
     /// The score of each candidate group without the static score; `None` if the counts do not suffice.

@@ -428,8 +428,13 @@ impl NodeRanking {
 
     /// The domain in the key of a group for a topology.
     pub(crate) fn domain_in(&self, group: &NodeGroup, topology: usize) -> i64 {
+        group.key[self.place_in_key(topology)]
+    }
+
+    /// The place of the domain of a topology in the keys of groups.
+    pub(crate) fn place_in_key(&self, topology: usize) -> usize {
         let at = self.topologies.iter().position(|&one| one == topology);
-        group.key[self.normalized.len() + at.expect("the ranking was made for these topologies")]
+        self.normalized.len() + at.expect("the ranking was made for these topologies")
     }
 }
 
