@@ -80,15 +80,20 @@ impl Audit {
             DeciderKind::Remembered => self.remembered += 1,
             DeciderKind::Scanned => self.scanned += 1,
         }
-        if are_equal(&remembered.result, &from_scratch.result) {
+        let are_equal = are_equal(&remembered.result, &from_scratch.result);
+        if are_equal && end_alike(remembered, from_scratch, view) {
             return true;
         }
+        let describe = |cycle: &Cycle| match are_equal {
+            true => format!("{} after {} nodes", describe(&cycle.result, view), cycle.n_judged),
+            false => describe(&cycle.result, view),
+        };
         self.differing += 1;
         if self.differences.len() < MOST_KEPT {
             self.differences.push(AuditDifference {
                 pod: pod.key.clone(),
-                remembered: describe(&remembered.result, view),
-                from_scratch: describe(&from_scratch.result, view),
+                remembered: describe(remembered),
+                from_scratch: describe(from_scratch),
             });
         }
         false
@@ -114,6 +119,12 @@ fn are_equal(remembered: &CycleResult, from_scratch: &CycleResult) -> bool {
         }
         _ => false,
     }
+}
+
+/// Whether the next search begins at the same node after both decisions, if only a share of the nodes is judged.
+fn end_alike(remembered: &Cycle, from_scratch: &Cycle, view: &View<'_>) -> bool {
+    let n_nodes = view.nodes.len().max(1);
+    remembered.n_judged % n_nodes == from_scratch.n_judged % n_nodes
 }
 
 fn describe(result: &CycleResult, view: &View<'_>) -> String {

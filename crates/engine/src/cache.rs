@@ -1,5 +1,6 @@
 //! The cluster as the engine knows it: nodes, the pods on them, and assumed pods.
 
+use std::cell::OnceCell;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -119,6 +120,8 @@ pub(crate) struct Cache {
     rows: HashMap<Str, Row, FxBuildHasher>,
     /// Nodes by zone, both in the order in which they were added.
     zones: Vec<(Str, Vec<Row>)>,
+    /// All rows, zones in turn, once they were asked for; derived from `zones`.
+    by_zone: OnceCell<Arc<[Row]>>,
     pods: ByPod<CachedPod>,
     /// The pods on each node, in their order there.
     on_rows: Vec<SmallVec<[PodId; 4]>>,
@@ -363,15 +366,22 @@ impl Cache {
         }
     }
 
-    /// All rows, taking one node of each zone in turn. As in node_tree.go, list.
-    pub(crate) fn rows_by_zone(&self) -> Vec<Row> {
-        let longest = self.zones.iter().map(|(_, rows)| rows.len()).max().unwrap_or(0);
-        (0..longest)
-            .flat_map(|i| self.zones.iter().filter_map(move |(_, rows)| rows.get(i).copied()))
-            .collect()
+    /// All rows, taking one node of each zone in turn. As in node_tree.go, list. They are put in order
+    /// again only after a node was added, was removed or has changed its zone.
+    pub(crate) fn rows_by_zone(&self) -> Arc<[Row]> {
+        let in_turn = || {
+            let mut left: Vec<_> = self.zones.iter().map(|(_, rows)| rows.iter()).collect();
+            let mut in_turn = Vec::with_capacity(self.columns.len());
+            while !left.is_empty() {
+                left.retain_mut(|rows| rows.next().map(|&row| in_turn.push(row)).is_some());
+            }
+            in_turn.into()
+        };
+        self.by_zone.get_or_init(in_turn).clone()
     }
 
     fn enter_zone(&mut self, row: Row, zone: Str) {
+        self.by_zone.take();
         match self.zones.iter_mut().find(|(name, _)| *name == zone) {
             Some((_, rows)) => rows.push(row),
             None => self.zones.push((zone, vec![row])),
@@ -379,6 +389,7 @@ impl Cache {
     }
 
     fn leave_zone(&mut self, row: Row) {
+        self.by_zone.take();
         for (_, rows) in &mut self.zones {
             rows.retain(|&other| other != row);
         }
@@ -470,7 +481,7 @@ mod tests {
         }
         let view = cache.view();
         let names: Vec<_> =
-            cache.rows_by_zone().into_iter().map(|row| view.nodes.name_of(row).as_str()).collect();
+            cache.rows_by_zone().iter().map(|&row| view.nodes.name_of(row).as_str()).collect();
         assert_eq!(names, ["a", "c", "d", "b", "e"]);
     }
 }

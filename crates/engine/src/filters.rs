@@ -439,10 +439,10 @@ impl NominatedNodeJudge for ByFilters<'_> {
 
 /// Merges two rejections of one node: an error takes precedence; otherwise the more severe code with
 /// its plugin, and all reasons. As in framework/interface.go, PluginToStatus.Merge.
-fn merge(
-    (plugin, mut why): (&'static str, Rejection),
-    (other, more): (&'static str, Rejection),
-) -> (&'static str, Rejection) {
+pub(crate) fn merge<P>(
+    (plugin, mut why): (P, Rejection),
+    (other, more): (P, Rejection),
+) -> (P, Rejection) {
     if why.code == Code::Error {
         return (plugin, why);
     }

@@ -1,5 +1,7 @@
 //! How many nodes are judged: `percentageOfNodesToScore`.
 
+use std::sync::Arc;
+
 use plimsoll_framework::Row;
 
 use crate::cache::Cache;
@@ -19,7 +21,7 @@ pub(crate) struct Sample {
     /// Whether nodes are scored; otherwise the first feasible one is taken.
     pub(crate) scored: bool,
     /// Every row, zones in turn; empty if all are judged.
-    pub(crate) rows: Vec<Row>,
+    pub(crate) rows: Arc<[Row]>,
     /// Where the last cycle ended.
     pub(crate) start: usize,
 }
@@ -38,13 +40,14 @@ impl Samples<'_> {
     /// The next sample for a profile.
     pub(crate) fn sample(&self, profile: &Profile) -> Sample {
         let percentage = profile.percentage_of_nodes_to_score;
-        let rows = percentage.map_or_else(Vec::new, |_| self.cache.rows_by_zone());
+        let rows = percentage.map_or_else(Arc::default, |_| self.cache.rows_by_zone());
         let scored = profile.scores() || self.extenders_judge;
         Sample { percentage, scored, rows, start: self.start }
     }
 }
 
 /// The order in which nodes are judged, and where to stop.
+#[derive(Clone, Copy)]
 pub(crate) struct SampleOrder<'a> {
     pub(crate) rows: &'a [Row],
     pub(crate) start: usize,

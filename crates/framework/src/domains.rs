@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
-use plimsoll_api::{Labels, Pod, PodAffinity, Str};
+use plimsoll_api::{Labels, Node, Pod, PodAffinity, Str};
 use smallvec::SmallVec;
 
 use crate::columns::{Columns, Row};
@@ -22,9 +22,35 @@ use crate::score::Scored;
 pub enum TopologyKey {
     /// Nodes with the same value of this label are one domain.
     Label(Str),
+    /// Nodes with the same value of the first of these labels that they have are one domain. An empty value counts
+    /// as no domain. For labels that have an older name.
+    EitherLabel(Str, Str),
     /// Every node is a domain of its own, whatever the value of this label. A node without the label is not
     /// [present](TermCount::present).
     NodeWith(Str),
+    /// Every node is a domain of its own.
+    Node,
+}
+
+impl TopologyKey {
+    /// What all nodes of the domain of `node` have in common, and no others: the value of a label, or the name of
+    /// the node. `None` if the node is in no domain.
+    pub fn domain<'a>(&self, node: &'a Node) -> Option<&'a Str> {
+        let value = |label: &Str| node.labels.get(label);
+        match self {
+            TopologyKey::Label(label) => value(label),
+            TopologyKey::EitherLabel(first, second) => {
+                value(first).or_else(|| value(second)).filter(|value| !value.is_empty())
+            }
+            TopologyKey::NodeWith(label) => value(label).map(|_| &node.name),
+            TopologyKey::Node => Some(&node.name),
+        }
+    }
+
+    /// Whether every node is a domain of its own.
+    pub fn is_by_node(&self) -> bool {
+        matches!(self, TopologyKey::NodeWith(_) | TopologyKey::Node)
+    }
 }
 
 type NodeCondition = dyn Fn(&Columns, Row) -> bool + Send + Sync;
@@ -156,6 +182,8 @@ pub struct TermCount {
     pub present: bool,
     /// The count in its domain; 0 if it is in none.
     pub count: i64,
+    /// Whether the [first node](DomainFilter::first_of) of the filter is in the same domain.
+    pub with_first: bool,
 }
 
 /// The totals of one term in the whole cluster.
@@ -167,6 +195,8 @@ pub struct TermTotals {
     pub least: i64,
     /// The sum of all counts.
     pub total: i64,
+    /// Whether there is a [first node](DomainFilter::first_of), and it has the label of the term's key.
+    pub first_present: bool,
 }
 
 /// A pod with more terms than this is judged from scratch, because every term costs a counter in each domain and work
@@ -189,6 +219,13 @@ pub trait DomainFilter: DomainCounter {
     /// Whether [`verdict`](Self::verdict) reads the number of domains and the lowest count. If not, both are given
     /// as 0.
     fn compares_domains(&self) -> bool;
+    /// The term whose *first node* matters, if one does: the node with the smallest name on which the term counts
+    /// any pod. The [key](DomainTerm::key) of the term is [`TopologyKey::Node`]. Then
+    /// [`with_first`](TermCount::with_first) and [`first_present`](TermTotals::first_present) are given for all
+    /// terms of the filter; otherwise both are `false`. If a key has too many domains, the pod is judged from scratch.
+    fn first_of(&self) -> Option<usize> {
+        None
+    }
     /// Judges nodes by their standing for each term.
     fn verdict(&self, term_counts: &[TermCount], totals: &[TermTotals]) -> Verdict;
     /// Whether an [update](crate::PreFilter::update) with `other` may change the verdict. Such updates come from
@@ -210,8 +247,33 @@ pub trait DomainScore: DomainCounter {
     /// [`TopologyKey::NodeWith`] it is the number of such nodes.
     fn raw(&self, term_counts: &[TermCount], domains: &[usize]) -> i64;
     /// Brings raw scores into range. The result for a score may depend on the set of all raw scores, but not on
-    /// how often each occurs.
-    fn normalize(&self, scores: &mut [Scored]);
+    /// how often each occurs. By default they stay as they are.
+    fn normalize(&self, _: &mut [Scored]) {}
+    /// Brings raw scores into range in place of [`normalize`](Self::normalize), if that takes more than the scores.
+    fn by_group(&self) -> Option<&dyn NormalizeByGroup> {
+        None
+    }
+}
+
+/// Feasible nodes with the same raw score that are in the same domains.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ScoredGroup {
+    /// Their raw score, and after normalizing their score.
+    pub score: i64,
+    /// How many they are; at least one.
+    pub len: i64,
+    /// The number of their domain for each of the [terms](NormalizeByGroup::terms); `None` if they are in none. Of
+    /// a term, equal numbers are equal domains, and say nothing else.
+    pub domains: SmallVec<[Option<u32>; 2]>,
+}
+
+/// Brings scores into range that depend on how many nodes have each raw score, in the whole cluster or in a domain.
+pub trait NormalizeByGroup {
+    /// The terms whose domains are needed, as indexes of [`DomainCounter::terms`]. If a key has too many domains, the
+    /// pod is judged from scratch.
+    fn terms(&self) -> &[usize];
+    /// Normalises the scores of all feasible nodes. There may be several groups with the same score and domains.
+    fn normalize(&self, groups: &mut [ScoredGroup]);
 }
 
 /// The pods on nodes that have affinity terms of their own, without duplicates: no two are equal as a

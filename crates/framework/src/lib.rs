@@ -96,7 +96,8 @@ pub use columns::{Allocatable, Columns, NonZeroRequested, PodSet, Requested, Row
 pub use cycle_state::CycleState;
 pub use domains::{
     ByDomain, CountHistogram, CountedNodes, Counting, DomainCounter, DomainFilter, DomainScore,
-    DomainTerm, Neighbour, Neighbours, TermCount, TermTotals, TopologyKey,
+    DomainTerm, Neighbour, Neighbours, NormalizeByGroup, ScoredGroup, TermCount, TermTotals,
+    TopologyKey,
 };
 pub use duration::{DurationError, GoDuration};
 pub use enqueue::{Gate, PreEnqueue, QueueSort, QueuedPod, Requeue};

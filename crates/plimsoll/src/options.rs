@@ -15,6 +15,7 @@ use plimsoll_legacy::priorities::OldRelease;
 use plimsoll_plugins::default_profile;
 use serde_json::Value;
 
+use crate::faults::Faults;
 use crate::given::{Given, Place};
 use crate::input::Source;
 use crate::old_scale::{self, OldRanking};
@@ -61,6 +62,19 @@ impl Setup {
         gates: &GivenGates,
     ) -> Result<Self> {
         Self::assemble(Given::of(subject, &catalogue(registry, gates))?, registry, gates)
+    }
+
+    /// Loads the configuration in `text`, which `name` names in errors.
+    pub(crate) fn of_text(
+        name: &str,
+        text: &str,
+        registry: &Registry,
+        gates: &GivenGates,
+    ) -> Result<Self> {
+        let configuration = legacy::load(name, text, &catalogue(registry, gates));
+        let configuration = configuration.map_err(Faults::from)?;
+        let given = Given { configuration, place: None, config_map: None };
+        Self::assemble(given, registry, gates)
     }
 
     /// The default configuration.

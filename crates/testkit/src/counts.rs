@@ -6,8 +6,8 @@ use std::fmt::Write;
 use plimsoll_api::Str;
 use plimsoll_framework::points::{FilterPoint, ScorePoint};
 use plimsoll_framework::{
-    ByDomain, CycleState, DomainCounter, DomainScore, Neighbour, PodInfo, Points, Row, Scored,
-    TermCount, TermTotals, TopologyKey,
+    ByDomain, CycleState, DomainCounter, DomainScore, Neighbour, NormalizeByGroup, PodInfo, Points,
+    Row, Scored, ScoredGroup, TermCount, TermTotals, TopologyKey,
 };
 
 use crate::check::Verdicts;
@@ -77,6 +77,7 @@ fn the_filter_agrees(filter: &FilterPoint, pod: &PodInfo, cluster: &Cluster) -> 
         ByDomain::Skips => rows.iter().for_each(|&row| compare(row, true)),
         ByDomain::Counts(judge) => {
             let counted = CountsFromScratch::of(judge.as_ref(), cluster)?;
+            let counted = counted.with_first_of(judge.first_of());
             let totals = counted.totals(judge.compares_domains());
             for &row in &rows {
                 compare(row, judge.verdict(&counted.term_counts(row), &totals).passes());
@@ -146,7 +147,10 @@ fn ranked(
     };
     let raw = |&row: &Row| Scored { row, score: ranker.raw(&counted.term_counts(row), &domains) };
     let mut scores: Vec<Scored> = feasible.iter().map(raw).collect();
-    ranker.normalize(&mut scores);
+    match ranker.by_group() {
+        None => ranker.normalize(&mut scores),
+        Some(by_group) => counted.normalize_by_group(by_group, &mut scores),
+    }
     Ok(scores)
 }
 
@@ -154,6 +158,8 @@ fn ranked(
 struct CountsFromScratch<'a> {
     cluster: &'a Cluster,
     terms: Vec<TermFromScratch<'a>>,
+    /// The first node of a filter.
+    first: Option<Row>,
 }
 
 struct TermFromScratch<'a> {
@@ -170,7 +176,7 @@ impl<'a> CountsFromScratch<'a> {
             in_play: BTreeSet::new(),
             counts: BTreeMap::new(),
         });
-        let mut counted = CountsFromScratch { cluster, terms: terms.collect() };
+        let mut counted = CountsFromScratch { cluster, terms: terms.collect(), first: None };
         for row in cluster.nodes.rows() {
             for (number, term) in counts.terms().iter().enumerate() {
                 if let Some(domain) = counted.domain(number, row)
@@ -204,21 +210,58 @@ impl<'a> CountsFromScratch<'a> {
         Ok(())
     }
 
+    /// The same for a filter that asks for the first node of a term.
+    fn with_first_of(self, term: Option<usize>) -> Self {
+        let counted = term.and_then(|term| {
+            let counts = self.terms[term].counts.iter();
+            counts.filter(|(_, count)| **count != 0).map(|(name, _)| *name).min()
+        });
+        let first = counted.and_then(|name| self.cluster.row(name));
+        CountsFromScratch { first, ..self }
+    }
+
+    /// Normalises scores by group: nodes with equal scores in the same domains.
+    fn normalize_by_group(&self, by_group: &dyn NormalizeByGroup, scores: &mut [Scored]) {
+        let mut groups: BTreeMap<(i64, Vec<Option<u32>>), Vec<usize>> = BTreeMap::new();
+        for (at, one) in scores.iter().enumerate() {
+            let number = |&term: &usize| {
+                let domains = self.cluster.nodes.rows().filter_map(|row| self.domain(term, row));
+                let names: BTreeSet<&Str> = domains.collect();
+                let own = self.domain(term, one.row)?;
+                (0..).zip(names).find(|&(_, name)| name == own).map(|(number, _)| number)
+            };
+            let domains = by_group.terms().iter().map(number).collect();
+            groups.entry((one.score, domains)).or_default().push(at);
+        }
+        let group = |((score, domains), members): (&(i64, Vec<Option<u32>>), &Vec<usize>)| {
+            let len = i64::try_from(members.len()).expect("there are few nodes");
+            ScoredGroup { score: *score, len, domains: domains.iter().copied().collect() }
+        };
+        let mut normalised: Vec<ScoredGroup> = groups.iter().map(group).collect();
+        by_group.normalize(&mut normalised);
+        for (members, group) in groups.values().zip(normalised) {
+            for &at in members {
+                scores[at].score = group.score;
+            }
+        }
+    }
+
     /// The domain of a node.
     fn domain(&self, term: usize, row: Row) -> Option<&'a Str> {
-        let node = self.cluster.nodes.node(row);
-        match &self.terms[term].key {
-            TopologyKey::Label(key) => node.labels.get(key),
-            TopologyKey::NodeWith(key) => node.labels.contains_key(key).then_some(&node.name),
-        }
+        self.terms[term].key.domain(self.cluster.nodes.node(row))
     }
 
     /// What identifies a domain when domains are counted. The nodes without the label form one domain.
     fn told_apart_by(&self, term: usize, row: Row) -> Option<&'a Str> {
-        match &self.terms[term].key {
-            TopologyKey::Label(_) => self.domain(term, row),
-            TopologyKey::NodeWith(_) => Some(&self.cluster.nodes.node(row).name),
+        match self.terms[term].key.is_by_node() {
+            true => Some(&self.cluster.nodes.node(row).name),
+            false => self.domain(term, row),
         }
+    }
+
+    /// The domain of the first node.
+    fn first_domain(&self, term: usize) -> Option<&'a Str> {
+        self.domain(term, self.first?)
     }
 
     fn term_counts(&self, row: Row) -> Vec<TermCount> {
@@ -227,21 +270,23 @@ impl<'a> CountsFromScratch<'a> {
                 None => TermCount::default(),
                 Some(domain) => {
                     let count = term.counts.get(domain).copied().unwrap_or(0);
-                    TermCount { present: true, count }
+                    let with_first = self.first_domain(number) == Some(domain);
+                    TermCount { present: true, count, with_first }
                 }
             };
         self.terms.iter().enumerate().map(term_count).collect()
     }
 
     fn totals(&self, compares_domains: bool) -> Vec<TermTotals> {
-        let totals = |term: &TermFromScratch<'_>| {
+        let totals = |(number, term): (usize, &TermFromScratch<'_>)| {
             let count = |domain: &&Str| term.counts.get(*domain).copied().unwrap_or(0);
             let (domains, least) = match compares_domains {
                 true => (term.in_play.len(), term.in_play.iter().map(count).min().unwrap_or(0)),
                 false => (0, 0),
             };
-            TermTotals { domains, least, total: term.counts.values().sum() }
+            let first_present = self.first_domain(number).is_some();
+            TermTotals { domains, least, total: term.counts.values().sum(), first_present }
         };
-        self.terms.iter().map(totals).collect()
+        self.terms.iter().enumerate().map(totals).collect()
     }
 }

@@ -2,12 +2,15 @@
 
 use std::ops::Range;
 
-use plimsoll_framework::{DomainScore, MAX_NODE_SCORE, Row, Scored, TermCount, TopologyKey};
+use plimsoll_framework::{
+    DomainScore, MAX_NODE_SCORE, NormalizeByGroup, Row, Scored, ScoredGroup, TermCount,
+};
 use rand::{Rng, RngExt};
 use smallvec::{SmallVec, smallvec};
 
 use super::domain_counts::DomainCounts;
 use super::name_index_set::{NameIndex, NameIndexBits, NameIndexSet};
+use super::name_order::Domain;
 use super::node_ranking::{ClusterView, NodeRanking};
 use super::nodes_by_score::NodesByScore;
 use super::sparse_domain_counts::{ExcludedNodes, SparseDomainCounts};
@@ -42,6 +45,18 @@ impl FeasibleNodes {
     pub(crate) fn len(&self) -> usize {
         self.candidates.iter().map(|candidate| candidate.len).sum()
     }
+
+    /// Some of the nodes: the indices of candidates, with how many nodes of each. No number is 0.
+    pub(crate) fn with(&self, some: impl Iterator<Item = (usize, usize)>) -> Self {
+        let n_terms = self.term_counts.len().checked_div(self.candidates.len()).unwrap_or(0);
+        let mut with =
+            FeasibleNodes { candidates: FeasibleGroups::new(), term_counts: TermCounts::new() };
+        for (at, len) in some {
+            with.candidates.push(FeasibleGroup { len, ..self.candidates[at] });
+            with.term_counts.extend_from_slice(&self.term_counts[at * n_terms..(at + 1) * n_terms]);
+        }
+        with
+    }
 }
 
 type TermCounts = SmallVec<[TermCount; 32]>;
@@ -55,6 +70,17 @@ pub(crate) struct FeasibleGroup {
     /// The sparse group; `None` for nodes of the ranking's group that are in no sparse group.
     pub(crate) sparse_group: Option<usize>,
     len: usize,
+}
+
+/// Where the counts of a term are found.
+struct TermPlace {
+    term: usize,
+    /// The place of the domain in the key of a group.
+    in_key: usize,
+    /// For a fine topology, the place of the count in a sparse group.
+    sparse: Option<usize>,
+    /// The domain of the first node of its filter.
+    first: Option<Domain>,
 }
 
 /// The data for a choice.
@@ -104,23 +130,28 @@ impl Chooser<'_> {
     /// The groups that pass. `len` returns the number of nodes in a sparse group, or the number of nodes in a
     /// group of the ranking that are in no sparse group.
     pub(crate) fn feasible(&self, len: impl Fn(usize, Option<usize>) -> usize) -> FeasibleNodes {
-        let n_terms = self.domain_counts.n_terms();
+        let places = self.places();
         let mut candidates = FeasibleGroups::new();
         let mut term_counts = TermCounts::new();
-        let totals = self.domain_counts.totals();
+        let totals = self.domain_counts.totals(self.cluster);
+        let (of_filters, of_scores) = places.split_at(totals.len());
         let mut consider = |group: usize, sparse_group: Option<usize>| {
             let candidate = FeasibleGroup { group, sparse_group, len: len(group, sparse_group) };
             if candidate.len == 0 {
                 return;
             }
             let first = term_counts.len();
-            term_counts.extend((0..n_terms).map(|term| self.term_count(&candidate, term)));
+            term_counts.extend(of_filters.iter().map(|place| self.term_count(&candidate, place)));
             let own = &term_counts[first..];
             let mut filters = self.domain_counts.filters.iter();
             match filters.all(|(judge, range)| {
                 judge.verdict(&own[range.clone()], &totals[range.clone()]).passes()
             }) {
-                true => candidates.push(candidate),
+                true => {
+                    let of_scores = of_scores.iter();
+                    term_counts.extend(of_scores.map(|place| self.term_count(&candidate, place)));
+                    candidates.push(candidate);
+                }
                 false => term_counts.truncate(first),
             }
         };
@@ -133,16 +164,26 @@ impl Chooser<'_> {
         FeasibleNodes { candidates, term_counts }
     }
 
-    fn term_count(&self, candidate: &FeasibleGroup, term: usize) -> TermCount {
-        let topology = self.domain_counts.topology(term);
-        let domain = self.ranking.domain_in(&self.ranking.groups[candidate.group], topology);
+    /// Where the counts of each term are found.
+    fn places(&self) -> SmallVec<[TermPlace; 8]> {
+        let place = |term: usize| TermPlace {
+            term,
+            in_key: self.ranking.place_in_key(self.domain_counts.topology(term)),
+            sparse: self.sparse.place_of(term),
+            first: self.domain_counts.first_domain(term, self.cluster),
+        };
+        (0..self.domain_counts.n_terms()).map(place).collect()
+    }
+
+    fn term_count(&self, candidate: &FeasibleGroup, place: &TermPlace) -> TermCount {
+        let domain = self.ranking.groups[candidate.group].key[place.in_key];
         let Ok(domain) = u32::try_from(domain) else { return TermCount::default() };
-        let count = match (self.sparse.place_of(term), candidate.sparse_group) {
-            (None, _) => self.domain_counts.count_in(term, domain),
+        let count = match (place.sparse, candidate.sparse_group) {
+            (None, _) => self.domain_counts.count_in(place.term, domain),
             (Some(place), Some(sparse_group)) => self.sparse.groups[sparse_group].counts[place],
             (Some(_), None) => 0,
         };
-        TermCount { present: true, count }
+        TermCount { present: true, count, with_first: place.first == Some(domain) }
     }
 
     /// The counts for each term on one node; `None` if the node is rejected by itself.
@@ -150,11 +191,7 @@ impl Chooser<'_> {
         let (group, _) = self.ranking.entry(index)?;
         let sparse_group = self.sparse.group_of(index);
         let candidate = FeasibleGroup { group: group as usize, sparse_group, len: 1 };
-        Some(
-            (0..self.domain_counts.n_terms())
-                .map(|term| self.term_count(&candidate, term))
-                .collect(),
-        )
+        Some(self.places().iter().map(|place| self.term_count(&candidate, place)).collect())
     }
 
     /// The score of each candidate group without the static score; `None` if the counts do not suffice.
@@ -179,10 +216,39 @@ impl Chooser<'_> {
             };
             raws.clear();
             raws.extend((0..candidates.len()).map(|at| scored(ranker.raw(own(at), &domains))));
-            ranker.normalize(&mut raws);
+            match ranker.by_group() {
+                None => ranker.normalize(&mut raws),
+                Some(by_group) => self.normalize_by_group(by_group, range, candidates, &mut raws),
+            }
             add(&mut scores, &raws, *weight)?;
         }
         Some(scores)
+    }
+
+    fn normalize_by_group(
+        &self,
+        by_group: &dyn NormalizeByGroup,
+        range: &Range<usize>,
+        candidates: &[FeasibleGroup],
+        raws: &mut [Scored],
+    ) {
+        let group = |(candidate, raw): (&FeasibleGroup, &Scored)| {
+            let domain = |&term: &usize| {
+                let topology = self.domain_counts.topology(range.start + term);
+                let group = &self.ranking.groups[candidate.group];
+                u32::try_from(self.ranking.domain_in(group, topology)).ok()
+            };
+            let len = i64::try_from(candidate.len).expect("nodes have 32-bit indices");
+            ScoredGroup {
+                score: raw.score,
+                len,
+                domains: by_group.terms().iter().map(domain).collect(),
+            }
+        };
+        let mut groups: SmallVec<[ScoredGroup; 16]> =
+            candidates.iter().zip(&*raws).map(group).collect();
+        by_group.normalize(&mut groups);
+        raws.iter_mut().zip(groups).for_each(|(raw, group)| raw.score = group.score);
     }
 
     /// For each term of a score, how many domains have a node that is ranked.
@@ -199,7 +265,7 @@ impl Chooser<'_> {
             let topology = &self.cluster.topologies[self.domain_counts.topology(term)];
             let place = term - range.start;
             let present = |at: &&usize| own(**at)[place].present;
-            if matches!(topology.key, TopologyKey::NodeWith(_)) {
+            if topology.key.is_by_node() {
                 return Some(counting.iter().map(|&at| candidates[at].len).sum());
             }
             let some_miss = counting.iter().any(|&at| !own(at)[place].present);

@@ -1,12 +1,13 @@
 //! Two [deciders](crate::decide): from what is remembered, and by a scan.
 
-use plimsoll_framework::Row;
+use plimsoll_framework::{Code, Row};
 use rand::Rng;
 
 use super::choose::{Chooser, GroupChoice};
 use super::node_diagnosis::NominatedNodeRejection;
 use super::pinned::Pinned;
 use super::profile_memo::SignatureCaches;
+use super::sampled::Visited;
 use super::signatures::SignatureId;
 use super::{Memo, NodeSet};
 use crate::cycle::Cycle;
@@ -15,6 +16,7 @@ use crate::metrics::MeteredPoint;
 use crate::nominated_node::NominatedNode;
 use crate::pick::{self, TieBreaker};
 use crate::profile::Profile;
+use crate::sample::{Sample, SampleOrder};
 use crate::scheduler::Scans;
 use crate::unit::{Member, Snapshot};
 
@@ -57,8 +59,11 @@ impl Decider for Remembered {
             Recognised::Uncached(_) => None,
             Recognised::Cached(signature, caches) => {
                 let (want, on) = (context.want(), context.on);
+                let sample = context.samples.sample(member.profile);
+                let order = order(&sample, on);
                 let memo = context.memo.as_deref_mut()?;
-                memo.by_ranking(member, (signature, caches), on, want, &mut context.chance)
+                let caches = (signature, caches);
+                memo.by_ranking(member, caches, on, (want, order), &mut context.chance)
             }
         }
     }
@@ -72,7 +77,9 @@ impl Decider for Scanned {
     /// Nominated pods are left to the other deciders, and so is a pod for which there is no node.
     fn decide(&self, member: Member<'_>, context: &mut DecisionContext<'_>) -> Option<Cycle> {
         let Member { profile, pod } = member;
-        let (want, on) = (context.want(), context.on);
+        let on = context.on;
+        let sample = context.samples.sample(profile);
+        let want = (context.want(), order(&sample, on));
         let memo = context.memo.as_deref_mut()?;
         if !on.nominated.is_empty() || !memo.can_scan(profile) {
             return None;
@@ -93,14 +100,27 @@ impl Decider for Scanned {
                 best
             }
         };
-        Some(found(best?, want, &mut context.chance))
+        let (best, n_judged) = best?;
+        Some(found(best, n_judged, want.0, &mut context.chance))
     }
 }
 
-/// Chooses one of the best nodes. There is at least one.
-fn found(best: Vec<Row>, want: Want, chance: &mut TieBreaker<'_, impl Rng>) -> Cycle {
+/// Chooses one of the best of the nodes that were judged. There is at least one.
+pub(super) fn found(
+    best: Vec<Row>,
+    n_judged: usize,
+    want: Want,
+    chance: &mut TieBreaker<'_, impl Rng>,
+) -> Cycle {
     let row = pick::pick(&best, chance.tie_break, chance.rng);
-    Cycle::found(row, if want == Want::All { best } else { Vec::new() })
+    let best = if want == Want::All { best } else { Vec::new() };
+    Cycle { n_judged, ..Cycle::found(row, best) }
+}
+
+/// The order of a sample; `None` if it has room for all nodes, so that it is none.
+fn order<'s>(sample: &'s Sample, on: Snapshot<'_>) -> Option<SampleOrder<'s>> {
+    let n_nodes = on.view.nodes.len();
+    sample.order(n_nodes).filter(|order| order.limit < n_nodes)
 }
 
 impl Memo {
@@ -114,7 +134,7 @@ impl Memo {
             return Some(Recognised::Decided(Box::new(failure)));
         }
         // A ranking may read anything, so its results cannot be remembered.
-        if profile.percentage_of_nodes_to_score.is_some() || profile.ranking().is_some() {
+        if profile.ranking().is_some() {
             return None;
         }
         self.n_decisions += 1;
@@ -171,7 +191,7 @@ impl Memo {
         member: Member<'_>,
         (signature, caches): (SignatureId, SignatureCaches),
         on: Snapshot<'_>,
-        want: Want,
+        (want, order): (Want, Option<SampleOrder<'_>>),
         chance: &mut TieBreaker<'_, impl Rng>,
     ) -> Option<Cycle> {
         let Member { profile, pod } = member;
@@ -189,8 +209,10 @@ impl Memo {
             NominatedNode::Passes(row) => {
                 return Some(Cycle { n_judged: 1, ..Cycle::found(row, vec![row]) });
             }
+            NominatedNode::Rejected(own) if own.why.code == Code::Error => return None,
             NominatedNode::Rejected(own) => Some(own),
         };
+        let want = (want, order);
         self.choose(member, (ranking, domain_counts), own.as_ref(), on, want, chance)
     }
 
@@ -201,7 +223,7 @@ impl Memo {
         (ranking, domain_counts): (usize, usize),
         own: Option<&NominatedNodeRejection>,
         on: Snapshot<'_>,
-        want: Want,
+        (want, order): (Want, Option<SampleOrder<'_>>),
         chance: &mut TieBreaker<'_, impl Rng>,
     ) -> Option<Cycle> {
         let node_set = self.node_set.as_ref().expect("it was built when changes were followed");
@@ -215,6 +237,15 @@ impl Memo {
             cluster: node_set.with(on.view),
         };
         let feasible = chooser.feasible_now();
+        if let Some(order) = order.filter(|order| order.limit < feasible.len()) {
+            let visited = Visited::new(&chooser, &feasible, order);
+            self.phases.over(MeteredPoint::Filter);
+            self.phases.is_scored = visited.is_scored();
+            let nominated = node_set.nominated_row(member.pod, on.nominated, on.view);
+            let n_judged = visited.n_judged(nominated);
+            return visited.choose(&chooser, &feasible, n_judged, want, chance);
+        }
+        let n_judged = on.view.nodes.len();
         self.phases.over(MeteredPoint::Filter);
         self.phases.is_scored = 1 < feasible.len();
         match chooser.choose(&feasible) {
@@ -224,9 +255,12 @@ impl Memo {
             }
             GroupChoice::Unclear => None,
             GroupChoice::Best(best) => Some(match want {
-                Want::First => Cycle::found(chooser.first(&best), Vec::new()),
-                Want::Any => Cycle::found(chooser.any(&best, chance.rng), Vec::new()),
-                Want::All => found(chooser.all(&best), want, chance),
+                Want::First => Cycle { n_judged, ..Cycle::found(chooser.first(&best), Vec::new()) },
+                Want::Any => {
+                    let row = chooser.any(&best, chance.rng);
+                    Cycle { n_judged, ..Cycle::found(row, Vec::new()) }
+                }
+                Want::All => found(chooser.all(&best), n_judged, want, chance),
             }),
         }
     }

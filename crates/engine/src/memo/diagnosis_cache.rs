@@ -163,7 +163,7 @@ impl Memo {
         let cluster = node_set.with(view);
         let (counts, _) = self.domain_counts[domain_counts].as_ref()?;
         let (one, _) = self.rankings[ranking].as_mut()?;
-        if counts.judge_nodes() || member.profile.run_all_filters || !one.judges_all_nodes() {
+        if counts.judge_nodes() || !one.judges_all_nodes() {
             return None;
         }
         let key = (ranking, member.pod.priority);

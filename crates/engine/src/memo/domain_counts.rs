@@ -40,6 +40,11 @@ struct CountedTerm {
     total: i64,
     /// The number of domains with a node on which pods count.
     n_in_play: usize,
+    /// Whether the [first node](DomainFilter::first_of) of the term matters.
+    follows_first: bool,
+    /// If so, the first domain with a count other than 0. It has the number of its only node, so it is the
+    /// domain of the first node by name.
+    first: Option<Domain>,
 }
 
 enum CountTable {
@@ -66,6 +71,8 @@ pub(crate) struct DomainCounts {
     pub(crate) filter_names: Vec<&'static str>,
     pub(crate) score_names: Vec<&'static str>,
     terms: Vec<CountedTerm>,
+    /// Whether the [first node](DomainFilter::first_of) of a filter matters.
+    has_first: bool,
     /// The term and domain of each change of a fine count.
     pub(crate) changed: ChangeLog<(u32, Domain)>,
     /// Its approximate size in bytes.
@@ -163,6 +170,20 @@ impl CountPlan {
         self.terms().map(|(term, _)| &term.key)
     }
 
+    /// The terms for which domains must be told apart, not only their counts. If there are too many domains, the pod
+    /// is decided from scratch.
+    pub(crate) fn told_apart(&self) -> impl Iterator<Item = usize> {
+        let judged = self.filters.iter().flat_map(|(judge, range)| {
+            let first = judge.first_of();
+            range.clone().filter(move |&at| first.is_some_and(|first| range.start + first != at))
+        });
+        let ranked = self.scores.iter().flat_map(|(_, ranker, range)| {
+            let terms = ranker.by_group().map_or(&[][..], |by_group| by_group.terms());
+            terms.iter().map(|term| range.start + term)
+        });
+        judged.chain(ranked)
+    }
+
     /// What a pod on a node adds to the terms; `None` if the terms were made without knowing pods like it.
     pub(crate) fn count(&self, other: Neighbour<'_>) -> Option<Counting> {
         count(&self.filters, &self.scores, other)
@@ -179,8 +200,13 @@ impl CountPlan {
             let term: &DomainTerm = term;
             CountedTerm::new(topology, term.nodes.clone(), is_compared, cluster)
         };
-        let terms: Vec<CountedTerm> = self.terms().zip(numbers).map(term).collect();
+        let mut terms: Vec<CountedTerm> = self.terms().zip(numbers).map(term).collect();
+        let firsts = || {
+            self.filters.iter().filter_map(|(judge, range)| Some(range.start + judge.first_of()?))
+        };
+        firsts().for_each(|at| terms[at].follows_first = true);
         DomainCounts {
+            has_first: firsts().next().is_some(),
             bytes: pod.bytes() + terms.iter().map(CountedTerm::bytes).sum::<usize>(),
             counts_plain_pods: counts_plain_pods(&self.filters, &self.scores),
             terms,
@@ -231,7 +257,9 @@ impl CountedTerm {
             true => CountTable::Sparse(HashMap::default()),
         };
         let spread = (is_compared && on.is_fine()).then(CountHistogram::default);
-        let mut term = CountedTerm { topology, nodes, counts, spread, total: 0, n_in_play: 0 };
+        let (total, n_in_play, follows_first, first) = (0, 0, false, None);
+        let mut term =
+            CountedTerm { topology, nodes, counts, spread, total, n_in_play, follows_first, first };
         if is_compared {
             term.find_domains_in_play(on, cluster);
         }
@@ -295,6 +323,7 @@ impl CountedTerm {
                 (before, after)
             }
         };
+        self.find_first(domain, after);
         let Some(spread) = &mut self.spread else { return };
         if before != 0 {
             spread.remove(before);
@@ -302,6 +331,25 @@ impl CountedTerm {
         if after != 0 {
             spread.insert(after);
         }
+    }
+
+    /// Finds the first domain with a count again, after the count of one became `count`.
+    fn find_first(&mut self, domain: Domain, count: i64) {
+        if !self.follows_first {
+            return;
+        }
+        self.first = match self.first {
+            first if count != 0 => Some(first.map_or(domain, |first| first.min(domain))),
+            Some(first) if first == domain => match &self.counts {
+                CountTable::Coarse(_) => None,
+                CountTable::Dense(counts, _) => {
+                    let left = (0..).zip(counts).skip(domain as usize);
+                    left.into_iter().find(|(_, count)| **count != 0).map(|(domain, _)| domain)
+                }
+                CountTable::Sparse(counts) => counts.keys().copied().min(),
+            },
+            unchanged => unchanged,
+        };
     }
 
     /// Whether there are too many domains to look at each.
@@ -317,7 +365,7 @@ impl CountedTerm {
             CountTable::Dense(_, n_counted) => self.least_of_fine(*n_counted),
             CountTable::Sparse(counts) => self.least_of_fine(counts.len()),
         };
-        TermTotals { domains: self.n_in_play, least, total: self.total }
+        TermTotals { domains: self.n_in_play, least, total: self.total, first_present: false }
     }
 
     /// The smallest count, where all but `n_counted` domains have 0.
@@ -349,13 +397,14 @@ impl DomainCounts {
     pub(crate) fn pass(&self, index: NameIndex, cluster: ClusterView<'_>) -> bool {
         let term_count = |(at, term): (usize, &CountedTerm)| {
             let domain = cluster.topologies[term.topology].domain(index);
-            match domain {
-                NO_DOMAIN => TermCount::default(),
-                _ => TermCount { present: true, count: self.count_in(at, domain) },
+            if domain == NO_DOMAIN {
+                return TermCount::default();
             }
+            let with_first = self.first_domain(at, cluster) == Some(domain);
+            TermCount { present: true, count: self.count_in(at, domain), with_first }
         };
         let term_counts: Vec<TermCount> = self.terms.iter().enumerate().map(term_count).collect();
-        let totals = self.totals();
+        let totals = self.totals(cluster);
         self.filters.iter().all(|(judge, range)| {
             judge.verdict(&term_counts[range.clone()], &totals[range.clone()]).passes()
         })
@@ -432,8 +481,26 @@ impl DomainCounts {
     }
 
     /// The totals of each term of the filters.
-    pub(crate) fn totals(&self) -> SmallVec<[TermTotals; 4]> {
+    pub(crate) fn totals(&self, cluster: ClusterView<'_>) -> SmallVec<[TermTotals; 4]> {
         let judged = self.filters.last().map_or(0, |(_, range)| range.end);
-        self.terms[..judged].iter().map(CountedTerm::totals).collect()
+        let mut totals: SmallVec<[TermTotals; 4]> =
+            self.terms[..judged].iter().map(CountedTerm::totals).collect();
+        if self.has_first {
+            for (at, totals) in totals.iter_mut().enumerate() {
+                totals.first_present = self.first_domain(at, cluster).is_some();
+            }
+        }
+        totals
+    }
+
+    /// The domain of a filter's [first node](DomainFilter::first_of) for one of its terms.
+    pub(crate) fn first_domain(&self, term: usize, cluster: ClusterView<'_>) -> Option<Domain> {
+        if !self.has_first {
+            return None;
+        }
+        let (judge, range) = self.filters.iter().find(|(_, range)| range.contains(&term))?;
+        let index = self.terms[range.start + judge.first_of()?].first?;
+        let domain = cluster.topologies[self.terms[term].topology].domain(index);
+        (domain != NO_DOMAIN).then_some(domain)
     }
 }

@@ -166,6 +166,9 @@ impl Memo {
         let node_set = self.node_set.as_mut().expect("it was built when changes were followed");
         let numbers: Vec<usize> = plan.keys().map(|key| node_set.topology(key, view)).collect();
         let cluster = node_set.with(view);
+        if plan.told_apart().any(|term| cluster.topologies[numbers[term]].is_fine()) {
+            return None;
+        }
         let number = free(&mut self.domain_counts);
         let mut countings: Vec<(SignatureId, Counting)> = Vec::new();
         let n_signatures =

@@ -37,7 +37,7 @@ impl Memo {
         let chooser =
             Chooser { ranking: ranking_of, domain_counts: domain_counts_of, sparse, cluster };
         let Some(own) = chooser.term_counts_of(cluster.name_order.index(row)) else { return };
-        let totals = domain_counts_of.totals();
+        let totals = domain_counts_of.totals(cluster);
         let filters = domain_counts_of.filters.iter().zip(&domain_counts_of.filter_names);
         for ((judge, range), &name) in filters.filter(|(_, name)| is_meant(name)) {
             let lap = meter.start_plugin();

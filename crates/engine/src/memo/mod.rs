@@ -13,7 +13,7 @@
 //! A decision (`decide.rs`) compares groups of equal nodes, of which there are few, and takes the best node of
 //! the best group. Everything here is derived: [`Memo::forget`] changes the cost of a decision and never its result.
 //! The [cycle](crate::cycle) decides from scratch where a plugin judges nodes neither by themselves nor by
-//! counts, and where not all nodes are judged.
+//! counts.
 
 mod account;
 mod change_log;
@@ -35,6 +35,7 @@ mod nominations;
 mod pinned;
 mod preemption;
 mod profile_memo;
+mod sampled;
 mod scan;
 mod signature_diagnoses;
 mod signatures;
@@ -140,8 +141,8 @@ struct NodeSet {
     name_order: NameOrder,
     topologies: Vec<Topology>,
     by_key: BTreeMap<TopologyKey, usize>,
-    /// Topologies that no node belongs to, one for labels and one for [`TopologyKey::NodeWith`]. Each serves
-    /// all keys that no node has.
+    /// Topologies that no node belongs to, one for keys by label and one for keys
+    /// [by node](TopologyKey::is_by_node). Each serves all keys that no node has.
     without_nodes: [Option<usize>; 2],
     /// The approximate size of the topologies in bytes.
     topology_bytes: usize,
@@ -467,10 +468,7 @@ impl NodeSet {
 
     /// Whether a node is in the same domains after a change of its labels, for all topology keys that are known.
     fn keeps_domains(&self, before: &Node, now: &Node) -> bool {
-        self.by_key.keys().all(|key| {
-            let (TopologyKey::Label(label) | TopologyKey::NodeWith(label)) = key;
-            before.labels.get(label) == now.labels.get(label)
-        })
+        self.by_key.keys().all(|key| key.domain(before) == key.domain(now))
     }
 
     /// Whether there are too many topologies, so that everything must be dropped.
@@ -486,8 +484,7 @@ impl NodeSet {
             return known;
         }
         let made = Topology::new(key.clone(), view.nodes, &self.name_order);
-        let without_nodes =
-            made.has_no_nodes().then(|| usize::from(matches!(key, TopologyKey::NodeWith(_))));
+        let without_nodes = made.has_no_nodes().then(|| usize::from(key.is_by_node()));
         let number = without_nodes.and_then(|sort| self.without_nodes[sort]).unwrap_or_else(|| {
             self.topology_bytes += made.bytes();
             self.topologies.push(made);

@@ -80,30 +80,22 @@ impl Topology {
         let (mut domains, mut has_empty) = (Vec::with_capacity(name_order.len()), false);
         let mut numbers: HashMap<&Str, Domain, FxBuildHasher> = HashMap::default();
         let mut n_domains = 0;
-        let label = match &key {
-            TopologyKey::Label(label) | TopologyKey::NodeWith(label) => label,
-        };
         for (index, row) in name_order.rows() {
-            let value = nodes.node(row).labels.get(label);
+            let value = key.domain(nodes.node(row));
             has_empty |= value.is_some_and(Str::is_empty);
-            domains.push(match (value, &key) {
-                (None, _) => NO_DOMAIN,
-                (Some(_), TopologyKey::NodeWith(_)) => index,
-                (Some(value), TopologyKey::Label(_)) => {
-                    *numbers.entry(value).or_insert_with(|| {
-                        n_domains += 1;
-                        n_domains - 1
-                    })
-                }
+            domains.push(match value {
+                None => NO_DOMAIN,
+                Some(_) if key.is_by_node() => index,
+                Some(value) => *numbers.entry(value).or_insert_with(|| {
+                    n_domains += 1;
+                    n_domains - 1
+                }),
             });
         }
-        let n_domains = match &key {
-            TopologyKey::NodeWith(_) => name_order.len(),
-            TopologyKey::Label(_) => n_domains as usize,
-        };
+        let n_domains = if key.is_by_node() { name_order.len() } else { n_domains as usize };
         let (members, starts) = (Vec::new(), Vec::new());
         let mut topology = Topology { key, domains, n_domains, members, starts, has_empty };
-        if topology.is_fine() && matches!(topology.key, TopologyKey::Label(_)) {
+        if topology.is_fine() && !topology.key.is_by_node() {
             topology.sort_members();
         }
         topology
@@ -141,12 +133,12 @@ impl Topology {
 
     /// Whether there are too many domains to look at each.
     pub(crate) fn is_fine(&self) -> bool {
-        matches!(self.key, TopologyKey::NodeWith(_)) || COARSE < self.n_domains
+        self.key.is_by_node() || COARSE < self.n_domains
     }
 
     /// Whether no domain has two nodes.
     pub(crate) fn is_single(&self) -> bool {
-        matches!(self.key, TopologyKey::NodeWith(_)) || self.n_domains == self.members.len()
+        self.key.is_by_node() || self.n_domains == self.members.len()
     }
 
     pub(crate) fn domain(&self, index: NameIndex) -> Domain {
@@ -155,13 +147,11 @@ impl Topology {
 
     /// The nodes of a domain of a fine key.
     pub(crate) fn members(&self, domain: Domain) -> &[NameIndex] {
-        match self.key {
+        let at = domain as usize;
+        match self.key.is_by_node() {
             // Here the number of the domain is the name index of its only node.
-            TopologyKey::NodeWith(_) => std::slice::from_ref(&self.domains[domain as usize]),
-            TopologyKey::Label(_) => {
-                let at = domain as usize;
-                &self.members[self.starts[at] as usize..self.starts[at + 1] as usize]
-            }
+            true => std::slice::from_ref(&self.domains[at]),
+            false => &self.members[self.starts[at] as usize..self.starts[at + 1] as usize],
         }
     }
 }

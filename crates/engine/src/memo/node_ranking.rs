@@ -18,6 +18,7 @@ use super::name_order::{NO_DOMAIN, NameOrder, Topology};
 use super::nodes_by_score::NodesByScore;
 use super::nominations::{Nominations, OnScratch};
 use super::scan;
+use crate::filters::merge;
 use crate::profile::Profile;
 
 /// The approximate size of a group without its key but with its sets of nodes, in bytes.
@@ -86,6 +87,8 @@ pub(crate) struct NodeRanking {
     plugins: RankingPlugins,
     /// If set, nodes must also pass with the nominated pods of this priority or a higher one.
     pub(crate) behind: Option<i32>,
+    /// Whether all filters run on a node even if one rejects it.
+    runs_all: bool,
     filters: Vec<RowFilter>,
     /// The prepared filters, in the same order.
     pub(crate) prepared: Vec<Prepared>,
@@ -137,6 +140,7 @@ impl NodeRanking {
             pod: pod.clone(),
             plugins,
             behind,
+            runs_all: profile.run_all_filters,
             filters,
             prepared,
             scratch: Columns::default(),
@@ -195,6 +199,10 @@ impl NodeRanking {
         let before = self.verdicts[at];
         let verdict = self.judge(index, row, reads, cluster);
         if verdict != PASSES {
+            if self.runs_all {
+                let why = self.rejection(cluster.view.nodes, row);
+                self.is_broken |= why.is_some_and(|(_, why)| why.code == Code::Error);
+            }
             self.verdicts[at] = verdict;
             self.put(index, NodeEntry { group: NO_GROUP, static_score: 0 });
             return;
@@ -252,8 +260,9 @@ impl NodeRanking {
         PASSES
     }
 
-    /// The first filter that rejects a node, and its reason. A ranking with `behind` first judges the node
-    /// with the nominated pods. `own` is left out of these.
+    /// The first filter that rejects a node, and its reason; if all filters run, the one with the most severe
+    /// reason, and all reasons. A ranking with `behind` first judges the node with the nominated pods. `own`
+    /// is left out of these.
     pub(crate) fn first(
         &mut self,
         index: NameIndex,
@@ -285,7 +294,8 @@ impl NodeRanking {
             at => usize::from(at),
         };
         let is_ahead = |priority| cluster.nominations.has_ahead(index, priority);
-        if !self.behind.is_some_and(is_ahead)
+        if !self.runs_all
+            && !self.behind.is_some_and(is_ahead)
             && let Verdict::Fail(why) =
                 self.prepared[at].judge_one(&self.pod, cluster.view.nodes, row)
         {
@@ -296,10 +306,12 @@ impl NodeRanking {
 
     fn rejection(&self, nodes: &Columns, row: Row) -> Option<(usize, Rejection)> {
         let judged = self.prepared.iter().map(|one| one.judge_one(&self.pod, nodes, row));
-        judged.enumerate().find_map(|(at, verdict)| match verdict {
+        let mut rejections = judged.enumerate().filter_map(|(at, verdict)| match verdict {
             Verdict::Pass => None,
             Verdict::Fail(why) => Some((at, why)),
-        })
+        });
+        let first = rejections.next()?;
+        Some(if self.runs_all { rejections.fold(first, merge) } else { first })
     }
 
     /// The same ranking, made again with all changes up to `followed`.
@@ -416,8 +428,13 @@ impl NodeRanking {
 
     /// The domain in the key of a group for a topology.
     pub(crate) fn domain_in(&self, group: &NodeGroup, topology: usize) -> i64 {
+        group.key[self.place_in_key(topology)]
+    }
+
+    /// The place of the domain of a topology in the keys of groups.
+    pub(crate) fn place_in_key(&self, topology: usize) -> usize {
         let at = self.topologies.iter().position(|&one| one == topology);
-        group.key[self.normalized.len() + at.expect("the ranking was made for these topologies")]
+        self.normalized.len() + at.expect("the ranking was made for these topologies")
     }
 }
 

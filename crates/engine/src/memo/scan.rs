@@ -9,8 +9,8 @@
 use plimsoll_api::Str;
 use plimsoll_framework::parts::NodeReads;
 use plimsoll_framework::{
-    ByRow, Code, MAX_NODE_SCORE, NEVER, Needs, PodInfo, Point, Prepared, Row, RowScore, ScoreBound,
-    Supply, Verdict, View,
+    ByRow, Code, Columns, MAX_NODE_SCORE, NEVER, Needs, PodInfo, Point, Prepared, Row, RowScore,
+    ScoreBound, Supply, Verdict, View,
 };
 use smallvec::SmallVec;
 
@@ -25,6 +25,7 @@ use super::profile_memo::SignatureCaches;
 use super::signatures::SignatureId;
 use crate::metrics::MeteredPoint;
 use crate::profile::Profile;
+use crate::sample::SampleOrder;
 
 /// The size of the blocks of nodes whose highest total is stored, so that most blocks are skipped.
 const BLOCK: usize = 64;
@@ -134,7 +135,7 @@ pub(super) struct Scanner {
     followed: u64,
     node_parts: Vec<NodeScoreParts>,
     /// By name index: an upper bound of the total of each node.
-    totals: Vec<f32>,
+    pub(super) totals: Vec<f32>,
     /// By name index: the group of the base ranking, or the sparse group, whose numbers follow those of the
     /// ranking.
     groups: Vec<u32>,
@@ -246,21 +247,18 @@ impl Scanner {
     /// Excludes nodes that one of the `uncached` filters rejects; `None` if one of them cannot judge a node.
     fn apply_uncached_filters(
         &mut self,
-        uncached: &[Prepared],
+        uncached: UncachedFilters<'_>,
         pod: &PodInfo,
         cluster: ClusterView<'_>,
     ) -> Option<()> {
-        if uncached.is_empty() {
+        if uncached.filters.is_empty() {
             return Some(());
         }
-        let left = self.totals.iter_mut().enumerate().filter(|(_, total)| NEVER < **total);
-        for (at, total) in left {
+        let left = self.totals.iter_mut().enumerate();
+        for (at, total) in left.filter(|(_, total)| uncached.run_all || NEVER < **total) {
             let row = cluster.name_order.row(to_index(at));
-            let verdicts = uncached.iter().map(|one| one.judge_one(pod, cluster.view.nodes, row));
-            match verdicts.into_iter().find(|verdict| !verdict.passes()) {
-                Some(Verdict::Fail(why)) if why.code == Code::Error => return None,
-                Some(_) => *total = NEVER,
-                None => {}
+            if !uncached.pass(pod, cluster.view.nodes, row)? {
+                *total = NEVER;
             }
         }
         Some(())
@@ -361,6 +359,29 @@ impl Scanner {
     }
 }
 
+/// Filters that judge the nodes that all others pass, or all nodes if every filter runs on each of them.
+#[derive(Clone, Copy)]
+pub(super) struct UncachedFilters<'a> {
+    pub(super) filters: &'a [Prepared],
+    pub(super) run_all: bool,
+}
+
+impl UncachedFilters<'_> {
+    /// Whether they all pass a node; `None` if one that is asked cannot judge it.
+    pub(super) fn pass(self, pod: &PodInfo, nodes: &Columns, row: Row) -> Option<bool> {
+        let mut passes = true;
+        for one in self.filters {
+            match one.judge_one(pod, nodes, row) {
+                Verdict::Pass => {}
+                Verdict::Fail(why) if why.code == Code::Error => return None,
+                Verdict::Fail(_) if !self.run_all => return Some(false),
+                Verdict::Fail(_) => passes = false,
+            }
+        }
+        Some(passes)
+    }
+}
+
 /// The scores of groups.
 enum GroupScores {
     /// No node is feasible.
@@ -370,9 +391,9 @@ enum GroupScores {
 }
 
 impl Memo {
-    /// The best nodes for a pod, sorted by name; those that are not wanted may be missing. The `uncached`
-    /// filters judge each node that all other filters pass. `None` if a scan is not possible or no node is
-    /// feasible.
+    /// The best nodes for a pod, sorted by name, and how many nodes were judged; those that are not wanted
+    /// may be missing. The `uncached` filters judge each node that all other filters pass. `None` if a scan
+    /// is not possible or no node is feasible.
     pub(super) fn scan(
         &mut self,
         profile: &Profile,
@@ -380,8 +401,8 @@ impl Memo {
         pod: &PodInfo,
         uncached: &[Prepared],
         view: View<'_>,
-        want: Want,
-    ) -> Option<Vec<Row>> {
+        (want, order): (Want, Option<SampleOrder<'_>>),
+    ) -> Option<(Vec<Row>, usize)> {
         let placement = PlacementPlugins::of(profile, pod, view)?;
         let (base, domain_counts) =
             (self.base_of(profile, signature, pod, caches, view), caches.domain_counts);
@@ -389,6 +410,7 @@ impl Memo {
             return None;
         }
         self.decided_by = Some((base, domain_counts));
+        let uncached = UncachedFilters { filters: uncached, run_all: profile.run_all_filters };
         let node_set = self.node_set.as_ref().expect("it was built when changes were followed");
         let cluster = node_set.with(view);
         let chooser = Chooser {
@@ -401,7 +423,12 @@ impl Memo {
         scanner.follow(&placement, &node_set.changed, cluster.name_order, view)?;
         scanner.totals.clone_from(&chooser.ranking.totals);
         scanner.apply_bounds(&placement, cluster);
-        scanner.apply_uncached_filters(uncached, pod, cluster)?;
+        let n_judged = if let Some(order) = order {
+            scanner.keep_sample(order, uncached, pod, &chooser)?
+        } else {
+            scanner.apply_uncached_filters(uncached, pod, cluster)?;
+            view.nodes.len()
+        };
         self.phases.over(MeteredPoint::Filter);
         let by_group = if chooser.tells_apart() {
             scanner.groups.clear();
@@ -437,7 +464,7 @@ impl Memo {
         });
         scanner.groups = groups;
         let best: Vec<Row> = best?.into_iter().map(|index| cluster.name_order.row(index)).collect();
-        (!best.is_empty()).then_some(best)
+        (!best.is_empty()).then_some((best, n_judged))
     }
 }
 

@@ -321,6 +321,9 @@ impl SparseDomainCounts {
 
     /// The sparse group of a feasible node that has one.
     pub(crate) fn group_of(&self, index: NameIndex) -> Option<usize> {
+        if self.groups.is_empty() || !self.member_bits.has(index) {
+            return None;
+        }
         let member = self.members.get(&index).filter(|member| member.group != NO_GROUP)?;
         Some(member.group as usize)
     }

@@ -15,10 +15,11 @@ use super::profile_memo::ProfileMemo;
 use super::signatures::SignatureId;
 use crate::cycle::{Cycle, CycleResult};
 use crate::profile::Profile;
+use crate::sample::SampleOrder;
 
 impl Memo {
-    /// The best nodes for a pod to which uncached filters apply, as in [`Memo::scan`]. `None` if the pod must
-    /// be decided from scratch, which includes that no node is feasible.
+    /// The best nodes for a pod to which uncached filters apply, as in [`Memo::scan`], and how many nodes
+    /// were judged. `None` if the pod must be decided from scratch, which includes that no node is feasible.
     pub(super) fn decide_uncached(
         &mut self,
         profile: &Profile,
@@ -26,8 +27,8 @@ impl Memo {
         pod: &PodInfo,
         view: View<'_>,
         nominated: &NominatedPods,
-        want: Want,
-    ) -> Option<Vec<Row>> {
+        (want, order): (Want, Option<SampleOrder<'_>>),
+    ) -> Option<(Vec<Row>, usize)> {
         let of_profile = self.profiles.get(&profile.scheduler_name)?;
         if !nominated.is_empty() || !of_profile.can_scan {
             return None;
@@ -42,7 +43,7 @@ impl Memo {
             None if names_nodes(profile, pod, &view) => return None,
             None => self.learn(profile, signature, pod, view)?,
         };
-        let best = self.scan(profile, (signature, caches), pod, &uncached, view, want);
+        let best = self.scan(profile, (signature, caches), pod, &uncached, view, (want, order));
         if best.is_none() {
             self.note_no_node_found(profile, signature);
         }

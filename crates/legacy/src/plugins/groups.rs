@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use plimsoll_framework::{Row, Scored};
+use plimsoll_framework::prelude::SmallVec;
+use plimsoll_framework::{Row, Scored, ScoredGroup};
 
 /// Groups of scored nodes.
 #[derive(Clone, Debug, Default)]
@@ -45,6 +46,21 @@ impl NodeGroups {
         sums
     }
 }
+
+/// The raw scores of all nodes in the same domains, added up, for those domains that `has` holds for.
+pub(super) fn sums(
+    groups: &[ScoredGroup],
+    has: impl Fn(&Domains) -> bool,
+) -> BTreeMap<Domains, i64> {
+    let mut sums = BTreeMap::new();
+    for group in groups.iter().filter(|group| has(&group.domains)) {
+        *sums.entry(group.domains.clone()).or_default() += group.score * group.len;
+    }
+    sums
+}
+
+/// The domains of a [`ScoredGroup`].
+type Domains = SmallVec<[Option<u32>; 2]>;
 
 /// The remaining fraction of the highest score, for a `count` of at most `most`. As in
 /// selector_spread.go and service_affinity.go, NormalizeScore.

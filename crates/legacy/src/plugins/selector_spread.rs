@@ -4,7 +4,7 @@ use plimsoll_framework::prelude::*;
 use plimsoll_framework::stores::SelectingStore;
 use plimsoll_plugins::place_labels::{BETA_REGION, BETA_ZONE, REGION, ZONE};
 
-use super::groups::{NodeGroups, left_over};
+use super::groups::{NodeGroups, left_over, sums};
 
 /// The objects that select pods.
 const KINDS: [SelectingKind; 4] = [
@@ -102,22 +102,116 @@ impl SpreadSelectors {
         i64::try_from(count).expect("a node holds fewer than 2^63 pods")
     }
 
-    /// As in selector_spread.go, NormalizeScore, truncated.
-    #[expect(clippy::cast_possible_truncation, reason = "the very rounding is what must be equal")]
     fn normalize(&self, scores: &mut [Scored]) {
         let most = scores.iter().map(|one| one.score).max().unwrap_or(0);
         let in_zone = self.zones.sums(scores);
         let most_in_zone = in_zone.iter().copied().max().unwrap_or(0);
         for one in scores {
-            let on_node = left_over(one.score, most);
-            let score = match self.zones.of(one.row) {
-                None => on_node,
-                Some(zone) => {
-                    let in_zone = left_over(in_zone[zone], most_in_zone);
-                    on_node * (1.0 - ZONE_WEIGHT) + ZONE_WEIGHT * in_zone
-                }
-            };
-            one.score = score as i64;
+            let zone = self.zones.of(one.row).map(|zone| (in_zone[zone], most_in_zone));
+            one.score = points((one.score, most), zone);
+        }
+    }
+}
+
+/// The score of a node: its count with the highest one, and the count of its zone with the highest one. As in
+/// selector_spread.go, NormalizeScore, truncated.
+#[expect(clippy::cast_possible_truncation, reason = "the very rounding is what must be equal")]
+fn points((on_node, most): (i64, i64), zone: Option<(i64, i64)>) -> i64 {
+    let on_node = left_over(on_node, most);
+    let score = match zone {
+        None => on_node,
+        Some((in_zone, most_in_zone)) => {
+            on_node * (1.0 - ZONE_WEIGHT) + ZONE_WEIGHT * left_over(in_zone, most_in_zone)
+        }
+    };
+    score as i64
+}
+
+/// The same by counts: the pods on each node, and the zone of each node.
+struct SpreadCounts {
+    namespace: Str,
+    /// As in [`SpreadSelectors`].
+    selectors: Vec<Selector>,
+    /// [`ON_NODE`], and then region and zone; nothing without selectors.
+    terms: Vec<DomainTerm>,
+}
+
+/// The term that counts pods.
+const ON_NODE: u32 = 0;
+/// The terms that say where a node is.
+const REGION_AND_ZONE: [usize; 2] = [1, 2];
+
+impl ScoreByCounts for SelectorSpread {
+    type Objects = SelectingObjects;
+
+    fn by_domain(
+        &self,
+        (constraints, namespace, labels): Ref<'_, Self::Pod>,
+        objects: Ref<'_, SelectingObjects>,
+        _: Neighbours<'_>,
+    ) -> ByDomain<dyn DomainScore> {
+        if !constraints.is_empty() {
+            return ByDomain::Skips;
+        }
+        let selectors = selectors(objects, namespace, labels);
+        let either =
+            |older: &str, newer: &str| TopologyKey::EitherLabel(older.into(), newer.into());
+        let keys = [TopologyKey::Node, either(BETA_REGION, REGION), either(BETA_ZONE, ZONE)];
+        let keys = keys.into_iter().filter(|_| !selectors.is_empty());
+        let terms = keys.map(|key| DomainTerm { key, nodes: CountedNodes::all() }).collect();
+        let namespace = namespace.clone();
+        ByDomain::Counts(Box::new(SpreadCounts { namespace, selectors, terms }))
+    }
+}
+
+impl DomainCounter for SpreadCounts {
+    fn terms(&self) -> &[DomainTerm] {
+        &self.terms
+    }
+
+    fn counts_plain_pods(&self) -> bool {
+        !self.selectors.is_empty()
+    }
+
+    fn count(&self, other: Neighbour<'_>) -> Option<Counting> {
+        let counts = !self.selectors.is_empty()
+            && *other.namespace == self.namespace
+            && !other.terminating
+            && self.selectors.iter().all(|selector| selector.matches(other.labels));
+        Some(if counts { smallvec![(ON_NODE, 1)] } else { Counting::new() })
+    }
+}
+
+impl DomainScore for SpreadCounts {
+    fn is_ranked(&self, _: &[TermCount]) -> bool {
+        true
+    }
+
+    fn reads_domains(&self) -> bool {
+        false
+    }
+
+    fn raw(&self, term_counts: &[TermCount], _: &[usize]) -> i64 {
+        term_counts.first().map_or(0, |on_node| on_node.count)
+    }
+
+    fn by_group(&self) -> Option<&dyn NormalizeByGroup> {
+        Some(self)
+    }
+}
+
+impl NormalizeByGroup for SpreadCounts {
+    fn terms(&self) -> &[usize] {
+        if self.terms.is_empty() { &[] } else { &REGION_AND_ZONE }
+    }
+
+    fn normalize(&self, groups: &mut [ScoredGroup]) {
+        let most = groups.iter().map(|group| group.score).max().unwrap_or(0);
+        let in_zone = sums(groups, |domains| domains.iter().any(Option::is_some));
+        let most_in_zone = in_zone.values().copied().max().unwrap_or(0);
+        for group in groups {
+            let zone = in_zone.get(&group.domains).map(|&in_zone| (in_zone, most_in_zone));
+            group.score = points((group.score, most), zone);
         }
     }
 }
@@ -144,12 +238,12 @@ fn zone(labels: &Labels) -> Option<(&str, &str)> {
 
 /// Registration.
 pub fn entry() -> Entry {
-    Entry::of::<SelectorSpread>().pre_score().done()
+    Entry::of::<SelectorSpread>().pre_score().score_by_counts().done()
 }
 
 #[cfg(test)]
 mod tests {
-    use plimsoll_testkit::{Expect, check, expect};
+    use plimsoll_testkit::{Expect, check, expect, laws, random_scenarios};
 
     use super::*;
 
@@ -371,6 +465,21 @@ mod tests {
                 p b score 0
             "]],
         );
+    }
+
+    #[test]
+    fn pods_are_counted_alike_whether_zones_have_their_older_labels_or_none() {
+        laws(&entry(), random_scenarios(0..300));
+        let older = |scenario: String| {
+            scenario
+                .replace(
+                    "topology.kubernetes.io/zone=z1",
+                    "failure-domain.beta.kubernetes.io/zone=z1",
+                )
+                .replace("rack=r0", "topology.kubernetes.io/region=r0")
+                .replace("rack=r1", "failure-domain.beta.kubernetes.io/region=")
+        };
+        laws(&entry(), random_scenarios(300..600).map(older));
     }
 
     #[test]

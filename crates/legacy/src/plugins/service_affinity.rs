@@ -183,23 +183,194 @@ impl PreScore for ServiceAffinity {
         i64::try_from(count).expect("a node holds fewer than 2^63 pods")
     }
 
-    /// As in service_affinity.go, NormalizeScore and updateNodeScoresForLabel: each label contributes
-    /// the same part of the score, and a node without the label gets nothing for it.
-    #[expect(clippy::cast_precision_loss, reason = "labels are far fewer than 2^53")]
-    #[expect(clippy::cast_possible_truncation, reason = "the very rounding is what must be equal")]
     fn normalize(&self, state: &Sharing, scores: &mut [Scored]) {
         let all: i64 = scores.iter().map(|one| one.score).sum();
-        let mut reduced = vec![0.0; scores.len()];
-        for groups in &state.by_label {
-            let sums = groups.sums(scores);
-            for (sum, one) in reduced.iter_mut().zip(scores.iter()) {
-                if let Some(group) = groups.of(one.row) {
-                    *sum += left_over(sums[group], all) / state.by_label.len() as f64;
+        let by_label: Vec<_> =
+            state.by_label.iter().map(|groups| (groups, groups.sums(scores))).collect();
+        for one in scores {
+            let groups = by_label.iter();
+            let sums = groups.filter_map(|(groups, sums)| Some(sums[groups.of(one.row)?]));
+            one.score = points(sums, all, by_label.len());
+        }
+    }
+}
+
+/// The score of a node: for each label that it has, how many of `all` pods are on nodes with the same value. As in
+/// service_affinity.go, NormalizeScore and updateNodeScoresForLabel: each of the labels contributes the same part of
+/// the score, and a node without the label gets nothing for it.
+#[expect(clippy::cast_precision_loss, reason = "labels are far fewer than 2^53")]
+#[expect(clippy::cast_possible_truncation, reason = "the very rounding is what must be equal")]
+fn points(sums: impl Iterator<Item = i64>, all: i64, n_labels: usize) -> i64 {
+    sums.fold(0.0, |score, sum| score + left_over(sum, all) / n_labels as f64) as i64
+}
+
+/// The pods of the namespace with all these labels, by counts.
+struct OthersCounted {
+    namespace: Str,
+    labels: Labels,
+    /// [`ON_NODE`], and then one for each affinity label.
+    terms: Vec<DomainTerm>,
+}
+
+/// The term that counts pods.
+const ON_NODE: u32 = 0;
+
+fn term(key: TopologyKey) -> DomainTerm {
+    DomainTerm { key, nodes: CountedNodes::all() }
+}
+
+/// A term for [`ON_NODE`], and one for each label.
+fn terms(labels: &[Str]) -> Vec<DomainTerm> {
+    let labels = labels.iter().cloned().map(TopologyKey::Label);
+    std::iter::once(TopologyKey::Node).chain(labels).map(term).collect()
+}
+
+impl FilterByCounts for ServiceAffinity {
+    type Objects = SelectingObjects;
+
+    /// A pod whose `nodeSelector` asks for a value of an affinity label is not judged by counts.
+    fn by_domain(
+        &self,
+        (namespace, labels, selection): Ref<'_, <Self as PreFilter>::Pod>,
+        objects: Ref<'_, SelectingObjects>,
+        _: Neighbours<'_>,
+    ) -> ByDomain<dyn DomainFilter> {
+        if self.values(&selection.selector).iter().any(Option::is_some) {
+            return ByDomain::Unsupported;
+        }
+        if services(objects, namespace, labels).next().is_none() {
+            return ByDomain::Skips;
+        }
+        ByDomain::Counts(Box::new(OthersCounted {
+            namespace: namespace.clone(),
+            labels: labels.clone(),
+            terms: terms(&self.args.affinity_labels),
+        }))
+    }
+}
+
+impl DomainCounter for OthersCounted {
+    fn terms(&self) -> &[DomainTerm] {
+        &self.terms
+    }
+
+    fn counts_plain_pods(&self) -> bool {
+        true
+    }
+
+    fn count(&self, other: Neighbour<'_>) -> Option<Counting> {
+        let counts = *other.namespace == self.namespace && has_all(other.labels, &self.labels);
+        Some(if counts { smallvec![(ON_NODE, 1)] } else { Counting::new() })
+    }
+}
+
+impl DomainFilter for OthersCounted {
+    fn compares_domains(&self) -> bool {
+        false
+    }
+
+    fn first_of(&self) -> Option<usize> {
+        Some(ON_NODE as usize)
+    }
+
+    fn verdict(&self, term_counts: &[TermCount], totals: &[TermTotals]) -> Verdict {
+        let labels = term_counts.iter().zip(totals).skip(1);
+        match labels.into_iter().all(|(node, all)| node.with_first || !all.first_present) {
+            true => Verdict::Pass,
+            false => Verdict::unschedulable(NOT_ALIKE),
+        }
+    }
+}
+
+/// The pods that a Service selects, by counts.
+struct SharingCounts {
+    namespace: Str,
+    /// `None` if no pod counts.
+    selector: Option<Selector>,
+    /// [`ON_NODE`], and then one for each label.
+    terms: Vec<DomainTerm>,
+    /// The indexes of the terms of the labels.
+    labels: Vec<usize>,
+}
+
+impl ScoreByCounts for ServiceAffinity {
+    type Objects = SelectingObjects;
+
+    fn by_domain(
+        &self,
+        (namespace, labels): Ref<'_, <Self as PreScore>::Pod>,
+        objects: Ref<'_, SelectingObjects>,
+        _: Neighbours<'_>,
+    ) -> ByDomain<dyn DomainScore> {
+        let by = &self.args.anti_affinity_labels_preference;
+        if by.is_empty() {
+            // Every node scores 0.
+            return ByDomain::Skips;
+        }
+        let selector = services(objects, namespace, labels).next();
+        ByDomain::Counts(Box::new(SharingCounts {
+            namespace: namespace.clone(),
+            selector: selector.filter(|one| !one.is_everything()).cloned(),
+            terms: terms(by),
+            labels: (1..=by.len()).collect(),
+        }))
+    }
+}
+
+impl DomainCounter for SharingCounts {
+    fn terms(&self) -> &[DomainTerm] {
+        &self.terms
+    }
+
+    fn counts_plain_pods(&self) -> bool {
+        self.selector.is_some()
+    }
+
+    fn count(&self, other: Neighbour<'_>) -> Option<Counting> {
+        let counts = *other.namespace == self.namespace
+            && !other.terminating
+            && self.selector.as_ref().is_some_and(|selector| selector.matches(other.labels));
+        Some(if counts { smallvec![(ON_NODE, 1)] } else { Counting::new() })
+    }
+}
+
+impl DomainScore for SharingCounts {
+    fn is_ranked(&self, _: &[TermCount]) -> bool {
+        true
+    }
+
+    fn reads_domains(&self) -> bool {
+        false
+    }
+
+    fn raw(&self, term_counts: &[TermCount], _: &[usize]) -> i64 {
+        term_counts[ON_NODE as usize].count
+    }
+
+    fn by_group(&self) -> Option<&dyn NormalizeByGroup> {
+        Some(self)
+    }
+}
+
+impl NormalizeByGroup for SharingCounts {
+    fn terms(&self) -> &[usize] {
+        &self.labels
+    }
+
+    fn normalize(&self, groups: &mut [ScoredGroup]) {
+        let all: i64 = groups.iter().map(|group| group.score * group.len).sum();
+        let mut in_domains: Vec<BTreeMap<u32, i64>> = vec![BTreeMap::new(); self.labels.len()];
+        for group in &*groups {
+            for (sums, domain) in in_domains.iter_mut().zip(&group.domains) {
+                if let Some(domain) = domain {
+                    *sums.entry(*domain).or_default() += group.score * group.len;
                 }
             }
         }
-        for (one, score) in scores.iter_mut().zip(reduced) {
-            one.score = score as i64;
+        for group in groups {
+            let domains = group.domains.iter().zip(&in_domains);
+            let sums = domains.filter_map(|(domain, sums)| Some(sums[&(*domain)?]));
+            group.score = points(sums, all, self.labels.len());
         }
     }
 }
@@ -214,9 +385,7 @@ impl ServiceAffinity {
 impl Others {
     /// Whether `pod` is one of them, terminating or not.
     fn has(&self, pod: &PodInfo) -> bool {
-        let mut labels = self.labels.iter();
-        pod.key.namespace == self.namespace
-            && labels.all(|(key, value)| pod.labels.get(key) == Some(value))
+        pod.key.namespace == self.namespace && has_all(&pod.labels, &self.labels)
     }
 
     /// The node whose values count.
@@ -238,6 +407,11 @@ impl Others {
     }
 }
 
+/// Whether `labels` has all labels in `asked`, with the same values.
+fn has_all(labels: &Labels, asked: &Labels) -> bool {
+    asked.iter().all(|(key, value)| labels.get(key) == Some(value))
+}
+
 /// The selectors of the Services that select a pod, in the order of their names. As in
 /// helper/spread.go, GetPodServices.
 fn services<'a>(
@@ -251,7 +425,13 @@ fn services<'a>(
 
 /// Registration.
 pub fn entry() -> Entry {
-    Entry::of::<ServiceAffinity>().pre_filter().pre_score().not_at(Point::PreScore).done()
+    Entry::of::<ServiceAffinity>()
+        .pre_filter()
+        .filter_by_counts()
+        .pre_score()
+        .score_by_counts()
+        .not_at(Point::PreScore)
+        .done()
 }
 
 #[cfg(test)]

@@ -90,7 +90,8 @@ pub(crate) struct Bench {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) audit_pods: Option<u32>,
 
-    /// A KubeSchedulerConfiguration or a scheduler Policy; without it, the default profile decides
+    /// A KubeSchedulerConfiguration or a scheduler Policy; without it, the configuration of the workload or the
+    /// default profile decides
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) config: Option<PathBuf>,
 

@@ -26,6 +26,7 @@ pub(super) const WORKLOADS: [Workload; 3] = [
         about: "pods of different classes in turn that all prefer the same few nodes",
         sizes: Sizes { nodes: 5_000, init_pods: 0, pods: 10_000, groups: 100 },
         groups: WorkloadGroups::Classes,
+        configuration: None,
         plan: |sizes, _| {
             let hot = vec![Requirement::equals("hot", "yes")];
             let wanted = NodeSelectorTerm { labels: hot, ..NodeSelectorTerm::default() };
@@ -41,6 +42,7 @@ pub(super) const WORKLOADS: [Workload; 3] = [
         about: "pods that must be in a zone each, where each node is a zone",
         sizes: Sizes { nodes: 5_000, init_pods: 0, pods: 5_000, groups: 0 },
         groups: WorkloadGroups::None,
+        configuration: None,
         plan: |sizes, _| {
             let required_anti = vec![near("green", ZONE)];
             let affinity = PodAffinity { required_anti, ..PodAffinity::default() };
@@ -53,6 +55,7 @@ pub(super) const WORKLOADS: [Workload; 3] = [
         about: "pods that would rather be spread over all nodes, which hold 0 to 99 of them already",
         sizes: Sizes { nodes: 5_000, init_pods: 247_500, pods: 10_000, groups: 0 },
         groups: WorkloadGroups::None,
+        configuration: None,
         plan: hostname_spread,
     },
 ];

@@ -23,6 +23,7 @@ pub(super) const WORKLOADS: [Workload; 6] = [
         about: "pods that must be in the zone of the others, where all nodes are in one",
         sizes: SIZES,
         groups: WorkloadGroups::None,
+        configuration: None,
         plan: |sizes, _| alike(sizes, in_zone_1, attached()),
     },
     Workload {
@@ -30,6 +31,7 @@ pub(super) const WORKLOADS: [Workload; 6] = [
         about: "pods that would rather be on the nodes of the others",
         sizes: SIZES,
         groups: WorkloadGroups::None,
+        configuration: None,
         plan: |sizes, _| alike(sizes, node, rather_near()),
     },
     Workload {
@@ -37,6 +39,7 @@ pub(super) const WORKLOADS: [Workload; 6] = [
         about: "pods that must be on a node each",
         sizes: Sizes { init_pods: 1_000, pods: 2_000, ..SIZES },
         groups: WorkloadGroups::None,
+        configuration: None,
         plan: |sizes, _| alike(sizes, node, apart()),
     },
     Workload {
@@ -44,6 +47,7 @@ pub(super) const WORKLOADS: [Workload; 6] = [
         about: "pods that would rather be on a node each",
         sizes: SIZES,
         groups: WorkloadGroups::None,
+        configuration: None,
         plan: |sizes, _| alike(sizes, node, rather_apart()),
     },
     Workload {
@@ -51,6 +55,7 @@ pub(super) const WORKLOADS: [Workload; 6] = [
         about: "pods that must be on a node each, in 101 namespaces that a selector finds",
         sizes: Sizes { nodes: 6_000, init_pods: 4_000, pods: 2_000, groups: 0 },
         groups: WorkloadGroups::None,
+        configuration: None,
         plan: with_namespace_selector,
     },
     Workload {
@@ -58,6 +63,7 @@ pub(super) const WORKLOADS: [Workload; 6] = [
         about: "plain pods among five kinds of pods, four of them with affinities",
         sizes: Sizes { init_pods: 10_000, ..SIZES },
         groups: WorkloadGroups::None,
+        configuration: None,
         plan: mixed,
     },
 ];

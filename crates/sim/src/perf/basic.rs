@@ -20,6 +20,7 @@ pub(super) const WORKLOADS: [Workload; 3] = [
         about: "pods of 100m CPU and 500Mi memory",
         sizes: Sizes { nodes: 5_000, init_pods: 1_000, pods: 10_000, groups: 0 },
         groups: WorkloadGroups::None,
+        configuration: None,
         plan: |sizes, _| WorkloadPlan::alike(sizes, node, like(pod(), DEFAULT)),
     },
     Workload {
@@ -27,6 +28,7 @@ pub(super) const WORKLOADS: [Workload; 3] = [
         about: "pods that must be in one of two zones, where all nodes are in the first",
         sizes: Sizes { nodes: 5_000, init_pods: 5_000, pods: 10_000, groups: 0 },
         groups: WorkloadGroups::None,
+        configuration: None,
         plan: |sizes, _| {
             let zones = Test::In(vec!["zone1".into(), "zone2".into()]);
             let labels = vec![Requirement { key: ZONE.into(), test: zones }];
@@ -41,6 +43,7 @@ pub(super) const WORKLOADS: [Workload; 3] = [
         about: "pods that name the one node on which they must be, as those of a DaemonSet do",
         sizes: Sizes { nodes: 15_000, init_pods: 0, pods: 30_000, groups: 0 },
         groups: WorkloadGroups::None,
+        configuration: None,
         plan: |sizes, _| {
             let fields = vec![Requirement::equals(NAME_FIELD, THE_NODE)];
             let terms = Some(vec![NodeSelectorTerm { fields, ..NodeSelectorTerm::default() }]);

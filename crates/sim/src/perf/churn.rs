@@ -30,6 +30,7 @@ const CHURN: Workload = Workload {
     about: "20 kinds of nodes that are 90% full, where 100 pods at a time go and as many come",
     sizes: Sizes { nodes: 5_000, init_pods: 180_000, pods: 50_000, groups: 100 },
     groups: WorkloadGroups::Deployments,
+    configuration: None,
     plan: churn,
 };
 
@@ -38,6 +39,7 @@ const NODE_CHURN: Workload = Workload {
     about: "DefaultTopologySpreading, where with every 100 pods a node comes, one goes, one is relabelled, and one tainted",
     sizes: Sizes { nodes: 5_000, init_pods: 5_000, pods: 50_000, groups: 100 },
     groups: WorkloadGroups::Deployments,
+    configuration: None,
     plan: node_churn,
 };
 

@@ -28,6 +28,7 @@ pub(super) const WORKLOADS: [Workload; 2] = [
         about: "pods that wait for room, ports, volumes, spreading and others to go (park), and pods that go (wake)",
         sizes: Sizes { nodes: 50, init_pods: 480, pods: 500, groups: 0 },
         groups: WorkloadGroups::None,
+        configuration: None,
         plan: pods_go,
     },
     Workload {
@@ -35,6 +36,7 @@ pub(super) const WORKLOADS: [Workload; 2] = [
         about: "pods that wait until they or those on nodes are changed (park), and changes of each (wake)",
         sizes: Sizes { nodes: 1, init_pods: 1_000, pods: 1_000, groups: 0 },
         groups: WorkloadGroups::None,
+        configuration: None,
         plan: pods_change,
     },
 ];

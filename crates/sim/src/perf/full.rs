@@ -15,6 +15,7 @@ pub(super) const WORKLOADS: [Workload; 2] = [
         about: "pods of high priority, each of which evicts three of the four pods of a node",
         sizes: Sizes { nodes: 5_000, init_pods: 20_000, pods: 5_000, groups: 0 },
         groups: WorkloadGroups::None,
+        configuration: None,
         plan: |sizes, _| {
             let high = PodTemplate { priority: HIGH, ..pod_asking(3_000, 500) };
             WorkloadPlan::of(sizes, node, like(pod_asking(900, 500), DEFAULT), like(high, DEFAULT))
@@ -25,6 +26,7 @@ pub(super) const WORKLOADS: [Workload; 2] = [
         about: "pods that no node can hold (park), and then a node that could hold one of them (wake)",
         sizes: Sizes { nodes: 5_000, init_pods: 100, pods: 10_000, groups: 0 },
         groups: WorkloadGroups::None,
+        configuration: None,
         plan: unschedulable,
     },
 ];

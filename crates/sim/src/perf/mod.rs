@@ -7,6 +7,7 @@ mod adversarial;
 mod affinity;
 mod basic;
 mod churn;
+mod configured;
 mod events;
 mod full;
 mod instant_cluster;
@@ -60,6 +61,8 @@ pub struct Workload {
     pub sizes: Sizes,
     /// The kind of its groups.
     pub groups: WorkloadGroups,
+    /// The KubeSchedulerConfiguration that decides, in YAML; `None` for the default one.
+    pub configuration: Option<&'static str>,
     plan: fn(Sizes, u64) -> WorkloadPlan,
 }
 
@@ -83,7 +86,8 @@ impl Workload {
             &volumes::WORKLOADS,
             &events::WORKLOADS,
         ];
-        let own: [&[Workload]; 3] = [&scale::WORKLOADS, &churn::WORKLOADS, &adversarial::WORKLOADS];
+        let own: [&[Workload]; 4] =
+            [&scale::WORKLOADS, &churn::WORKLOADS, &configured::WORKLOADS, &adversarial::WORKLOADS];
         basic.into_iter().chain(own).flatten().copied()
     }
 

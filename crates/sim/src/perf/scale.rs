@@ -13,6 +13,7 @@ pub(super) const WORKLOADS: [Workload; 3] = [
         about: "SchedulingBasic at 100,000 nodes, all of them empty",
         sizes: Sizes { nodes: 100_000, init_pods: 0, pods: 100_000, groups: 0 },
         groups: WorkloadGroups::None,
+        configuration: None,
         plan: |sizes, _| WorkloadPlan::alike(sizes, node, like(pod(), DEFAULT)),
     },
     Workload {
@@ -20,6 +21,7 @@ pub(super) const WORKLOADS: [Workload; 3] = [
         about: "pods of Deployments with Services at 1,000,000 nodes, all of them empty",
         sizes: Sizes { nodes: 1_000_000, init_pods: 0, pods: 1_000_000, groups: 1_000 },
         groups: WorkloadGroups::Deployments,
+        configuration: None,
         plan: |sizes, _| {
             let pods = in_turn(templates(pod(), sizes.groups), DEPLOYMENTS);
             WorkloadPlan::alike(sizes, |number| node_in(&MOONS, number), pods)
@@ -31,6 +33,7 @@ pub(super) const WORKLOADS: [Workload; 3] = [
         about: "pods of so many classes in turn, each with its own requests and labels",
         sizes: Sizes { nodes: 5_000, init_pods: 0, pods: 50_000, groups: 1_000 },
         groups: WorkloadGroups::Classes,
+        configuration: None,
         plan: |sizes, _| WorkloadPlan::alike(sizes, node, in_turn(classes(sizes.groups), DEFAULT)),
     },
 ];

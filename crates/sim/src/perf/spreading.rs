@@ -23,6 +23,7 @@ pub(super) const WORKLOADS: [Workload; 3] = [
         about: "pods of Deployments with Services, spread over 3 zones and all nodes by default",
         sizes: Sizes { pods: 50_000, groups: 100, ..SIZES },
         groups: WorkloadGroups::Deployments,
+        configuration: None,
         plan: |sizes, _| {
             WorkloadPlan::of(
                 sizes,
@@ -38,6 +39,7 @@ pub(super) const WORKLOADS: [Workload; 3] = [
         about: "pods that must be spread over 3 zones with a skew of at most 5",
         sizes: SIZES,
         groups: WorkloadGroups::None,
+        configuration: None,
         plan: |sizes, _| over_zones(sizes, WhenUnsatisfiable::DoNotSchedule),
     },
     Workload {
@@ -45,6 +47,7 @@ pub(super) const WORKLOADS: [Workload; 3] = [
         about: "pods that would rather be spread over 3 zones",
         sizes: SIZES,
         groups: WorkloadGroups::None,
+        configuration: None,
         plan: |sizes, _| over_zones(sizes, WhenUnsatisfiable::ScheduleAnyway),
     },
 ];

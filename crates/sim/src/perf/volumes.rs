@@ -23,6 +23,7 @@ pub(super) const WORKLOADS: [Workload; 1] = [Workload {
     about: "pods with a volume each, bound beforehand, where a node can hold 39",
     sizes: Sizes { nodes: 5_000, init_pods: 5_000, pods: 5_000, groups: 0 },
     groups: WorkloadGroups::None,
+    configuration: None,
     plan: |sizes, _| {
         let plain = pod();
         let with_volume = move |group: &'static str, number: u32| {

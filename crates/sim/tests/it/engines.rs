@@ -14,7 +14,8 @@ use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;
 
 use crate::profiles::{
-    CONFIGURATIONS, configured, default_profiles, plain_profiles_of, profiles_of, release_of,
+    CONFIGURATIONS, changed_profiles, configured, plain_profiles_of, profiles_for, profiles_of,
+    release_of,
 };
 
 /// The number of random simulations. Those of `swarm.rs` audit many more.
@@ -83,6 +84,36 @@ fn both_engines_write_the_same_in_random_simulations() {
                 "seed {seed}, {detail:?}, forgets {forgets:?}, scans {scans:?}: {differing:?}, \
                  lengths {lengths:?}"
             );
+        }
+    }
+    assert!(1000 < n_written, "hardly anything is written");
+}
+
+#[test]
+fn both_engines_write_the_same_with_other_profiles() {
+    let mut n_written = 0;
+    for (configuration, number) in CONFIGURATIONS.into_iter().zip(1..) {
+        for seed in 0..SEEDS / 2 {
+            let release = release_of(seed);
+            let outcome = Options { release, detail: Detail::Outcome, ..Options::default() };
+            let profiles = || configured(configuration, release);
+            let reference = Options { engine: Engine::Reference, ..outcome };
+            let expected = written_with(profiles(), seed, reference, Forgets::Never);
+            n_written += expected.len();
+            for (detail, forgets, scans) in [
+                (Detail::Outcome, Forgets::Never, Scans::Never),
+                (Detail::None, Forgets::AtRandom, Scans::Always),
+            ] {
+                let options = Options { detail, scans, ..outcome };
+                let actual = written_with(profiles(), seed, options, forgets);
+                let differing = actual.iter().zip(&expected).find(|(one, other)| one != other);
+                let lengths = (actual.len(), expected.len());
+                assert!(
+                    differing.is_none() && lengths.0 == lengths.1,
+                    "configuration {number}, seed {seed}, scans {scans:?}: {differing:?}, \
+                     lengths {lengths:?}"
+                );
+            }
         }
     }
     assert!(1000 < n_written, "hardly anything is written");
@@ -177,28 +208,92 @@ fn phases(scheduler: &Scheduler) -> BTreeMap<Vec<String>, u64> {
     counts.collect()
 }
 
+/// Places the pods of a workload by the reference and from memory, and checks that both do the same and go
+/// through the same phases.
+fn place_alike(
+    workload: &Workload,
+    sizes: Sizes,
+    tie_break: TieBreak,
+    profiles: &dyn Fn() -> Vec<Profile>,
+) {
+    let placements = |engine, scans| {
+        let stopwatch = Some(stopped as Stopwatch);
+        let options =
+            Options { engine, scans, tie_break, audit_every: 0, stopwatch, ..Options::default() };
+        let mut scheduler = Scheduler::new(profiles(), options, 1).expect("there is one");
+        let measurement = workload.measure(sizes, 1, &mut scheduler, &StoppedClock);
+        let (placements, unschedulable) = (measurement.placements, measurement.unschedulable);
+        (placements, measurement.total().scheduled, unschedulable, phases(&scheduler))
+    };
+    let expected = placements(Engine::Reference, Scans::Never);
+    for scans in [Scans::WhereCheaper, Scans::Always, Scans::Never] {
+        let remembered = placements(Engine::Fast, scans);
+        assert_eq!(remembered, expected, "{}, {tie_break:?}, scans {scans:?}", workload.name);
+    }
+    assert!(0 < expected.1, "{} places pods", workload.name);
+}
+
+/// Few nodes, initial pods and pods of a workload.
+fn few(workload: &Workload, nodes: u32) -> Sizes {
+    let groups = if workload.groups == WorkloadGroups::None { 0 } else { 7 };
+    Sizes { nodes, init_pods: 40, pods: 250, groups }
+}
+
 /// Random simulations have only a few nodes. With more than 64 nodes, host names become a fine topology
 /// key.
 #[test]
 fn both_engines_place_the_pods_of_every_workload_alike_and_go_through_the_same_phases() {
     for workload in Workload::all() {
-        let groups = if workload.groups == WorkloadGroups::None { 0 } else { 7 };
-        let sizes = Sizes { nodes: 80, init_pods: 40, pods: 250, groups };
-        let placements = |engine, scans| {
-            let stopwatch = Some(stopped as Stopwatch);
-            let options =
-                Options { engine, scans, audit_every: 0, stopwatch, ..Options::default() };
-            let profiles = default_profiles();
-            let mut scheduler = Scheduler::new(profiles, options, 1).expect("there is one");
-            let measurement = workload.measure(sizes, 1, &mut scheduler, &StoppedClock);
-            let (placements, unschedulable) = (measurement.placements, measurement.unschedulable);
-            (placements, measurement.total().scheduled, unschedulable, phases(&scheduler))
-        };
-        let expected = placements(Engine::Reference, Scans::Never);
-        for scans in [Scans::WhereCheaper, Scans::Always, Scans::Never] {
-            let remembered = placements(Engine::Fast, scans);
-            assert_eq!(remembered, expected, "{}, scans {scans:?}", workload.name);
-        }
-        assert!(0 < expected.1, "{} places pods", workload.name);
+        let profiles = || profiles_for(&workload);
+        place_alike(&workload, few(&workload, 80), TieBreak::First, &profiles);
     }
+}
+
+/// With more than 100 nodes a sample is smaller than the cluster.
+#[test]
+fn both_engines_place_the_pods_of_every_workload_alike_on_a_sample_of_the_nodes() {
+    for workload in Workload::all() {
+        for tie_break in [TieBreak::First, TieBreak::Random] {
+            place_alike(&workload, few(&workload, 150), tie_break, &|| {
+                changed_profiles(|spec| spec.percentage_of_nodes_to_score = Some(0))
+            });
+        }
+    }
+}
+
+#[test]
+fn both_engines_place_the_pods_of_every_workload_alike_with_plugins_of_earlier_releases() {
+    for workload in Workload::all() {
+        place_alike(&workload, few(&workload, 80), TieBreak::First, &|| {
+            configured(CONFIGURATIONS[0], Release::NEWEST)
+        });
+    }
+}
+
+#[test]
+fn both_engines_place_the_pods_of_every_workload_alike_if_all_filters_run() {
+    for workload in Workload::all() {
+        place_alike(&workload, few(&workload, 80), TieBreak::First, &|| {
+            changed_profiles(|spec| spec.run_all_filters = true)
+        });
+    }
+}
+
+#[test]
+fn both_engines_write_the_same_if_all_filters_run() {
+    let mut n_written = 0;
+    let profiles = || changed_profiles(|spec| spec.run_all_filters = true);
+    for seed in 0..SEEDS {
+        let outcome = Options { detail: Detail::Outcome, ..Options::default() };
+        let reference = Options { engine: Engine::Reference, ..outcome };
+        let expected = written_with(profiles(), seed, reference, Forgets::Never);
+        n_written += expected.len();
+        for (forgets, scans) in [(Forgets::Never, Scans::Never), (Forgets::AtRandom, Scans::Always)]
+        {
+            let options = Options { scans, ..outcome };
+            let actual = written_with(profiles(), seed, options, forgets);
+            assert!(actual == expected, "seed {seed}, scans {scans:?}");
+        }
+    }
+    assert!(1000 < n_written, "hardly anything is written");
 }

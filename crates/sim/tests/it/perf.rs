@@ -11,7 +11,7 @@ use plimsoll_engine::{Options, Scheduler};
 use plimsoll_framework::NodePart as _;
 use plimsoll_sim::perf::{Measurement, MeasurementClock, Sizes, Workload, WorkloadGroups};
 
-use crate::profiles::default_profiles;
+use crate::profiles::profiles_for;
 
 /// A clock that advances by a millisecond at each reading.
 #[derive(Default)]
@@ -30,8 +30,8 @@ impl MeasurementClock for Looks {
 
 fn run(name: &str, sizes: Sizes) -> (Measurement, Scheduler) {
     let workload = Workload::named(name).expect("there is one of this name");
-    let mut scheduler =
-        Scheduler::new(default_profiles(), Options::default(), 1).expect("the profile is right");
+    let mut scheduler = Scheduler::new(profiles_for(&workload), Options::default(), 1)
+        .expect("the profile is right");
     let measurement = workload.measure(sizes, 1, &mut scheduler, &Looks::default());
     (measurement, scheduler)
 }
@@ -439,6 +439,54 @@ fn only_what_the_engine_does_is_on_the_clock() {
     assert_eq!(total.latency.quantile(0.99).as_millis(), 1);
     assert_eq!(measurement.set_up, Duration::from_millis(2 + 3 * 2 + 1));
     assert_eq!(measurement.cpu, None);
+}
+
+/// The rack of a node.
+fn by_rack(node: &Node) -> String {
+    node.labels.get("example.com/rack").expect("it is in a rack").to_string()
+}
+
+#[test]
+fn pods_of_a_service_are_spread_over_nodes_and_zones_by_selector_spread() {
+    check(
+        "SelectorSpreading",
+        [0, 40, 2],
+        |pod| pod.labels.get("app").is_some_and(|app| app == "deployment-1"),
+        by_node,
+        &expect![[r#"
+            40 pods, 40 scheduled, 0 unschedulable
+            1 on each of 20
+        "#]],
+    );
+}
+
+#[test]
+fn pods_of_a_service_are_in_one_rack_by_service_affinity() {
+    check(
+        "ServiceAffinity",
+        [0, 40, 2],
+        |pod| pod.labels.get("app").is_some_and(|app| app == "deployment-1"),
+        by_rack,
+        &expect![[r#"
+            40 pods, 40 scheduled, 0 unschedulable
+            0 on each of 19
+            20 on each of 1
+        "#]],
+    );
+}
+
+#[test]
+fn a_sample_places_all_pods() {
+    check(
+        "AdaptiveSample",
+        [0, 40, 0],
+        all,
+        by_node,
+        &expect![[r#"
+        40 pods, 40 scheduled, 0 unschedulable
+        2 on each of 20
+    "#]],
+    );
 }
 
 #[test]

@@ -2,9 +2,10 @@
 
 use plimsoll_config::{Catalogue, Configuration, GivenGates, load};
 use plimsoll_engine::Profile;
-use plimsoll_framework::{Registry, Release};
+use plimsoll_framework::{ProfileSpec, Registry, Release};
 use plimsoll_legacy::in_tree;
 use plimsoll_plugins::default_profile;
+use plimsoll_sim::perf::Workload;
 
 /// The release of a seed: two have the oldest, then two the newest.
 pub(crate) fn release_of(seed: u64) -> Release {
@@ -33,8 +34,24 @@ fn profiles_from(registry: &Registry, release: Release) -> Vec<Profile> {
     Profile::all_of(&specs, registry, &gates.plugins).expect("the default profile is right")
 }
 
-/// Profiles with plugins of earlier releases, other strategies, other weights, and a share of the nodes.
-pub(crate) const CONFIGURATIONS: [&str; 3] = [
+/// The profiles that decide a workload.
+pub(crate) fn profiles_for(workload: &Workload) -> Vec<Profile> {
+    let configured = |text| configured(text, Release::NEWEST);
+    workload.configuration.map_or_else(default_profiles, configured)
+}
+
+/// The default profile with a change.
+pub(crate) fn changed_profiles(change: impl Fn(&mut ProfileSpec)) -> Vec<Profile> {
+    let (registry, gates) = (in_tree(), GivenGates::of(Release::NEWEST));
+    let catalogue = Catalogue::of(&registry, &default_profile()).with_gates(gates.plugins.clone());
+    let mut specs = Configuration::default_for(&catalogue).profile_specs();
+    specs.iter_mut().for_each(change);
+    Profile::all_of(&specs, &registry, &gates.plugins).expect("the changed profile is right")
+}
+
+/// Profiles with plugins of earlier releases, other strategies, other weights, a share of the nodes, and the
+/// first feasible node.
+pub(crate) const CONFIGURATIONS: [&str; 4] = [
     r#"
 apiVersion: kubescheduler.config.k8s.io/v1
 kind: KubeSchedulerConfiguration
@@ -102,6 +119,17 @@ profiles:
           shape: [{utilization: 0, score: 2}, {utilization: 60, score: 10}, {utilization: 100, score: 0}]
   - name: InterPodAffinity
     args: {ignorePreferredTermsOfExistingPods: true, hardPodAffinityWeight: 0}
+"#,
+    r#"
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+percentageOfNodesToScore: 0
+profiles:
+- plugins:
+    score:
+      disabled: [{name: "*"}]
+    preScore:
+      disabled: [{name: "*"}]
 "#,
 ];
 

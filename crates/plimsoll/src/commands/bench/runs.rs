@@ -41,6 +41,13 @@ pub(super) fn setup(args: &Bench, registry: &Registry) -> Result<Setup> {
     Ok(setup)
 }
 
+/// The configuration of a workload that has one, unless another one was given.
+fn own_setup(workload: &Workload, args: &Bench, registry: &Registry) -> Result<Option<Setup>> {
+    let own = workload.configuration.filter(|_| args.config.is_none());
+    own.map(|text| Setup::of_text(workload.name, text, registry, &args.emulation.gates()))
+        .transpose()
+}
+
 /// A run in this process.
 pub(super) fn measure(
     workload: &Workload,
@@ -70,6 +77,8 @@ fn place(
     conditions: Conditions<'_>,
 ) -> Result<(Measurement, Scheduler)> {
     let Conditions { args, registry, setup } = conditions;
+    let own = own_setup(workload, args, registry)?;
+    let setup = own.as_ref().unwrap_or(setup);
     let options = Options { engine: engine.into(), audit_every, ..setup.options() };
     let profiles = Profile::all_of(&setup.configuration.profile_specs(), registry, &setup.gates);
     let profiles = profiles.expect("they were made before");
