@@ -5,6 +5,7 @@ use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// Writes a time.
+#[expect(clippy::ref_option, reason = "serde passes a reference to the field")]
 pub(crate) fn serialize<S: Serializer>(
     time: &Option<Timestamp>,
     serializer: S,
