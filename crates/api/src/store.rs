@@ -96,6 +96,15 @@ impl<K: Kind> From<Versions<K>> for AnyVersions {
     }
 }
 
+/// All that a store holds of one object.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AnyEntry {
+    /// As it was observed.
+    pub observed: AnyObject,
+    /// What it is assumed to be, if that differs.
+    pub assumed: Option<AnyObject>,
+}
+
 /// One object.
 #[derive(Debug)]
 struct Entry<K> {
@@ -284,6 +293,7 @@ pub(crate) trait ErasedStore: Any + fmt::Debug + Send + Sync {
     fn remove(&mut self, key: &ObjectKey) -> Option<AnyVersions>;
     fn assume(&mut self, object: &AnyObject);
     fn restore(&mut self, key: &ObjectKey);
+    fn entry(&self, key: &ObjectKey) -> Option<AnyEntry>;
     fn clone_box(&self) -> Box<dyn ErasedStore>;
 }
 
@@ -304,6 +314,11 @@ impl<K: Kind> ErasedStore for Arc<Store<K>> {
     }
     fn restore(&mut self, key: &ObjectKey) {
         Arc::make_mut(self).restore(key);
+    }
+    fn entry(&self, key: &ObjectKey) -> Option<AnyEntry> {
+        let entry = self.by_key.get(key)?;
+        let any = |object: &Arc<K>| AnyObject::from(object.clone());
+        Some(AnyEntry { observed: any(&entry.observed), assumed: entry.assumed.as_ref().map(any) })
     }
     fn clone_box(&self) -> Box<dyn ErasedStore> {
         Box::new(self.clone())
@@ -385,6 +400,26 @@ impl ObjectStores {
     pub fn restore(&mut self, kind: KindRef, key: &ObjectKey) {
         if let Some(store) = self.store(kind) {
             store.restore(key);
+        }
+    }
+
+    /// All that is held of an object; `None` if there is none.
+    pub fn entry(&self, kind: KindRef, key: &ObjectKey) -> Option<AnyEntry> {
+        self.0.iter().find(|store| store.kind() == kind)?.entry(key)
+    }
+
+    /// Makes an object what it was when [`entry`](Self::entry) gave this.
+    pub fn put_back(&mut self, kind: KindRef, key: &ObjectKey, entry: Option<&AnyEntry>) {
+        let Some(store) = self.store(kind) else { return };
+        match entry {
+            None => _ = store.remove(key),
+            Some(entry) => {
+                store.set(&entry.observed);
+                match &entry.assumed {
+                    Some(assumed) => store.assume(assumed),
+                    None => store.restore(key),
+                }
+            }
         }
     }
 

@@ -41,7 +41,7 @@ impl Scheduler {
         if let Some(memo) = &mut self.memo {
             memo.begin(self.counts.phases(lap));
         }
-        self.follow_changes();
+        self.refresh_memo();
         let (kind, mut cycle) = self.decide_in_order(pod);
         if kind == DeciderKind::FromScratch {
             let profile = self.profile_of(pod).index;
@@ -76,7 +76,7 @@ impl Scheduler {
             return false;
         }
         let pod = info.pod.clone();
-        self.follow_changes();
+        self.refresh_memo();
         let Some(expected) = self.try_decider(&pod, &FromScratch) else { return false };
         let scanned = self.try_decider(&pod, &Scanned);
         let remembered = self.try_decider(&pod, &Remembered).or_else(|| {
@@ -95,8 +95,8 @@ impl Scheduler {
         scanned.is_some() || remembered.is_some()
     }
 
-    /// Applies the changes of the cluster to what is remembered.
-    fn follow_changes(&mut self) {
+    /// Brings what is remembered up to date with the cluster, and derives it again where it has been dropped.
+    pub(crate) fn refresh_memo(&mut self) {
         if let Some(memo) = &mut self.memo {
             let (view, changes) = self.cache.with_changes();
             memo.follow(view, changes, &mut self.nominated);
@@ -104,7 +104,7 @@ impl Scheduler {
     }
 
     /// Asks the deciders until one accepts the pod.
-    fn decide_in_order(&mut self, pod: &PodInfo) -> (DeciderKind, Cycle) {
+    pub(crate) fn decide_in_order(&mut self, pod: &PodInfo) -> (DeciderKind, Cycle) {
         let (member, mut context) = self.context(pod);
         context.recognise(member);
         let order = match (context.memo.as_deref_mut(), &context.recognised) {
@@ -230,7 +230,7 @@ impl Scheduler {
     }
 
     /// Remembers an attempt that was made from scratch, for equal pods.
-    fn note_diagnosis(&mut self, pod: &PodInfo, cycle: &Cycle) {
+    pub(crate) fn note_diagnosis(&mut self, pod: &PodInfo, cycle: &Cycle) {
         let is_repeatable = self.nominated.node_of(&pod.key).is_none()
             && !self.cache.view().nodes.is_empty()
             && pod.unreadable.is_none();

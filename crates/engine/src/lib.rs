@@ -42,6 +42,7 @@ mod signature;
 mod sorted_pods;
 #[cfg(test)]
 mod tests;
+mod transaction;
 mod unit;
 mod waiting;
 mod writes;
@@ -59,3 +60,4 @@ pub use profile::{Profile, ProfileError};
 pub use queue::{Backoff, QueuePlace, QueuedPodInfo};
 pub use recorder::Recorder;
 pub use scheduler::{Detail, Engine, Next, Options, Scans, Scheduler};
+pub use transaction::{Transaction, TransactionError};

@@ -64,10 +64,16 @@ impl Scheduler {
         }
     }
 
-    fn pod_is(&mut self, now: Time, mut pod: Arc<Pod>) {
+    /// A pod with what it requests according to its resources as a whole, if it has any.
+    pub(crate) fn reckoned(&self, mut pod: Arc<Pod>) -> Arc<Pod> {
         if pod.resources.is_some() {
             Arc::make_mut(&mut pod).reckon(self.options.gates.requests(self.options.release));
         }
+        pod
+    }
+
+    fn pod_is(&mut self, now: Time, pod: Arc<Pod>) {
+        let pod = self.reckoned(pod);
         let mut number = self.names.find(&pod.key);
         let is_another = |id: PodId| self.is_known(id) && self.names[id].uid != pod.uid;
         let has_lost_its_node = |id: PodId| {
@@ -316,7 +322,9 @@ impl Scheduler {
 
     fn node_is(&mut self, now: Time, node: Node) {
         let (name, cordoned) = (node.name.clone(), node.unschedulable);
+        self.follow_changes();
         let change = self.cache.set_node(node);
+        self.follow_changes();
         let mut action = match change.before {
             None => Action::ADD,
             Some(_) => events::node_actions(change.changed),
@@ -346,9 +354,21 @@ impl Scheduler {
     }
 
     fn node_gone(&mut self, now: Time, name: &Str) {
-        if let Some(before) = self.cache.remove_node(name) {
+        self.follow_changes();
+        let before = self.cache.remove_node(name);
+        self.follow_changes();
+        if let Some(before) = before {
             let object = Object::Node { before: Some(&before), after: None };
             self.changed(now, ClusterEvent::of::<Node>(Action::DELETE), object, Audience::All);
+        }
+    }
+
+    /// Applies the changes so far to what is remembered. This comes before and after each change of a node, which is
+    /// followed alone: see [`Changes`](crate::cache::Changes).
+    pub(crate) fn follow_changes(&mut self) {
+        if let Some(memo) = &mut self.memo {
+            let (view, changes) = self.cache.with_changes();
+            memo.follow_changes(view, changes, &mut self.nominated);
         }
     }
 

@@ -100,8 +100,9 @@ pub trait ScoreByCounts: PreScore {
 }
 
 /// A [`PreScore`] whose scores do not depend on which nodes are feasible: the score of a node is valid until something
-/// that the plugin reads changes. Its raw scores must be in range, and it must share nothing with other plugins.
-pub trait ScoreByNode: PreScore {
+/// that the plugin reads changes. Its raw scores must be in range, and it must share nothing with other plugins. Equal
+/// states give equal scores; so when the cluster changes, nodes are scored again only if the state does.
+pub trait ScoreByNode: PreScore<State: PartialEq> {
     /// The state that [`PreScore::pre_score`] makes, whichever nodes are feasible. `None`: the plugin gives no scores
     /// (Skip). Called only if the score [applies](PreScore::applies_in).
     fn state(

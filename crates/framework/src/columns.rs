@@ -16,7 +16,7 @@ pub struct Row(u32);
 
 impl Row {
     /// The first row.
-    pub(crate) const FIRST: Row = Row(0);
+    pub const FIRST: Row = Row(0);
 
     /// The row at `index`.
     ///
@@ -146,6 +146,15 @@ impl PodSet {
         }
         gone
     }
+}
+
+/// The pods on one node, and what they take of it.
+#[derive(Clone, Debug, Default)]
+pub struct RowPods {
+    requested: Requested,
+    non_zero_requested: NonZeroRequested,
+    used_ports: Vec<HostPort>,
+    pods: PodSet,
 }
 
 /// Marks the ports of `pod` as used. As in framework/types.go, HostPortInfo: ports are a set. If someone else has
@@ -290,6 +299,24 @@ impl Columns {
         }
         self.requested.0[i] = Requested(requested);
         self.non_zero_requested.0[i] = NonZeroRequested(non_zero);
+    }
+
+    /// The pods on the node in `row`, and what they take of it, to be [put back](Self::put_back) later.
+    pub fn row_pods(&self, row: Row) -> RowPods {
+        RowPods {
+            requested: self.requested.at(row).clone(),
+            non_zero_requested: self.non_zero_requested.at(row).clone(),
+            used_ports: self.used_ports.at(row).clone(),
+            pods: self.pods_on(row).clone(),
+        }
+    }
+
+    /// Makes the pods in `row` what they were when [`row_pods`](Self::row_pods) gave this, in the same places.
+    pub fn put_back(&mut self, row: Row, before: RowPods) {
+        self.requested.set(row, before.requested);
+        self.non_zero_requested.set(row, before.non_zero_requested);
+        self.used_ports.set(row, before.used_ports);
+        self.pods[row.index()] = before.pods;
     }
 
     /// Replaces the pod at place `at` of the node in `row` by its new version. As in framework/types.go, NodeInfo: the

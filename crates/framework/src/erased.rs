@@ -1,6 +1,7 @@
 //! Typed plugins behind trait objects. Each wrapper owns its plugin and its state with their types, so there
 //! is no downcast. A call judges a batch of rows, so the inner loop stays monomorphic.
 
+use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
 
@@ -296,9 +297,12 @@ pub(crate) trait ErasedScore: Send + Sync {
 }
 
 /// A score of a node that depends on no other node.
-pub trait RowScore: Send + Sync {
+pub trait RowScore: Any + Send + Sync {
     /// The raw score of the node in `row`.
     fn raw(&self, pod: &PodInfo, nodes: &Columns, row: Row) -> i64;
+    /// Whether another score of the same plugin gives every node the same raw score as long as nothing changes on the
+    /// node; `None` if it is of another plugin. Both must be for the same pod.
+    fn is_equal(&self, other: &dyn RowScore) -> Option<bool>;
 }
 
 /// Whether a plugin can score each node without the others.
@@ -323,6 +327,9 @@ impl<P: Score> LocalScore<P> {
 impl<P: Score> RowScore for LocalScore<P> {
     fn raw(&self, pod: &PodInfo, nodes: &Columns, row: Row) -> i64 {
         self.raw_of(pod, nodes, row)
+    }
+    fn is_equal(&self, other: &dyn RowScore) -> Option<bool> {
+        (other as &dyn Any).is::<Self>().then_some(true)
     }
 }
 
@@ -385,9 +392,13 @@ struct StateScore<P: PreScore> {
     state: P::State,
 }
 
-impl<P: PreScore> RowScore for StateScore<P> {
+impl<P: ScoreByNode> RowScore for StateScore<P> {
     fn raw(&self, _: &PodInfo, nodes: &Columns, row: Row) -> i64 {
         self.plugin.score(&self.state, row, P::Node::at(nodes, row))
+    }
+    fn is_equal(&self, other: &dyn RowScore) -> Option<bool> {
+        let other: &Self = (other as &dyn Any).downcast_ref()?;
+        Some(self.state == other.state)
     }
 }
 

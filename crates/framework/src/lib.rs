@@ -92,7 +92,7 @@ pub use binding::{
     Readiness, Reserve, WaitingDecision, WaitingPod, WaitingPods,
 };
 pub use candidate_nodes::CandidateNode;
-pub use columns::{Allocatable, Columns, NonZeroRequested, PodSet, Requested, Row};
+pub use columns::{Allocatable, Columns, NonZeroRequested, PodSet, Requested, Row, RowPods};
 pub use cycle_state::CycleState;
 pub use domains::{
     ByDomain, CountHistogram, CountedNodes, Counting, DomainCounter, DomainFilter, DomainScore,

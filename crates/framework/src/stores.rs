@@ -169,6 +169,21 @@ impl ImageStore {
         }
     }
 
+    /// The sizes of those images of `nodes` that are known, with their names.
+    pub fn sizes_of<'a>(&self, nodes: impl IntoIterator<Item = &'a Node>) -> Vec<(Str, i64)> {
+        let names = nodes.into_iter().flat_map(|node| &node.images).flat_map(|image| &image.names);
+        names.filter_map(|name| Some((name.clone(), self.get(name)?.0))).collect()
+    }
+
+    /// Sets the sizes of images that some node holds. Which node gave the size first is then forgotten.
+    pub fn set_sizes(&mut self, sizes: &[(Str, i64)]) {
+        for (name, size) in sizes {
+            if let Some(image) = self.0.get_mut(name) {
+                image.size = *size;
+            }
+        }
+    }
+
     fn forget(&mut self, image: &Str, node: &Str) {
         if let Some(state) = self.0.get_mut(image) {
             state.nodes.remove(node);

@@ -85,17 +85,17 @@ pub struct Supply {
 }
 
 impl Supply {
-    /// The supply of `len` nodes, without any resource yet.
+    /// The supply of nodes at `len` places, without any resource yet.
     pub fn new(len: usize) -> Self {
         Supply { len, stocks: Vec::new() }
     }
 
-    /// How many nodes there are.
+    /// How many places there are.
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether there is no node.
+    /// Whether there is no place.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
@@ -105,13 +105,19 @@ impl Supply {
         self.stocks.len()
     }
 
-    /// Tracks `resource` from now on, too. `rows` are the rows of the nodes, in order.
-    pub fn cover(&mut self, resource: &Str, nodes: &Columns, rows: impl Iterator<Item = Row>) {
+    /// Tracks `resource` from now on, too. `places` are the places of the nodes, each with its row. At a place without
+    /// a node there is nothing.
+    pub fn cover(
+        &mut self,
+        resource: &Str,
+        nodes: &Columns,
+        places: impl Iterator<Item = (usize, Row)>,
+    ) {
         if self.stock(resource).is_some() {
             return;
         }
         let mut stock = Stock::with(self.len);
-        for (at, row) in rows.enumerate() {
+        for (at, row) in places {
             stock.set(at, &NodeAmount::of(resource, nodes, row));
         }
         self.stocks.push((resource.clone(), stock));

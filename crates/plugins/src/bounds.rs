@@ -292,7 +292,7 @@ mod tests {
         };
         let mut supply = Supply::new(rows.len());
         for resource in bound.resources() {
-            supply.cover(&resource, nodes, rows.iter().copied());
+            supply.cover(&resource, nodes, rows.iter().copied().enumerate());
         }
         let own: Vec<f32> = rows.iter().filter_map(|&row| bound.own(nodes, row)).collect();
         let mut bounds = vec![0.0; rows.len()];

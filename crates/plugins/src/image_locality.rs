@@ -50,7 +50,7 @@ impl CountedImages {
 }
 
 /// How much each image of a pod counts on a node that has it.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ImageScores {
     /// Size times fraction of nodes, for each image that any node has, with repetitions.
     images: Vec<(Str, i64)>,

@@ -16,6 +16,7 @@ mod run;
 mod settled;
 mod simulated_cluster;
 pub mod swarm;
+mod transactions;
 mod volumes;
 mod workload;
 

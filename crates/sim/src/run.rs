@@ -5,11 +5,13 @@ use std::collections::BTreeMap;
 use plimsoll_api::PodKey;
 use plimsoll_engine::{Decision, Effect, Event, Next, Scheduler, Write};
 use plimsoll_framework::Time;
+use rand::Rng;
 
 use crate::auditor::{Auditor, Extent, Violation};
 use crate::cluster::InitialCluster;
 use crate::liveness;
 use crate::simulated_cluster::SimulatedCluster;
+use crate::transactions;
 use crate::volumes::ClaimBinding;
 
 /// A running simulation.
@@ -230,6 +232,12 @@ impl Simulation {
     /// decisions: see [`Scheduler::audit_pod`].
     pub fn audit_pending_pods(&mut self) {
         self.audits_pending = true;
+    }
+
+    /// Makes random changes in a transaction of the scheduler, and rolls them back. The rest of the simulation is not
+    /// affected. Returns how decisions from memory within the transaction differ from those from scratch.
+    pub fn try_random_transaction(&mut self, rng: &mut impl Rng) -> Vec<String> {
+        transactions::try_random(&mut self.scheduler, self.now, rng)
     }
 
     /// The present moment.

@@ -4,6 +4,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use plimsoll_engine::{Detail, Effect, Options, Outcome, Profile, ProfileError, Scans, Scheduler};
 use plimsoll_framework::{Release, Time};
+use rand::{RngExt, SeedableRng};
+use rand_pcg::Pcg64;
 
 use crate::auditor::{Extent, Violation};
 use crate::faults::RequestFaults;
@@ -36,13 +38,16 @@ impl Course {
 
 /// More decisions than any workload needs: a simulation that reaches this never ends.
 const MAX_DECISIONS: usize = 20_000;
+/// One decision in so many is followed by a random transaction.
+const TRANSACTION_EVERY: u32 = 4;
 /// Longer than any simulation: no pod is tried because of the flush, which would hide that no event
 /// woke it.
 const FOREVER: std::time::Duration = std::time::Duration::from_hours(1_000_000);
 
 /// Runs the simulation of a seed twice, with the profiles that `profiles` creates for `release`, and
-/// audits it to the given `extent`: once without scans, and once with scans wherever possible. A panic
-/// is a violation, and so is any difference between the writes of the two runs.
+/// audits it to the given `extent`: once without scans, and once with scans wherever possible and with random
+/// transactions that are rolled back. A panic is a violation, and so is any difference between the writes of the two
+/// runs.
 ///
 /// It is an error if the profiles are invalid.
 pub fn try_seed(
@@ -59,18 +64,19 @@ pub fn try_seed(
         ..Options::default()
     };
     let mut runs = Vec::new();
-    for scans in [Scans::Never, Scans::Always] {
+    for (scans, tries) in [(Scans::Never, Tries::Nothing), (Scans::Always, Tries::Transactions)] {
         let options = Options { scans, ..options };
         let scheduler = Scheduler::new(profiles(), options, seed)?;
         // Nothing that a panic leaves behind is used again.
-        let run = catch_unwind(AssertUnwindSafe(|| run(seed, scheduler, extent)));
+        let run = catch_unwind(AssertUnwindSafe(|| run(seed, scheduler, extent, tries)));
         match run {
             Ok(run) => runs.push(run),
             Err(panic) => return Ok(panicked(&*panic)),
         }
     }
     let (mut course, written) = runs.swap_remove(0);
-    let second = runs.swap_remove(0).1;
+    let (with_transactions, second) = runs.swap_remove(0);
+    course.violations.extend(with_transactions.violations);
     if let Some((at, effect)) = differs(&written, &second) {
         let what = format!("a second run does otherwise: {effect:?}");
         course.violations.push(Violation { at, what });
@@ -89,10 +95,31 @@ pub fn begin(seed: u64, scheduler: Scheduler, extent: Extent) -> Simulation {
     Simulation::audited(world, scheduler, workload.cluster, extent)
 }
 
-fn run(seed: u64, scheduler: Scheduler, extent: Extent) -> (Course, Vec<(Time, Effect)>) {
+/// What is tried between decisions.
+#[derive(Clone, Copy, PartialEq)]
+enum Tries {
+    Nothing,
+    /// After one decision in [`TRANSACTION_EVERY`].
+    Transactions,
+}
+
+fn run(
+    seed: u64,
+    scheduler: Scheduler,
+    extent: Extent,
+    tries: Tries,
+) -> (Course, Vec<(Time, Effect)>) {
     let mut simulation = begin(seed, scheduler, extent);
     let mut course = Course::default();
+    let mut rng = Pcg64::seed_from_u64(seed);
     while let Some(decisions) = simulation.advance() {
+        if tries == Tries::Transactions && rng.random_ratio(1, TRANSACTION_EVERY) {
+            let differences = simulation.try_random_transaction(&mut rng).into_iter();
+            course.violations.extend(differences.map(|difference| {
+                let what = format!("a decision in a transaction differs: {difference}");
+                Violation { at: simulation.now(), what }
+            }));
+        }
         for decision in decisions {
             course.attempts += 1;
             match decision.outcome {

@@ -41,7 +41,7 @@ fn needs_are_the_filter(
     let rows: Vec<Row> = cluster.nodes.rows().collect();
     let mut supply = Supply::new(rows.len());
     for (resource, _) in &needs.0 {
-        supply.cover(resource, &cluster.nodes, rows.iter().copied());
+        supply.cover(resource, &cluster.nodes, rows.iter().copied().enumerate());
     }
     let mut sieved = vec![0.0; rows.len()];
     let is_unsure = needs.sieve(&supply, &mut sieved);
@@ -79,7 +79,7 @@ fn bounds_are_above_scores(
     let rows: Vec<Row> = cluster.nodes.rows().collect();
     let mut supply = Supply::new(rows.len());
     for resource in bound.resources() {
-        supply.cover(&resource, &cluster.nodes, rows.iter().copied());
+        supply.cover(&resource, &cluster.nodes, rows.iter().copied().enumerate());
     }
     let own: Vec<f32> = rows.iter().filter_map(|&row| bound.own(&cluster.nodes, row)).collect();
     let mut bounds = vec![0.0; rows.len()];

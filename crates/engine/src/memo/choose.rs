@@ -10,10 +10,10 @@ use smallvec::{SmallVec, smallvec};
 
 use super::domain_counts::DomainCounts;
 use super::name_index_set::{NameIndex, NameIndexBits, NameIndexSet};
-use super::name_order::Domain;
 use super::node_ranking::{ClusterView, NodeRanking};
 use super::nodes_by_score::NodesByScore;
 use super::sparse_domain_counts::{ExcludedNodes, SparseDomainCounts};
+use super::topology::Domain;
 use crate::pick::{TieBreak, pick};
 
 /// The result of a choice.
@@ -269,7 +269,7 @@ impl Chooser<'_> {
                 return Some(counting.iter().map(|&at| candidates[at].len).sum());
             }
             let some_miss = counting.iter().any(|&at| !own(at)[place].present);
-            if some_miss && topology.has_empty {
+            if some_miss && topology.has_empty() {
                 return None;
             }
             let n_present = if topology.is_fine() {
@@ -351,7 +351,7 @@ impl Chooser<'_> {
     pub(crate) fn any(&self, best: &Best<'_>, rng: &mut impl Rng) -> Row {
         let sets =
             || best.parts.iter().map(|&(at, static_score)| self.part(best, at, static_score));
-        let n_nodes = self.cluster.name_order.len();
+        let n_indices = self.cluster.name_order.n_indices();
         // For few candidates among very many nodes a list is faster.
         let n_listed: usize = sets().map(|(set, _)| set.len()).sum();
         let Some(member_bits) =
@@ -359,7 +359,7 @@ impl Chooser<'_> {
         else {
             return pick(&self.all(best), TieBreak::Random, rng);
         };
-        let mut marked = NameIndexBits::none(n_nodes);
+        let mut marked = NameIndexBits::none(n_indices);
         sets().filter(|(_, is_sparse_group)| !is_sparse_group).for_each(|(set, _)| marked.add(set));
         marked.take_out(member_bits);
         sets().filter(|(_, is_sparse_group)| *is_sparse_group).for_each(|(set, _)| marked.add(set));

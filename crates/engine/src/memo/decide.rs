@@ -241,7 +241,7 @@ impl Memo {
             let visited = Visited::new(&chooser, &feasible, order);
             self.phases.over(MeteredPoint::Filter);
             self.phases.is_scored = visited.is_scored();
-            let nominated = node_set.nominated_row(member.pod, on.nominated, on.view);
+            let nominated = node_set.nominated_row(member.pod, on.nominated);
             let n_judged = visited.n_judged(nominated);
             return visited.choose(&chooser, &feasible, n_judged, want, chance);
         }

@@ -170,14 +170,14 @@ impl Memo {
         if NODE_DIAGNOSIS_BUDGET < self.diagnoses.node_diagnosis_bytes.total() {
             self.diagnoses.forget_node_diagnoses();
         }
-        let end = node_set.changed.end();
+        let ends = (node_set.changed.end(), node_set.came_or_gone.end());
         let diagnosis = self
             .diagnoses
             .node_diagnoses
             .entry(key)
-            .or_insert_with(|| NodeDiagnosis::new(one, end, cluster));
-        if !diagnosis.follow(one, &node_set.changed, cluster) {
-            *diagnosis = NodeDiagnosis::new(one, end, cluster);
+            .or_insert_with(|| NodeDiagnosis::new(one, ends, cluster));
+        if !diagnosis.follow(one, &node_set.changed, &node_set.came_or_gone, cluster) {
+            *diagnosis = NodeDiagnosis::new(one, ends, cluster);
         }
         let failure = diagnosis.failure(member, one, own, cluster);
         self.diagnoses.node_diagnosis_bytes.set(key, diagnosis.bytes());
@@ -192,9 +192,9 @@ impl Memo {
         nominated: &NominatedPods,
     ) -> Nominations {
         let mut nominations = Nominations::default();
-        for (index, row) in name_order.rows().filter(|_| !nominated.is_empty()) {
+        for (_, row) in name_order.rows().filter(|_| !nominated.is_empty()) {
             let pods = nominations::on(nominated, view.nodes, row);
-            let known = nominations.set(index, &pods, |pod| self.neighbour(pod));
+            let known = nominations.set(row, &pods, |pod| self.neighbour(pod));
             self.is_overfull |= known.is_none();
         }
         nominations
@@ -203,9 +203,10 @@ impl Memo {
     /// Updates the nominated pods of one node.
     pub(super) fn renominate(&mut self, view: View<'_>, nominated: &NominatedPods, node: &str) {
         let Some(mut node_set) = self.node_set.take() else { return };
-        if let Some(index) = nominations::find(node, &node_set.name_order, view.nodes) {
-            let pods = nominations::on(nominated, view.nodes, node_set.name_order.row(index));
-            let known = node_set.nominations.set(index, &pods, |pod| self.neighbour(pod));
+        if let Some(index) = node_set.name_order.find(node) {
+            let row = node_set.name_order.row(index);
+            let pods = nominations::on(nominated, view.nodes, row);
+            let known = node_set.nominations.set(row, &pods, |pod| self.neighbour(pod));
             if known.is_none() {
                 return;
             }
@@ -229,7 +230,7 @@ impl NominatedNodeJudge for ByRanking<'_> {
     type Error = OnlyFromScratch;
 
     fn find(&self, name: &Str) -> Option<NameIndex> {
-        nominations::find(name, self.cluster.name_order, self.cluster.view.nodes)
+        self.cluster.name_order.find(name)
     }
 
     fn judge(
@@ -237,8 +238,8 @@ impl NominatedNodeJudge for ByRanking<'_> {
         index: NameIndex,
     ) -> Result<NominatedNode<NominatedNodeRejection>, OnlyFromScratch> {
         let (cluster, row) = (self.cluster, self.cluster.name_order.row(index));
-        match self.ranking.first(index, row, Some(self.pod), cluster) {
-            None if self.domain_counts.pass(index, cluster) => Ok(NominatedNode::Passes(row)),
+        match self.ranking.first(row, Some(self.pod), cluster) {
+            None if self.domain_counts.pass(row, cluster) => Ok(NominatedNode::Passes(row)),
             // The verdict by counts is the same for all pods of the signature.
             None => Ok(NominatedNode::None),
             // With the pod on it the node should reject it all the more.

@@ -6,16 +6,16 @@ use hashbrown::HashMap;
 use plimsoll_framework::domains::MOST_TERMS;
 use plimsoll_framework::parts::NodeReads;
 use plimsoll_framework::{
-    ByDomain, CountHistogram, CountedNodes, Counting, DomainFilter, DomainScore, DomainTerm,
-    Neighbour, PodInfo, Point, Row, TermCount, TermTotals, TopologyKey, View,
+    ByDomain, Columns, CountHistogram, CountedNodes, Counting, DomainFilter, DomainScore,
+    DomainTerm, Neighbour, PodInfo, Point, Row, TermCount, TermTotals, TopologyKey, View,
 };
 use rustc_hash::FxBuildHasher;
 use smallvec::SmallVec;
 
 use super::change_log::ChangeLog;
-use super::name_index_set::NameIndex;
-use super::name_order::{Domain, NO_DOMAIN, Topology};
 use super::node_ranking::ClusterView;
+use super::node_set::NodePlaces;
+use super::topology::{Domain, NO_DOMAIN};
 use crate::profile::{PluginIndex, Profile};
 
 /// How many changes of fine counts the change log keeps.
@@ -38,22 +38,70 @@ struct CountedTerm {
     /// For a fine term, how many domains have each count other than 0; `None` if no plugin compares domains.
     spread: Option<CountHistogram>,
     total: i64,
-    /// The number of domains with a node on which pods count.
-    n_in_play: usize,
+    /// The domains with a node on which pods count; `None` if no plugin compares domains.
+    in_play: Option<DomainsInPlay>,
     /// Whether the [first node](DomainFilter::first_of) of the term matters.
     follows_first: bool,
-    /// If so, the first domain with a count other than 0. It has the number of its only node, so it is the
-    /// domain of the first node by name.
+    /// If so, the domain with a count other than 0 whose only node is the first by name.
     first: Option<Domain>,
 }
 
+/// The counts by domain. Domains beyond the end of an array have none.
 enum CountTable {
-    /// By domain, with whether it has such a node.
-    Coarse(Vec<(i64, bool)>),
+    /// By domain.
+    Coarse(Vec<i64>),
     /// By domain of a fine topology, with the number of counts other than 0.
     Dense(Vec<i64>, usize),
     /// Only counts other than 0, for topologies with too many domains for an array.
     Sparse(HashMap<Domain, i64, FxBuildHasher>),
+}
+
+impl CountTable {
+    /// The domains of a fine topology with counts other than 0, in no particular order.
+    fn counted_domains(&self) -> impl Iterator<Item = Domain> {
+        let (dense, sparse) = match self {
+            CountTable::Coarse(_) => (None, None),
+            CountTable::Dense(counts, _) => (Some(counts), None),
+            CountTable::Sparse(counts) => (None, Some(counts)),
+        };
+        let dense = (0..).zip(dense.into_iter().flatten()).filter(|(_, count)| **count != 0);
+        dense
+            .map(|(domain, _)| domain)
+            .chain(sparse.into_iter().flat_map(|all| all.keys().copied()))
+    }
+}
+
+/// The domains with a node on which pods count.
+#[derive(Default)]
+struct DomainsInPlay {
+    /// By domain: one of these nodes.
+    witnesses: Vec<Option<Row>>,
+    /// How many there are.
+    len: usize,
+}
+
+impl DomainsInPlay {
+    fn has(&self, domain: usize) -> bool {
+        self.witnesses.get(domain).is_some_and(Option::is_some)
+    }
+
+    fn add(&mut self, domain: Domain, row: Row) {
+        let at = domain as usize;
+        if self.witnesses.len() <= at {
+            self.witnesses.resize(at + 1, None);
+        }
+        self.len += usize::from(self.witnesses[at].replace(row).is_none());
+    }
+
+    /// The domain for which this node stands, which has no witness then.
+    fn remove(&mut self, row: Row, domain: Domain) -> bool {
+        let is_witness = self.witnesses.get(domain as usize) == Some(&Some(row));
+        if is_witness {
+            self.witnesses[domain as usize] = None;
+            self.len -= 1;
+        }
+        is_witness
+    }
 }
 
 /// A filter with the range of its terms.
@@ -243,6 +291,14 @@ fn count(
     Some(counting)
 }
 
+/// The place for the count of a domain.
+fn slot(counts: &mut Vec<i64>, domain: Domain) -> &mut i64 {
+    if counts.len() <= domain as usize {
+        counts.resize(domain as usize + 1, 0);
+    }
+    &mut counts[domain as usize]
+}
+
 impl CountedTerm {
     fn new(
         topology: usize,
@@ -252,44 +308,61 @@ impl CountedTerm {
     ) -> Self {
         let on = &cluster.topologies[topology];
         let counts = match on.is_fine() {
-            false => CountTable::Coarse(vec![(0, false); on.n_domains]),
-            true if on.n_domains <= MOST_DENSE => CountTable::Dense(vec![0; on.n_domains], 0),
+            false => CountTable::Coarse(vec![0; on.n_numbers()]),
+            true if on.n_numbers() <= MOST_DENSE => CountTable::Dense(vec![0; on.n_numbers()], 0),
             true => CountTable::Sparse(HashMap::default()),
         };
         let spread = (is_compared && on.is_fine()).then(CountHistogram::default);
-        let (total, n_in_play, follows_first, first) = (0, 0, false, None);
+        let in_play = is_compared.then(DomainsInPlay::default);
+        let (total, follows_first, first) = (0, false, None);
         let mut term =
-            CountedTerm { topology, nodes, counts, spread, total, n_in_play, follows_first, first };
-        if is_compared {
-            term.find_domains_in_play(on, cluster);
+            CountedTerm { topology, nodes, counts, spread, total, in_play, follows_first, first };
+        for (_, row) in cluster.name_order.rows().filter(|_| is_compared) {
+            term.node_came(row, cluster);
         }
         term
     }
 
-    fn find_domains_in_play(&mut self, on: &Topology, cluster: ClusterView<'_>) {
-        let mut in_play = vec![false; on.n_domains];
-        for (index, row) in cluster.name_order.rows() {
-            let domain = on.domain(index);
-            if domain != NO_DOMAIN && !in_play[domain as usize] {
-                in_play[domain as usize] = self.nodes.has(cluster.view.nodes, row);
-            }
+    /// A node has come to its domain, or its pods count now.
+    fn node_came(&mut self, row: Row, cluster: ClusterView<'_>) {
+        let Some(in_play) = &mut self.in_play else { return };
+        let domain = cluster.topologies[self.topology].domain(row);
+        if domain != NO_DOMAIN
+            && !in_play.has(domain as usize)
+            && self.nodes.has(cluster.view.nodes, row)
+        {
+            in_play.add(domain, row);
         }
-        self.n_in_play = in_play.iter().filter(|&&is| is).count();
-        if let CountTable::Coarse(counts) = &mut self.counts {
-            for (count, is) in counts.iter_mut().zip(in_play) {
-                count.1 = is;
-            }
+    }
+
+    /// A node has left `domain`, or its pods may not count any more.
+    fn node_gone(&mut self, row: Row, domain: Domain, cluster: ClusterView<'_>) {
+        let Some(in_play) = &mut self.in_play else { return };
+        if domain == NO_DOMAIN || !in_play.remove(row, domain) {
+            return;
+        }
+        let on = &cluster.topologies[self.topology];
+        let counts =
+            |row: &Row| on.domain(*row) == domain && self.nodes.has(cluster.view.nodes, *row);
+        let other = match on.is_fine() {
+            true => on.members(domain).iter().copied().find(counts),
+            false => cluster.name_order.rows().map(|(_, row)| row).find(counts),
+        };
+        if let Some(other) = other {
+            in_play.add(domain, other);
         }
     }
 
     /// Its approximate initial size in bytes.
     fn bytes(&self) -> usize {
         let counts = match &self.counts {
-            CountTable::Coarse(counts) => counts.len() * size_of::<(i64, bool)>(),
-            CountTable::Dense(counts, _) => counts.len() * size_of::<i64>(),
+            CountTable::Coarse(counts) | CountTable::Dense(counts, _) => {
+                counts.len() * size_of::<i64>()
+            }
             CountTable::Sparse(_) => 0,
         };
-        BYTES_PER_TERM + counts
+        let in_play = self.in_play.as_ref().map_or(0, |in_play| in_play.witnesses.len());
+        BYTES_PER_TERM + counts + in_play * size_of::<Option<Row>>()
     }
 
     /// Whether every domain with a count takes additional memory.
@@ -297,15 +370,15 @@ impl CountedTerm {
         matches!(self.counts, CountTable::Sparse(_))
     }
 
-    fn add(&mut self, domain: Domain, by: i64) {
+    fn add(&mut self, domain: Domain, by: i64, places: NodePlaces<'_>) {
         self.total += by;
         let (before, after) = match &mut self.counts {
             CountTable::Coarse(counts) => {
-                counts[domain as usize].0 += by;
+                *slot(counts, domain) += by;
                 return;
             }
             CountTable::Dense(counts, n_counted) => {
-                let count = &mut counts[domain as usize];
+                let count = slot(counts, domain);
                 let before = *count;
                 *count += by;
                 *n_counted += usize::from(before == 0 && *count != 0);
@@ -323,7 +396,7 @@ impl CountedTerm {
                 (before, after)
             }
         };
-        self.find_first(domain, after);
+        self.find_first(domain, after, places);
         let Some(spread) = &mut self.spread else { return };
         if before != 0 {
             spread.remove(before);
@@ -334,20 +407,14 @@ impl CountedTerm {
     }
 
     /// Finds the first domain with a count again, after the count of one became `count`.
-    fn find_first(&mut self, domain: Domain, count: i64) {
+    fn find_first(&mut self, domain: Domain, count: i64, places: NodePlaces<'_>) {
         if !self.follows_first {
             return;
         }
+        let index = |domain: &Domain| places.index_in(self.topology, *domain);
         self.first = match self.first {
-            first if count != 0 => Some(first.map_or(domain, |first| first.min(domain))),
-            Some(first) if first == domain => match &self.counts {
-                CountTable::Coarse(_) => None,
-                CountTable::Dense(counts, _) => {
-                    let left = (0..).zip(counts).skip(domain as usize);
-                    left.into_iter().find(|(_, count)| **count != 0).map(|(domain, _)| domain)
-                }
-                CountTable::Sparse(counts) => counts.keys().copied().min(),
-            },
+            first if count != 0 => first.into_iter().chain([domain]).min_by_key(index),
+            Some(first) if first == domain => self.counts.counted_domains().min_by_key(index),
             unchanged => unchanged,
         };
     }
@@ -358,20 +425,24 @@ impl CountedTerm {
     }
 
     fn totals(&self) -> TermTotals {
+        let Some(in_play) = &self.in_play else {
+            return TermTotals { total: self.total, ..TermTotals::default() };
+        };
         let least = match &self.counts {
             CountTable::Coarse(counts) => {
-                counts.iter().filter(|one| one.1).map(|one| one.0).min().unwrap_or(0)
+                let in_play = (0..in_play.witnesses.len()).filter(|&domain| in_play.has(domain));
+                in_play.map(|domain| counts.get(domain).copied().unwrap_or(0)).min().unwrap_or(0)
             }
-            CountTable::Dense(_, n_counted) => self.least_of_fine(*n_counted),
-            CountTable::Sparse(counts) => self.least_of_fine(counts.len()),
+            CountTable::Dense(_, n_counted) => self.least_of_fine(*n_counted, in_play.len),
+            CountTable::Sparse(counts) => self.least_of_fine(counts.len(), in_play.len),
         };
-        TermTotals { domains: self.n_in_play, least, total: self.total, first_present: false }
+        TermTotals { domains: in_play.len, least, total: self.total, first_present: false }
     }
 
     /// The smallest count, where all but `n_counted` domains have 0.
-    fn least_of_fine(&self, n_counted: usize) -> i64 {
+    fn least_of_fine(&self, n_counted: usize, n_in_play: usize) -> i64 {
         let lowest = self.spread.as_ref().and_then(CountHistogram::least).unwrap_or(0);
-        if n_counted < self.n_in_play { lowest.min(0) } else { lowest }
+        if n_counted < n_in_play { lowest.min(0) } else { lowest }
     }
 }
 
@@ -394,9 +465,9 @@ impl DomainCounts {
     }
 
     /// Whether the filters pass a node.
-    pub(crate) fn pass(&self, index: NameIndex, cluster: ClusterView<'_>) -> bool {
+    pub(crate) fn pass(&self, row: Row, cluster: ClusterView<'_>) -> bool {
         let term_count = |(at, term): (usize, &CountedTerm)| {
-            let domain = cluster.topologies[term.topology].domain(index);
+            let domain = cluster.topologies[term.topology].domain(row);
             if domain == NO_DOMAIN {
                 return TermCount::default();
             }
@@ -410,27 +481,41 @@ impl DomainCounts {
         })
     }
 
-    /// Adds `times` pods on a node, or removes them if it is negative.
+    /// Adds `times` pods on the node in `row`, or removes them if it is negative. `node` is the node as it is to be
+    /// seen, which differs from that in the cluster if it has just changed.
     pub(crate) fn add(
         &mut self,
         counting: &Counting,
         times: i64,
-        (index, row): (NameIndex, Row),
-        cluster: ClusterView<'_>,
+        row: Row,
+        node: (&Columns, Row),
+        places: NodePlaces<'_>,
     ) {
         for &(number, by) in counting {
             let term = &mut self.terms[number as usize];
-            let domain = cluster.topologies[term.topology].domain(index);
-            if by == 0 || domain == NO_DOMAIN || !term.nodes.has(cluster.view.nodes, row) {
+            let domain = places.topologies[term.topology].domain(row);
+            if by == 0 || domain == NO_DOMAIN || !term.nodes.has(node.0, node.1) {
                 continue;
             }
-            term.add(domain, by * times);
+            term.add(domain, by * times, places);
             if term.is_fine() {
                 // A count that returns to 0 takes less memory, but the map keeps its capacity.
                 self.bytes += if term.is_sparse() && 0 < times { BYTES_PER_ENTRY } else { 0 };
                 self.bytes += if self.changed.is_full() { 0 } else { size_of::<(u32, Domain)>() };
                 self.changed.push((number, domain));
             }
+        }
+    }
+
+    /// A node has come to its domains, or its pods may count now.
+    pub(crate) fn node_came(&mut self, row: Row, cluster: ClusterView<'_>) {
+        self.terms.iter_mut().for_each(|term| term.node_came(row, cluster));
+    }
+
+    /// A node has left these domains, which are by topology, or its pods may not count any more.
+    pub(crate) fn node_gone(&mut self, row: Row, domains: &[Domain], cluster: ClusterView<'_>) {
+        for term in &mut self.terms {
+            term.node_gone(row, domains[term.topology], cluster);
         }
     }
 
@@ -461,23 +546,16 @@ impl DomainCounts {
     /// The count of a term in a domain.
     pub(crate) fn count_in(&self, term: usize, domain: Domain) -> i64 {
         match &self.terms[term].counts {
-            CountTable::Coarse(counts) => counts[domain as usize].0,
-            CountTable::Dense(counts, _) => counts[domain as usize],
+            CountTable::Coarse(counts) | CountTable::Dense(counts, _) => {
+                counts.get(domain as usize).copied().unwrap_or(0)
+            }
             CountTable::Sparse(counts) => counts.get(&domain).copied().unwrap_or(0),
         }
     }
 
     /// The domains of a fine term with counts other than 0, in no particular order.
     pub(crate) fn counted_domains(&self, term: usize) -> impl Iterator<Item = Domain> {
-        let (dense, sparse) = match &self.terms[term].counts {
-            CountTable::Coarse(_) => (None, None),
-            CountTable::Dense(counts, _) => (Some(counts), None),
-            CountTable::Sparse(counts) => (None, Some(counts)),
-        };
-        let dense = (0..).zip(dense.into_iter().flatten()).filter(|(_, count)| **count != 0);
-        dense
-            .map(|(domain, _)| domain)
-            .chain(sparse.into_iter().flat_map(|all| all.keys().copied()))
+        self.terms[term].counts.counted_domains()
     }
 
     /// The totals of each term of the filters.
@@ -499,8 +577,9 @@ impl DomainCounts {
             return None;
         }
         let (judge, range) = self.filters.iter().find(|(_, range)| range.contains(&term))?;
-        let index = self.terms[range.start + judge.first_of()?].first?;
-        let domain = cluster.topologies[self.terms[term].topology].domain(index);
+        let of = &self.terms[range.start + judge.first_of()?];
+        let row = *cluster.topologies[of.topology].members(of.first?).first()?;
+        let domain = cluster.topologies[self.terms[term].topology].domain(row);
         (domain != NO_DOMAIN).then_some(domain)
     }
 }

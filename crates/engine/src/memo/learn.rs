@@ -15,8 +15,8 @@ use crate::profile::Profile;
 
 /// The memory for rankings, in bytes.
 const RANKING_BUDGET: usize = 1 << 30;
-/// The approximate size of a new ranking for each node, in bytes.
-const RANKING_BYTES_PER_NODE: usize = 40;
+/// The approximate size of a new ranking for each name index, in bytes.
+const RANKING_BYTES_PER_INDEX: usize = 40;
 /// At most this many domain counts are kept. Each of them is asked about every new signature of pods on
 /// nodes.
 const MOST_DOMAIN_COUNTS: usize = 1 << 16;
@@ -88,11 +88,7 @@ impl Memo {
         topologies.sort_unstable();
         topologies.dedup();
         let node_set = self.node_set.as_mut().expect("it was built when changes were followed");
-        let known = node_set.sets.iter().position(|set| **set == *topologies);
-        known.unwrap_or_else(|| {
-            node_set.sets.push(topologies.to_vec());
-            node_set.sets.len() - 1
-        })
+        node_set.set_of(&topologies)
     }
 
     /// The ranking of a signature, which is made if necessary.
@@ -192,9 +188,9 @@ impl Memo {
         for (signature, counting) in
             countings.into_iter().filter(|(_, counting)| !counting.is_empty())
         {
-            for (&index, &times) in &self.placed[signature as usize] {
-                let row = cluster.name_order.row(index);
-                domain_counts.add(&counting, i64::from(times), (index, row), cluster);
+            for (&row, &times) in &self.placed[signature as usize] {
+                let node = (view.nodes, row);
+                domain_counts.add(&counting, i64::from(times), row, node, cluster.places());
             }
             self.counted_by.add(signature, number, counting);
         }
@@ -228,9 +224,9 @@ impl Memo {
         behind: Option<i32>,
         view: View<'_>,
     ) -> usize {
-        self.make_room_for_ranking(view.nodes.len());
+        self.make_room_for_ranking();
         let node_set = self.node_set.as_ref().expect("it was built when changes were followed");
-        let followed = node_set.changed.end();
+        let followed = (node_set.changed.end(), self.cluster_version);
         let cluster = node_set.with(view);
         let topologies = node_set.sets[set].clone();
         let ranking =
@@ -257,12 +253,13 @@ impl Memo {
         *used = self.n_decisions;
         let followed = one.followed;
         one.followed = node_set.changed.end();
-        if let Some(changes) = node_set.changed.since(followed) {
-            for (index, reads) in changes {
-                one.look(index, cluster.name_order.row(index), reads, cluster);
-            }
-        } else {
-            *one = one.again(profile, node_set.changed.end(), cluster);
+        let changes = node_set.changed.since(followed);
+        let is_followed = changes.is_some();
+        for (index, reads) in changes.into_iter().flatten() {
+            one.follow(index, reads, cluster);
+        }
+        if !is_followed || !one.follow_cluster(profile, self.cluster_version, cluster) {
+            *one = one.again(profile, (node_set.changed.end(), self.cluster_version), cluster);
             self.sparse_counts.retain(|&(other, _), _| other != ranking);
             self.sparse_bytes.retain(|(other, _)| other != ranking);
         }
@@ -290,8 +287,10 @@ impl Memo {
 
     /// Drops the least recently used rankings until a new one fits. Two always stay, since a decision needs
     /// up to two.
-    fn make_room_for_ranking(&mut self, n_nodes: usize) {
-        while RANKING_BUDGET < self.ranking_bytes.total() + RANKING_BYTES_PER_NODE * n_nodes {
+    fn make_room_for_ranking(&mut self) {
+        let node_set = self.node_set.as_ref().expect("it was built when changes were followed");
+        let one = RANKING_BYTES_PER_INDEX * node_set.name_order.n_indices();
+        while RANKING_BUDGET < self.ranking_bytes.total() + one {
             let kept = self.rankings.iter().enumerate();
             let kept = kept.filter_map(|(at, slot)| Some((slot.as_ref()?.1, at)));
             let n_kept = kept.clone().count();

@@ -24,12 +24,14 @@ mod countings;
 mod decide;
 mod diagnosis_cache;
 mod domain_counts;
+mod follow;
 mod learn;
 mod measured;
 mod name_index_set;
 mod name_order;
 mod node_diagnosis;
 mod node_ranking;
+mod node_set;
 mod nodes_by_score;
 mod nominations;
 mod pinned;
@@ -40,31 +42,27 @@ mod scan;
 mod signature_diagnoses;
 mod signatures;
 mod sparse_domain_counts;
+mod topology;
 mod uncached_filters;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use hashbrown::HashMap;
-use plimsoll_api::Node;
+use plimsoll_framework::Row;
 use plimsoll_framework::parts::{ClusterReads, NodeReads, PodReads};
-use plimsoll_framework::{Neighbour, NominatedPods, PodInfo, Row, TopologyKey, View};
 use rustc_hash::FxBuildHasher;
 
 use self::account::Account;
-use self::change_log::ChangeLog;
 use self::countings::Countings;
 pub(crate) use self::decide::{Recognised, Remembered, Scanned, Want};
 use self::diagnosis_cache::DiagnosisCache;
 use self::domain_counts::DomainCounts;
-use self::name_index_set::NameIndex;
-use self::name_order::{NameOrder, Topology};
-use self::node_ranking::{ClusterView, NodeRanking};
-use self::nominations::Nominations;
+use self::node_ranking::NodeRanking;
+use self::node_set::NodeSet;
 use self::profile_memo::ProfileMemo;
 use self::scan::Scanner;
 use self::signatures::{SignatureId, Signatures};
 use self::sparse_domain_counts::SparseDomainCounts;
-use crate::cache::{Changes, RowChange};
 use crate::metrics::Phases;
 use crate::profile::Profile;
 use crate::scheduler::Scans;
@@ -77,13 +75,6 @@ const NEIGHBOUR: PodReads =
 const DOMAIN_COUNTS_BUDGET: usize = 512 << 20;
 /// The memory for sparse domain counts, in bytes. They are quickly made again.
 const SPARSE_BUDGET: usize = 256 << 20;
-/// The memory for the domains of topology keys, in bytes: with 5000 nodes about 2000 keys that nodes have.
-/// There are rarely more than a hundred.
-const TOPOLOGY_BUDGET: usize = 128 << 20;
-/// At most this many topology keys are known at a time. Pods may name keys that no node has.
-const MOST_KEYS: usize = 1 << 16;
-/// At most this many sets of topology keys are known at a time. They are searched for each new signature.
-const MOST_SETS: usize = 1 << 12;
 
 type FastMap<K, V> = HashMap<K, V, FxBuildHasher>;
 
@@ -91,14 +82,13 @@ type FastMap<K, V> = HashMap<K, V, FxBuildHasher>;
 pub(crate) struct Memo {
     profiles: BTreeMap<String, ProfileMemo>,
     node_set: Option<NodeSet>,
-    /// The pods on nodes have too many signatures. Until a node is added or removed, every decision is made
-    /// from scratch.
+    /// The pods on nodes have too many signatures. Until a node changes, every decision is made from scratch.
     is_overfull: bool,
     neighbours: Signatures,
     /// The signatures of pods on nodes that have affinity terms.
     with_terms: Vec<SignatureId>,
     /// For each signature of pods on nodes: how many of them are on each node. Valid as long as `node_set`.
-    placed: Vec<FastMap<NameIndex, u32>>,
+    placed: Vec<FastMap<Row, u32>>,
     counted_by: Countings,
     rankings: Vec<Option<(NodeRanking, Use)>>,
     ranking_bytes: Account<usize>,
@@ -127,6 +117,8 @@ pub(crate) struct Memo {
     /// What plugins read of the cluster, other than nodes one by one.
     rankings_read: ClusterReads,
     domain_counts_read: ClusterReads,
+    /// The number of changes of what rankings read of the cluster, other than of single nodes.
+    cluster_version: u64,
     /// How often everything was derived from all nodes.
     #[cfg(test)]
     pub(crate) n_built: usize,
@@ -134,24 +126,6 @@ pub(crate) struct Memo {
 
 /// When something was last used: the number of the decision.
 type Use = u64;
-
-/// The nodes in the order of their names, and what is derived from that. It is made again when a node is
-/// added or removed, or moves to another topology domain.
-struct NodeSet {
-    name_order: NameOrder,
-    topologies: Vec<Topology>,
-    by_key: BTreeMap<TopologyKey, usize>,
-    /// Topologies that no node belongs to, one for keys by label and one for keys
-    /// [by node](TopologyKey::is_by_node). Each serves all keys that no node has.
-    without_nodes: [Option<usize>; 2],
-    /// The approximate size of the topologies in bytes.
-    topology_bytes: usize,
-    /// Sets of topologies by index, each ascending.
-    sets: Vec<Vec<usize>>,
-    /// The changes of single nodes.
-    changed: ChangeLog<(NameIndex, NodeReads)>,
-    nominations: Nominations,
-}
 
 impl Memo {
     pub(crate) fn new<'a>(profiles: impl Iterator<Item = &'a Profile>, scans: Scans) -> Self {
@@ -181,6 +155,7 @@ impl Memo {
             decided_by: None,
             rankings_read: ClusterReads::EMPTY,
             domain_counts_read: ClusterReads::EMPTY,
+            cluster_version: 0,
             #[cfg(test)]
             n_built: 0,
         };
@@ -247,195 +222,6 @@ impl Memo {
         }
     }
 
-    /// Applies the changes since the last decision.
-    pub(crate) fn follow(
-        &mut self,
-        view: View<'_>,
-        changes: &mut Changes,
-        nominated: &mut NominatedPods,
-    ) {
-        if changes.node_set_changed() {
-            self.node_set = None;
-        }
-        let (stores, log) = changes.take();
-        let renominated = nominated.changed();
-        if self.node_set.is_none() || !log.is_empty() || !renominated.is_empty() {
-            self.diagnoses.forget_signature_diagnoses();
-        }
-        if self.rankings_read.stores.intersects(stores) {
-            self.forget_rankings();
-        }
-        if self.domain_counts_read.stores.intersects(stores) {
-            self.forget_domain_counts();
-        }
-        if !stores.is_empty() {
-            self.diagnoses.forget_stores(stores);
-        }
-        if self.node_set.is_some() {
-            for change in log {
-                self.follow_one(view, change);
-            }
-            for node in renominated {
-                self.renominate(view, nominated, &node);
-            }
-        }
-        if self.node_set.is_none() {
-            self.build_node_set(view, nominated);
-        }
-    }
-
-    fn build_node_set(&mut self, view: View<'_>, nominated: &NominatedPods) {
-        #[cfg(test)]
-        {
-            self.n_built += 1;
-        }
-        self.forget_domain_counts();
-        self.forget_rankings();
-        let name_order = NameOrder::of(view.nodes);
-        self.neighbours.begin();
-        self.placed.clear();
-        self.with_terms.clear();
-        self.counted_by.clear();
-        self.is_overfull = false;
-        for (index, row) in name_order.rows() {
-            for pod in view.nodes.pods_on(row).iter() {
-                match self.neighbour(pod) {
-                    Some(signature) => {
-                        *self.placed[signature as usize].entry(index).or_default() += 1;
-                    }
-                    None => self.is_overfull = true,
-                }
-            }
-        }
-        let nominations = self.nominations(&name_order, view, nominated);
-        self.neighbours.count_from_here();
-        let changed = ChangeLog::new(name_order.len().max(1));
-        let (topologies, by_key, sets) = (Vec::new(), BTreeMap::new(), Vec::new());
-        let (without_nodes, topology_bytes) = ([None; 2], 0);
-        self.node_set = Some(NodeSet {
-            name_order,
-            topologies,
-            by_key,
-            without_nodes,
-            topology_bytes,
-            sets,
-            changed,
-            nominations,
-        });
-        self.scanner.forget();
-    }
-
-    /// The signature of a pod on a node; `None` if there are too many signatures.
-    fn neighbour(&mut self, pod: &PodInfo) -> Option<SignatureId> {
-        let (signature, is_new) = self.neighbours.number(pod)?;
-        if is_new {
-            self.placed.push(FastMap::default());
-            self.counted_by.add_signature();
-            if !pod.affinity.is_empty() {
-                self.with_terms.push(signature);
-                if let Some(blank) = self.blank.take() {
-                    self.drop_domain_counts(blank);
-                }
-            }
-        }
-        Some(signature)
-    }
-
-    fn follow_one(&mut self, view: View<'_>, change: RowChange) {
-        match change {
-            RowChange::Node(row, reads) => self.node_changed(row, reads),
-            RowChange::Relabelled(row, reads, before) => {
-                let now = view.nodes.node(row);
-                match self.node_set.as_ref().is_some_and(|all| all.keeps_domains(&before, now)) {
-                    true => self.node_changed(row, reads),
-                    false => self.node_set = None,
-                }
-            }
-            RowChange::Placed(row, pod) => {
-                self.count(view, row, &pod, 1);
-                self.note(row, NodeReads::BY_PLACEMENT);
-            }
-            RowChange::Displaced(row, pod) => {
-                self.count(view, row, &pod, -1);
-                self.note(row, NodeReads::BY_PLACEMENT);
-            }
-        }
-    }
-
-    /// A node has changed, but not its topology domains.
-    fn node_changed(&mut self, row: Row, reads: NodeReads) {
-        if self.rankings_read.nodes.intersects(reads) {
-            self.forget_rankings();
-        }
-        if self.counted_nodes_read.intersects(reads) {
-            self.forget_domain_counts();
-        }
-        self.note(row, reads);
-    }
-
-    fn note(&mut self, row: Row, reads: NodeReads) {
-        if let Some(node_set) = &mut self.node_set {
-            node_set.changed.push((node_set.name_order.index(row), reads));
-        }
-    }
-
-    /// Adds a pod on a node to all domain counts that count it, or removes it.
-    fn count(&mut self, view: View<'_>, row: Row, pod: &PodInfo, times: i64) {
-        let Some(node_set) = &self.node_set else { return };
-        let index = node_set.name_order.index(row);
-        let Some(signature) = self.neighbour(pod) else {
-            self.node_set = None;
-            return;
-        };
-        let count = self.placed[signature as usize].entry(index).or_default();
-        *count = count.saturating_add_signed(if times < 0 { -1 } else { 1 });
-        if *count == 0 {
-            self.placed[signature as usize].remove(&index);
-            if self.has_given_up
-                && !pod.affinity.is_empty()
-                && self.placed[signature as usize].is_empty()
-            {
-                self.has_given_up = false;
-                self.profiles.values_mut().for_each(ProfileMemo::forget_from_scratch);
-            }
-        }
-        if !self.counted_by.has(signature) {
-            self.find_counting(signature);
-        }
-        let Some(node_set) = &self.node_set else { return };
-        let cluster = node_set.with(view);
-        for (number, counting) in self.counted_by.of(signature) {
-            if let Some((domain_counts, _)) = &mut self.domain_counts[*number] {
-                let before = domain_counts.bytes();
-                domain_counts.add(counting, times, (index, row), cluster);
-                self.domain_count_bytes += domain_counts.bytes() - before;
-            }
-        }
-    }
-
-    /// Determines which domain counts count pods of a signature that is new on nodes.
-    fn find_counting(&mut self, signature: SignatureId) {
-        let example = self.neighbours.example(signature).clone();
-        let other = Neighbour::from(&*example);
-        let is_plain = other.affinity.is_empty();
-        let (mut counted_by, mut outdated) = (Vec::new(), Vec::new());
-        for (number, slot) in self.domain_counts.iter().enumerate() {
-            let Some((domain_counts, _)) = slot else { continue };
-            if is_plain && !domain_counts.counts_plain_pods {
-                continue;
-            }
-            match domain_counts.counting(other) {
-                None => outdated.push(number),
-                Some(counting) if counting.is_empty() => {}
-                Some(counting) => counted_by.push((number, counting)),
-            }
-        }
-        self.counted_by.set(signature, counted_by);
-        for number in outdated {
-            self.drop_domain_counts(number);
-        }
-    }
-
     fn drop_domain_counts(&mut self, number: usize) {
         let gone = self.domain_counts[number].take();
         self.domain_count_bytes -= gone.map_or(0, |(domain_counts, _)| domain_counts.bytes());
@@ -458,42 +244,4 @@ impl Memo {
 /// Signatures for pods on nodes: every pod needs one.
 fn neighbours() -> Signatures {
     Signatures::new(NEIGHBOUR).by_deletion().of_any_size()
-}
-
-impl NodeSet {
-    fn with<'a>(&'a self, view: View<'a>) -> ClusterView<'a> {
-        let NodeSet { name_order, topologies, nominations, .. } = self;
-        ClusterView { view, name_order, topologies, nominations }
-    }
-
-    /// Whether a node is in the same domains after a change of its labels, for all topology keys that are known.
-    fn keeps_domains(&self, before: &Node, now: &Node) -> bool {
-        self.by_key.keys().all(|key| key.domain(before) == key.domain(now))
-    }
-
-    /// Whether there are too many topologies, so that everything must be dropped.
-    fn is_full(&self) -> bool {
-        MOST_KEYS <= self.by_key.len()
-            || MOST_SETS <= self.sets.len()
-            || TOPOLOGY_BUDGET <= self.topology_bytes
-    }
-
-    /// The index of a topology, which is made if necessary.
-    fn topology(&mut self, key: &TopologyKey, view: View<'_>) -> usize {
-        if let Some(&known) = self.by_key.get(key) {
-            return known;
-        }
-        let made = Topology::new(key.clone(), view.nodes, &self.name_order);
-        let without_nodes = made.has_no_nodes().then(|| usize::from(key.is_by_node()));
-        let number = without_nodes.and_then(|sort| self.without_nodes[sort]).unwrap_or_else(|| {
-            self.topology_bytes += made.bytes();
-            self.topologies.push(made);
-            self.topologies.len() - 1
-        });
-        if let Some(sort) = without_nodes {
-            self.without_nodes[sort] = Some(number);
-        }
-        self.by_key.insert(key.clone(), number);
-        number
-    }
 }

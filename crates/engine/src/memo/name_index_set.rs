@@ -1,6 +1,6 @@
-//! Sets of nodes, given by their position in name order.
+//! Sets of nodes, given by their index in [name order](super::name_order).
 
-/// The position of a node in name order, starting with 0.
+/// The index of a node in name order: the smaller its name, the smaller its index. Some indices have no node.
 pub(crate) type NameIndex = u32;
 
 /// Up to this many nodes a set is a sorted list.
@@ -12,9 +12,9 @@ const BITS: usize = 64;
 pub(crate) struct NameIndexBits(Vec<u64>);
 
 impl NameIndexBits {
-    /// The empty set, in a cluster of `n_nodes`.
-    pub(crate) fn none(n_nodes: usize) -> Self {
-        NameIndexBits(vec![0; n_nodes.div_ceil(BITS)])
+    /// The empty set, in a cluster with `n_indices` name indices.
+    pub(crate) fn none(n_indices: usize) -> Self {
+        NameIndexBits(vec![0; n_indices.div_ceil(BITS)])
     }
 
     pub(crate) fn add(&mut self, set: &NameIndexSet) {
@@ -82,15 +82,15 @@ impl Default for NameIndexSet {
 }
 
 impl NameIndexSet {
-    /// Adds `index`, which must not be in the set and is below `n_nodes`.
-    pub(crate) fn insert(&mut self, index: NameIndex, n_nodes: usize) {
+    /// Adds `index`, which must not be in the set and is below `n_indices`.
+    pub(crate) fn insert(&mut self, index: NameIndex, n_indices: usize) {
         match self {
             NameIndexSet::Few(indices) if indices.len() < FEW => {
                 let at = indices.partition_point(|&other| other < index);
                 indices.insert(at, index);
             }
             NameIndexSet::Few(indices) => {
-                let mut bits = Bits::new(n_nodes);
+                let mut bits = Bits::new(n_indices);
                 for &other in indices.iter() {
                     bits.insert(other);
                 }
@@ -134,8 +134,8 @@ impl NameIndexSet {
 }
 
 impl Bits {
-    fn new(n_nodes: usize) -> Self {
-        let n_words = n_nodes.div_ceil(BITS);
+    fn new(n_indices: usize) -> Self {
+        let n_words = n_indices.div_ceil(BITS);
         let n_tops = n_words.div_ceil(BITS);
         let n_roofs = n_tops.div_ceil(BITS);
         Bits { words: vec![0; n_words], tops: vec![0; n_tops], roofs: vec![0; n_roofs], len: 0 }
@@ -199,24 +199,24 @@ mod tests {
     #[test]
     fn the_nth_index_is_that_of_the_union() {
         let mut rng = Pcg64::seed_from_u64(5);
-        for n_nodes in [1, 64, 500, 5_000] {
-            let sizes = [3, 100, n_nodes / 2];
+        for n_indices in [1, 64, 500, 5_000] {
+            let sizes = [3, 100, n_indices / 2];
             let sets = sizes.map(|n| {
                 let indices: BTreeSet<NameIndex> = (0..n)
                     .map(|_| {
-                        rng.random_range(0..NameIndex::try_from(n_nodes).expect("it is small"))
+                        rng.random_range(0..NameIndex::try_from(n_indices).expect("it is small"))
                     })
                     .collect();
                 let mut set = NameIndexSet::default();
                 for &index in &indices {
-                    set.insert(index, n_nodes);
+                    set.insert(index, n_indices);
                 }
                 (indices, set)
             });
-            let mut marked = NameIndexBits::none(n_nodes);
+            let mut marked = NameIndexBits::none(n_indices);
             marked.add(&sets[0].1);
             marked.add(&sets[2].1);
-            let mut other = NameIndexBits::none(n_nodes);
+            let mut other = NameIndexBits::none(n_indices);
             other.add(&sets[1].1);
             marked.take_out(&other.0);
             let expected: Vec<NameIndex> = sets[0]
@@ -226,23 +226,23 @@ mod tests {
                 .copied()
                 .collect();
             assert_eq!(marked.len(), expected.len());
-            let all: Vec<NameIndex> = (0..=n_nodes).map_while(|n| marked.nth(n)).collect();
+            let all: Vec<NameIndex> = (0..=n_indices).map_while(|n| marked.nth(n)).collect();
             assert_eq!(all, expected);
         }
     }
 
     #[test]
     fn a_set_behaves_alike_at_every_size() {
-        for (seed, n_nodes) in [(1, 10), (2, 300), (3, 5_000), (4, 300_000)] {
+        for (seed, n_indices) in [(1, 10), (2, 300), (3, 5_000), (4, 300_000)] {
             let mut rng = Pcg64::seed_from_u64(seed);
             let (mut set, mut expected) = (NameIndexSet::default(), BTreeSet::new());
             for _ in 0..2_000 {
-                let index = rng.random_range(0..n_nodes);
+                let index = rng.random_range(0..n_indices);
                 if expected.remove(&index) {
                     set.remove(index);
                 } else {
                     expected.insert(index);
-                    set.insert(index, n_nodes as usize);
+                    set.insert(index, n_indices as usize);
                 }
                 assert_eq!(set.len(), expected.len());
                 assert_eq!(set.iter().next(), expected.first().copied());

@@ -1,157 +1,287 @@
-//! The nodes in the order of their names, and their topology domains.
+//! The nodes in the order of their names.
 
-use hashbrown::HashMap;
 use plimsoll_api::Str;
-use plimsoll_framework::{Columns, Row, TopologyKey};
-use rustc_hash::FxBuildHasher;
+use plimsoll_framework::{Columns, Row};
 
 use super::name_index_set::NameIndex;
 
-/// The number of a domain of a topology key.
-pub(crate) type Domain = u32;
-/// The node is in no domain.
-pub(crate) const NO_DOMAIN: Domain = Domain::MAX;
+/// Up to this many nodes there is a free index after every [`RUN`] nodes, beyond that after every [`LONG_RUN`], to
+/// save memory: everything that is remembered of each node has a place for each index.
+const FEW_NODES: usize = 1 << 17;
+const RUN: usize = 2;
+const LONG_RUN: usize = 16;
+/// At least this many indices after the last node are free. The names of new nodes often follow those of all others.
+const LEAST_AT_END: usize = 64;
+/// A free index that is farther away than this is not used, since every node on the way to it would have to move.
+const FARTHEST: usize = 64;
 
-/// A topology key with more domains than this is *fine*: there are too many to look at each in every
-/// decision.
-const COARSE: usize = 64;
-
-/// The nodes in the order of their names. It is made again when a node is added or removed, or
-/// when its label of a known topology key changes.
+/// The nodes in the order of their names. Each node has a [`NameIndex`]; a smaller name has a smaller index. Some
+/// indices are free, so that a new node seldom moves others. The names are kept here, because a row may hold another
+/// node by the time a change is looked at.
 #[derive(Debug, Default)]
 pub(crate) struct NameOrder {
-    row_of: Vec<Row>,
-    /// By the index of the row.
+    /// The rows, by name.
+    sorted: Vec<Row>,
+    /// By name index; `None` where the index is free.
+    row_of: Vec<Option<Row>>,
+    /// By the index of the row; of rows with a node.
     index_of: Vec<NameIndex>,
+    /// The same.
+    names: Vec<Str>,
 }
 
 impl NameOrder {
     pub(crate) fn of(nodes: &Columns) -> Self {
-        let mut row_of: Vec<Row> = nodes.rows().collect();
-        row_of.sort_by(|&one, &other| nodes.name_of(one).cmp(nodes.name_of(other)));
-        let n_rows = row_of.iter().map(|row| row.index() + 1).max().unwrap_or(0);
-        let mut index_of = vec![0; n_rows];
-        for (index, row) in (0..).zip(&row_of) {
-            index_of[row.index()] = index;
+        let mut sorted: Vec<Row> = nodes.rows().collect();
+        sorted.sort_by(|&one, &other| nodes.name_of(one).cmp(nodes.name_of(other)));
+        let mut order = NameOrder { sorted, ..NameOrder::default() };
+        let run = if order.sorted.len() <= FEW_NODES { RUN } else { LONG_RUN };
+        for (at, &row) in order.sorted.iter().enumerate() {
+            if 0 < at && at % run == 0 {
+                order.row_of.push(None);
+            }
+            grow(&mut order.index_of, row);
+            grow(&mut order.names, row);
+            order.index_of[row.index()] = to_index(order.row_of.len());
+            order.names[row.index()] = nodes.name_of(row).clone();
+            order.row_of.push(Some(row));
         }
-        NameOrder { row_of, index_of }
+        let at_end = LEAST_AT_END.max(order.sorted.len() / LONG_RUN);
+        order.row_of.resize(order.row_of.len() + at_end, None);
+        order
     }
 
+    /// The number of nodes.
     pub(crate) fn len(&self) -> usize {
+        self.sorted.len()
+    }
+
+    /// The number of indices, free ones included. It never changes.
+    pub(crate) fn n_indices(&self) -> usize {
         self.row_of.len()
     }
 
+    /// The row of the node with this index.
+    ///
+    /// # Panics
+    /// If the index is free.
     pub(crate) fn row(&self, index: NameIndex) -> Row {
+        self.at(index).expect("only indices of nodes are used")
+    }
+
+    /// The same; `None` if the index is free.
+    pub(crate) fn at(&self, index: NameIndex) -> Option<Row> {
         self.row_of[index as usize]
     }
 
+    /// All nodes in the order of their names.
     pub(crate) fn rows(&self) -> impl Iterator<Item = (NameIndex, Row)> {
-        (0..).zip(self.row_of.iter().copied())
+        self.sorted.iter().map(|&row| (self.index(row), row))
     }
 
-    /// The node for whose name `order` returns `Equal`.
-    pub(crate) fn find(&self, order: impl Fn(Row) -> std::cmp::Ordering) -> Option<NameIndex> {
-        let at = self.row_of.binary_search_by(|&row| order(row)).ok()?;
-        Some(NameIndex::try_from(at).expect("indices have 32 bits"))
+    /// The index of the node named `name`.
+    pub(crate) fn find(&self, name: &str) -> Option<NameIndex> {
+        let at = self.place_of(name).ok()?;
+        Some(self.index(self.sorted[at]))
     }
 
     pub(crate) fn index(&self, row: Row) -> NameIndex {
         self.index_of[row.index()]
     }
-}
 
-/// The domains of one topology key.
-#[derive(Debug)]
-pub(crate) struct Topology {
-    pub(crate) key: TopologyKey,
-    /// By name index.
-    domains: Vec<Domain>,
-    pub(crate) n_domains: usize,
-    /// The nodes of each domain, one domain after the other; empty unless the key is fine.
-    members: Vec<NameIndex>,
-    /// Where the nodes of each domain start in `members`, and the end of the last one.
-    starts: Vec<u32>,
-    /// Whether some node has an empty value. Nodes without the label may then count as in the same domain.
-    pub(crate) has_empty: bool,
-}
-
-impl Topology {
-    pub(crate) fn new(key: TopologyKey, nodes: &Columns, name_order: &NameOrder) -> Self {
-        let (mut domains, mut has_empty) = (Vec::with_capacity(name_order.len()), false);
-        let mut numbers: HashMap<&Str, Domain, FxBuildHasher> = HashMap::default();
-        let mut n_domains = 0;
-        for (index, row) in name_order.rows() {
-            let value = key.domain(nodes.node(row));
-            has_empty |= value.is_some_and(Str::is_empty);
-            domains.push(match value {
-                None => NO_DOMAIN,
-                Some(_) if key.is_by_node() => index,
-                Some(value) => *numbers.entry(value).or_insert_with(|| {
-                    n_domains += 1;
-                    n_domains - 1
-                }),
-            });
-        }
-        let n_domains = if key.is_by_node() { name_order.len() } else { n_domains as usize };
-        let (members, starts) = (Vec::new(), Vec::new());
-        let mut topology = Topology { key, domains, n_domains, members, starts, has_empty };
-        if topology.is_fine() && !topology.key.is_by_node() {
-            topology.sort_members();
-        }
-        topology
+    /// Adds the node named `name`, which is in `row`. `moved` gets every index that now has another node or none,
+    /// including that of the new node. Returns `false` if there is no free index nearby; then nothing has changed,
+    /// and the order must be made again.
+    pub(crate) fn insert(
+        &mut self,
+        row: Row,
+        name: &Str,
+        mut moved: impl FnMut(NameIndex),
+    ) -> bool {
+        let Err(at) = self.place_of(name) else { return false };
+        let index_at = |at: usize| self.index(self.sorted[at]) as usize;
+        let before = at.checked_sub(1).map(index_at);
+        let after = (at < self.sorted.len()).then(|| index_at(at));
+        let first = before.map_or(0, |before| before + 1);
+        let index = match after {
+            // Further names that follow all others are likely, and need the rest.
+            None => first + usize::from(first + 1 < self.row_of.len()),
+            Some(after) => usize::midpoint(first, after.saturating_sub(1).max(first)),
+        };
+        let is_free = after.map_or(index < self.row_of.len(), |after| first < after);
+        let index = if is_free { Some(index) } else { self.make_room(first, &mut moved) };
+        let Some(index) = index else { return false };
+        self.sorted.insert(at, row);
+        grow(&mut self.names, row);
+        self.names[row.index()] = name.clone();
+        self.put(row, index);
+        moved(to_index(index));
+        true
     }
 
-    /// Sorts the nodes by domain with a counting sort.
-    fn sort_members(&mut self) {
-        let mut starts = vec![0_u32; self.n_domains + 1];
-        for &domain in self.domains.iter().filter(|&&domain| domain != NO_DOMAIN) {
-            starts[domain as usize + 1] += 1;
+    /// Removes the node in `row`, and returns its index, which is free now.
+    pub(crate) fn remove(&mut self, row: Row) -> NameIndex {
+        let at = self.place_of(&self.names[row.index()]).expect("the node is there");
+        self.sorted.remove(at);
+        let index = self.index(row);
+        self.row_of[index as usize] = None;
+        self.names[row.index()] = Str::default();
+        index
+    }
+
+    /// Frees an index for a node that belongs just before the one with the index `next`, by moving those up to the
+    /// nearest free index.
+    fn make_room(&mut self, next: usize, moved: &mut impl FnMut(NameIndex)) -> Option<usize> {
+        let is_free = |&index: &usize| self.row_of[index].is_none();
+        let farthest = self.row_of.len().min(next + FARTHEST);
+        let above = (next..farthest).find(is_free);
+        let below = (next.saturating_sub(FARTHEST)..next).rev().find(is_free);
+        match (below, above) {
+            (Some(below), above) if above.is_none_or(|above| next - below <= above - next) => {
+                for index in below + 1..next {
+                    self.shift(index, index - 1);
+                    moved(to_index(index - 1));
+                }
+                Some(next - 1)
+            }
+            (_, Some(above)) => {
+                for index in (next..above).rev() {
+                    self.shift(index, index + 1);
+                    moved(to_index(index + 1));
+                }
+                Some(next)
+            }
+            (_, None) => None,
         }
-        for domain in 0..self.n_domains {
-            starts[domain + 1] += starts[domain];
+    }
+
+    fn shift(&mut self, from: usize, to: usize) {
+        if let Some(row) = self.row_of[from].take() {
+            self.put(row, to);
         }
-        let mut next = starts.clone();
-        self.members = vec![0; starts[self.n_domains] as usize];
-        for (index, &domain) in (0..).zip(&self.domains) {
-            if domain != NO_DOMAIN {
-                self.members[next[domain as usize] as usize] = index;
-                next[domain as usize] += 1;
+    }
+
+    fn put(&mut self, row: Row, index: usize) {
+        grow(&mut self.index_of, row);
+        self.index_of[row.index()] = to_index(index);
+        self.row_of[index] = Some(row);
+    }
+
+    fn place_of(&self, name: &str) -> Result<usize, usize> {
+        self.sorted.binary_search_by(|&row| self.names[row.index()].as_str().cmp(name))
+    }
+}
+
+/// Makes `rows` long enough for `row`.
+fn grow<T: Default + Clone>(rows: &mut Vec<T>, row: Row) {
+    if rows.len() <= row.index() {
+        rows.resize(row.index() + 1, T::default());
+    }
+}
+
+fn to_index(at: usize) -> NameIndex {
+    NameIndex::try_from(at).expect("indices have 32 bits")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::{BTreeMap, BTreeSet};
+
+    use plimsoll_api::Node;
+    use rand::{RngExt, SeedableRng};
+    use rand_pcg::Pcg64;
+
+    use super::*;
+
+    fn nodes(names: impl Iterator<Item = String>) -> Columns {
+        let mut nodes = Columns::default();
+        for name in names {
+            nodes.add(Node { name: name.into(), ..Node::default() });
+        }
+        nodes
+    }
+
+    /// The rows by name, as the order has them, which must agree with itself.
+    fn all(order: &NameOrder) -> Vec<(String, Row)> {
+        let mut last = None;
+        let all = order.rows().map(|(index, row)| {
+            assert!(last < Some(index), "indices ascend with names");
+            last = Some(index);
+            assert_eq!((order.at(index), order.index(row)), (Some(row), index));
+            (order.names[row.index()].to_string(), row)
+        });
+        let all: Vec<_> = all.collect();
+        let n_taken = (0..order.n_indices()).filter(|&at| order.row_of[at].is_some()).count();
+        assert_eq!((n_taken, order.len()), (all.len(), all.len()));
+        all
+    }
+
+    #[test]
+    fn the_order_follows_nodes_that_come_and_go() {
+        for seed in 0..20 {
+            let mut rng = Pcg64::seed_from_u64(seed);
+            let n_names: u32 = rng.random_range(1..2000);
+            let mut name = || format!("n{}", rng.random_range(0..n_names));
+            let first: BTreeSet<String> = (0..n_names / 2).map(|_| name()).collect();
+            let columns = nodes(first.iter().cloned());
+            let mut expected: BTreeMap<String, Row> =
+                columns.rows().map(|row| (columns.name_of(row).to_string(), row)).collect();
+            let mut order = NameOrder::of(&columns);
+            let mut free: Vec<Row> = Vec::new();
+            for _ in 0..500 {
+                let name = name();
+                if let Some(row) = expected.remove(&name) {
+                    let before = order.index(row);
+                    assert_eq!((order.remove(row), order.at(before)), (before, None));
+                    free.push(row);
+                    continue;
+                }
+                let row = free.pop().unwrap_or(Row::from_index(expected.len()));
+                let before = order.row_of.clone();
+                let mut moved = BTreeSet::new();
+                if !order.insert(row, &Str::from(name.clone()), |index| _ = moved.insert(index)) {
+                    assert_eq!(order.row_of, before, "nothing has changed");
+                    free.push(row);
+                    continue;
+                }
+                expected.insert(name, row);
+                for at in (0..before.len()).filter(|&at| before[at] != order.row_of[at]) {
+                    let index = to_index(at);
+                    assert!(moved.contains(&index), "index {at} has changed");
+                }
+            }
+            assert!(all(&order).into_iter().eq(expected.clone()), "seed {seed}");
+            for (name, row) in expected {
+                assert_eq!(order.find(&name).map(|index| order.row(index)), Some(row));
             }
         }
-        self.starts = starts;
     }
 
-    /// Whether no node has the label.
-    pub(crate) fn has_no_nodes(&self) -> bool {
-        self.domains.iter().all(|&domain| domain == NO_DOMAIN)
-    }
-
-    /// Its approximate size in bytes.
-    pub(crate) fn bytes(&self) -> usize {
-        (self.domains.len() + self.members.len() + self.starts.len()) * size_of::<NameIndex>()
-    }
-
-    /// Whether there are too many domains to look at each.
-    pub(crate) fn is_fine(&self) -> bool {
-        self.key.is_by_node() || COARSE < self.n_domains
-    }
-
-    /// Whether no domain has two nodes.
-    pub(crate) fn is_single(&self) -> bool {
-        self.key.is_by_node() || self.n_domains == self.members.len()
-    }
-
-    pub(crate) fn domain(&self, index: NameIndex) -> Domain {
-        self.domains[index as usize]
-    }
-
-    /// The nodes of a domain of a fine key.
-    pub(crate) fn members(&self, domain: Domain) -> &[NameIndex] {
-        let at = domain as usize;
-        match self.key.is_by_node() {
-            // Here the number of the domain is the name index of its only node.
-            true => std::slice::from_ref(&self.domains[at]),
-            false => &self.members[self.starts[at] as usize..self.starts[at + 1] as usize],
+    #[test]
+    fn names_that_follow_all_others_move_no_node() {
+        let mut order = NameOrder::of(&nodes((0..1000).map(|at| format!("a{at:04}"))));
+        for at in 0..LEAST_AT_END / 2 {
+            let (row, name) = (Row::from_index(1000 + at), Str::from(format!("b{at:04}")));
+            let mut moved = Vec::new();
+            assert!(order.insert(row, &name, |index| moved.push(index)));
+            assert_eq!(moved, [order.index(row)]);
         }
+    }
+
+    #[test]
+    fn names_in_one_place_move_few_nodes_until_the_order_must_be_made_again() {
+        let mut order = NameOrder::of(&nodes((0..1000).map(|at| format!("a{at:04}"))));
+        let mut n_added = 0;
+        loop {
+            let name = Str::from(format!("a0500-{n_added:04}"));
+            let mut n_moved = 0;
+            if !order.insert(Row::from_index(1000 + n_added), &name, |_| n_moved += 1) {
+                break;
+            }
+            assert!(n_moved <= FARTHEST + 1, "{n_moved}");
+            n_added += 1;
+        }
+        assert!(2 * (FARTHEST / (RUN + 1)) <= n_added, "{n_added}");
+        assert_eq!(all(&order).len(), 1000 + n_added);
     }
 }

@@ -13,7 +13,6 @@ use super::counted_values::{CountedValues, ValueId};
 use super::diagnosis_cache::OnlyFromScratch;
 use super::name_index_set::NameIndex;
 use super::node_ranking::{ClusterView, NodeRanking};
-use super::nominations;
 use super::preemption::{BYTES_PER_REASON, CandidateCache, CandidateSearch};
 use crate::cycle::{AttemptFailure, PostFilterRun};
 use crate::diagnosis::{self, FitErrorCause};
@@ -22,14 +21,16 @@ use crate::unit::Member;
 
 /// In place of a reason: the node passes.
 const PASSES: ValueId = ValueId::MAX;
+/// No node has the index.
+const NO_NODE: ValueId = ValueId::MAX - 1;
 /// Beyond this many different reasons for each node the diagnosis is made again, since old reasons keep their
 /// memory.
 const MOST_REASONS_PER_NODE: usize = 8;
 
 /// The reasons why nodes reject pods of one ranking and one priority, and the preemption candidates.
 pub(crate) struct NodeDiagnosis {
-    /// The position in the change log of nodes.
-    followed: u64,
+    /// The positions in the change log of nodes, and in that of rows whose node has come or gone.
+    followed: (u64, u64),
     reasons: CountedValues<(&'static str, Rejection)>,
     /// By name index.
     reason_of: Vec<ValueId>,
@@ -51,19 +52,23 @@ pub(crate) struct NominatedNodeRejection {
 
 impl NodeDiagnosis {
     /// Judges all nodes.
-    pub(crate) fn new(ranking: &mut NodeRanking, followed: u64, cluster: ClusterView<'_>) -> Self {
-        let n_nodes = cluster.name_order.len();
+    pub(crate) fn new(
+        ranking: &mut NodeRanking,
+        followed: (u64, u64),
+        cluster: ClusterView<'_>,
+    ) -> Self {
+        let n_indices = cluster.name_order.n_indices();
         let mut diagnosis = NodeDiagnosis {
             followed,
             reasons: CountedValues::default(),
-            reason_of: vec![PASSES; n_nodes],
-            n_passing: n_nodes,
+            reason_of: vec![NO_NODE; n_indices],
+            n_passing: 0,
             places: Vec::new(),
             has_moved: true,
             candidates: Vec::new(),
         };
-        for (index, row) in cluster.name_order.rows() {
-            diagnosis.look(index, row, ranking, cluster);
+        for (index, _) in cluster.name_order.rows() {
+            diagnosis.look(index, ranking, cluster);
         }
         diagnosis
     }
@@ -73,37 +78,38 @@ impl NodeDiagnosis {
         &mut self,
         ranking: &mut NodeRanking,
         log: &ChangeLog<(NameIndex, NodeReads)>,
+        came_or_gone: &ChangeLog<Row>,
         cluster: ClusterView<'_>,
     ) -> bool {
         let most = MOST_REASONS_PER_NODE * self.reason_of.len();
-        let Some(changes) = log.since(self.followed).filter(|_| {
-            self.reasons.n_numbers() <= most
-                && self.candidates.iter().all(|(_, candidates)| candidates.n_reasons() <= most)
-        }) else {
-            return false;
-        };
-        self.followed = log.end();
+        let is_small = self.reasons.n_numbers() <= most
+            && self.candidates.iter().all(|(_, candidates)| candidates.n_reasons() <= most);
+        let changes = log.since(self.followed.0).zip(came_or_gone.since(self.followed.1));
+        let Some((changes, rows)) = changes.filter(|_| is_small) else { return false };
+        self.followed = (log.end(), came_or_gone.end());
+        for row in rows {
+            self.has_moved = true;
+            self.candidates.iter_mut().for_each(|(_, candidates)| candidates.forget(row));
+        }
         for (index, _) in changes {
-            self.look(index, cluster.name_order.row(index), ranking, cluster);
+            self.look(index, ranking, cluster);
         }
         true
     }
 
-    fn look(
-        &mut self,
-        index: NameIndex,
-        row: Row,
-        ranking: &mut NodeRanking,
-        cluster: ClusterView<'_>,
-    ) {
+    fn look(&mut self, index: NameIndex, ranking: &mut NodeRanking, cluster: ClusterView<'_>) {
+        let row = cluster.name_order.at(index);
         for (_, candidates) in &mut self.candidates {
-            candidates.forget(row);
+            row.into_iter().for_each(|row| candidates.forget(row));
         }
-        let first = ranking.why(index, row, cluster);
-        let reason = first.map_or(PASSES, |(at, why)| self.reasons.add((ranking.plugin(at), why)));
+        let reason = match row.map(|row| ranking.why(index, row, cluster)) {
+            Some(Some((at, why))) => self.reasons.add((ranking.plugin(at), why)),
+            Some(None) => PASSES,
+            None => NO_NODE,
+        };
         let before = std::mem::replace(&mut self.reason_of[index as usize], reason);
         self.has_moved |= self.could_help(before) != self.could_help(reason);
-        if before != PASSES {
+        if before < NO_NODE {
             self.reasons.sub(before);
         }
         self.n_passing += usize::from(reason == PASSES);
@@ -119,7 +125,7 @@ impl NodeDiagnosis {
 
     /// Whether evictions could help against a reason.
     fn could_help(&self, reason: ValueId) -> bool {
-        reason != PASSES && self.reasons.value(reason).1.code == Code::Unschedulable
+        reason < NO_NODE && self.reasons.value(reason).1.code == Code::Unschedulable
     }
 
     /// Forgets candidates that were derived from stores that have changed.
@@ -140,7 +146,7 @@ impl NodeDiagnosis {
         if self.n_passing != passing || own.is_some_and(|own| !self.agrees(own)) {
             return None;
         }
-        let mut run = PostFilterRun::new(self.rejected_by_all(own)?);
+        let mut run = PostFilterRun::new(self.rejected_by_all(own, cluster.name_order.len())?);
         // Its duration is measured as a phase of the decision.
         let meter = &mut CycleMeter::default();
         let ask = |name: &'static str, point: &PostFilterPoint| {
@@ -175,7 +181,11 @@ impl NodeDiagnosis {
     }
 
     /// The rejection by all nodes, without PostFilter; `None` if some node could not be judged.
-    fn rejected_by_all(&self, own: Option<&NominatedNodeRejection>) -> Option<AttemptFailure> {
+    fn rejected_by_all(
+        &self,
+        own: Option<&NominatedNodeRejection>,
+        n_nodes: usize,
+    ) -> Option<AttemptFailure> {
         let without = own.map(|own| self.reason(own.index)).filter(|&reason| reason != PASSES);
         let counted = self.reasons.iter(without).map(|((plugin, why), n)| (*plugin, why, n));
         let counted = counted.chain(own.map(|own| (own.plugin, &own.why, 1)));
@@ -188,8 +198,7 @@ impl NodeDiagnosis {
             failure.blame(plugin, why.code);
             rejections.push((why, n));
         }
-        failure.message =
-            diagnosis::fit_error(self.reason_of.len(), &FitErrorCause::Counted(&rejections));
+        failure.message = diagnosis::fit_error(n_nodes, &FitErrorCause::Counted(&rejections));
         Some(failure)
     }
 
@@ -210,7 +219,7 @@ impl NodeDiagnosis {
         cluster: ClusterView<'_>,
     ) -> Option<(Row, Code)> {
         let name = pod.nominated_node.as_ref()?;
-        let index = nominations::find(name, cluster.name_order, cluster.view.nodes)?;
+        let index = cluster.name_order.find(name)?;
         let code = match own.filter(|own| own.index == index) {
             Some(own) => own.why.code,
             None => self.reasons.value(self.reason(index)).1.code,
@@ -235,7 +244,7 @@ impl NodeDiagnosis {
             self.has_moved = false;
         }
         if !self.candidates.iter().any(|(known, _)| *known == name) {
-            self.candidates.push((name, CandidateCache::new(plugin.reads(), cluster)));
+            self.candidates.push((name, CandidateCache::new(plugin.reads())));
         }
         let candidates = self.candidates.iter_mut().find(|(known, _)| *known == name);
         let (_, candidates) = candidates.expect("it was just made");

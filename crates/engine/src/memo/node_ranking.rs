@@ -5,7 +5,7 @@
 //! depend on. A change of a node updates the entry of that node.
 
 use hashbrown::HashTable;
-use plimsoll_framework::parts::NodeReads;
+use plimsoll_framework::parts::{ClusterReads, NodeReads};
 use plimsoll_framework::{
     ByRow, Candidates, Code, Columns, MAX_NODE_SCORE, NEVER, Normalize, PodInfo, Point, Prepared,
     Rejection, Row, RowScore, Verdict, View,
@@ -14,10 +14,11 @@ use smallvec::SmallVec;
 
 use super::change_log::ChangeLog;
 use super::name_index_set::NameIndex;
-use super::name_order::{NO_DOMAIN, NameOrder, Topology};
+use super::name_order::NameOrder;
 use super::nodes_by_score::NodesByScore;
 use super::nominations::{Nominations, OnScratch};
 use super::scan;
+use super::topology::{NO_DOMAIN, Topology};
 use crate::filters::merge;
 use crate::profile::Profile;
 
@@ -25,7 +26,9 @@ use crate::profile::Profile;
 const BYTES_PER_GROUP: usize = 512;
 /// No filter rejects the node.
 const PASSES: u8 = u8::MAX;
-/// In place of a group, for rejected nodes.
+/// No node has the index.
+const NO_NODE: u8 = u8::MAX - 1;
+/// In place of a group, for rejected nodes and free indices.
 const NO_GROUP: u32 = u32::MAX;
 
 /// A filter that judges each node by itself.
@@ -97,10 +100,10 @@ pub(crate) struct NodeRanking {
     pub(crate) normalized: Vec<NormalizedScore>,
     /// Indices of topologies, ascending.
     pub(crate) topologies: Vec<usize>,
-    /// By name index: the first filter that rejects the node.
+    /// By name index: the first filter that rejects the node, [`PASSES`] or [`NO_NODE`].
     verdicts: Vec<u8>,
     entries: Vec<NodeEntry>,
-    /// For scans, by name index: the static score, or [`NEVER`] for a rejected node.
+    /// For scans, by name index: the static score, or [`NEVER`] for a rejected node and for a free index.
     pub(super) totals: Vec<f32>,
     pub(crate) groups: Vec<NodeGroup>,
     by_key: HashTable<u32>,
@@ -110,6 +113,12 @@ pub(crate) struct NodeRanking {
     pub(crate) followed: u64,
     /// The nodes whose group or static score has changed.
     pub(crate) moved: ChangeLog<NameIndex>,
+    /// The indices that may have another node than before, or none.
+    pub(crate) arrived: ChangeLog<NameIndex>,
+    /// Whether some of its scores read more of the cluster than the node.
+    reads_cluster: bool,
+    /// The number of changes of the cluster, other than of single nodes, that it knows.
+    pub(crate) cluster_version: u64,
     /// A score was out of range, or a filter could not judge a node. Such pods are decided from scratch.
     pub(crate) is_broken: bool,
 }
@@ -131,11 +140,12 @@ impl NodeRanking {
         plugins: RankingPlugins,
         topologies: Vec<usize>,
         behind: Option<i32>,
-        followed: u64,
+        (followed, cluster_version): (u64, u64),
         cluster: ClusterView<'_>,
     ) -> Self {
-        let n_nodes = cluster.name_order.len();
+        let n_indices = cluster.name_order.n_indices();
         let (filters, prepared) = filters(profile, pod, plugins, &cluster.view);
+        let scores = RankingScores::new(profile, pod, plugins, cluster);
         let mut ranking = NodeRanking {
             pod: pod.clone(),
             plugins,
@@ -144,13 +154,13 @@ impl NodeRanking {
             filters,
             prepared,
             scratch: Columns::default(),
-            static_scores: Vec::new(),
-            normalized: Vec::new(),
+            static_scores: scores.fixed,
+            normalized: scores.normalized,
             topologies,
-            verdicts: vec![0; n_nodes],
-            entries: vec![NodeEntry { group: NO_GROUP, static_score: 0 }; n_nodes],
+            verdicts: vec![NO_NODE; n_indices],
+            entries: vec![NodeEntry { group: NO_GROUP, static_score: 0 }; n_indices],
             totals: if plugins == RankingPlugins::IgnoringPods {
-                vec![NEVER; n_nodes]
+                vec![NEVER; n_indices]
             } else {
                 Vec::new()
             },
@@ -158,43 +168,63 @@ impl NodeRanking {
             by_key: HashTable::new(),
             last_group: 0,
             followed,
-            moved: ChangeLog::new(n_nodes.max(1)),
+            moved: ChangeLog::new(n_indices),
+            arrived: ChangeLog::new(n_indices),
+            reads_cluster: scores.read_cluster,
+            cluster_version,
             is_broken: false,
         };
-        for (plugin, weight) in profile.at(Point::Score) {
-            let Some(point) = plugin.points.score.as_ref().filter(|point| point.applies(pod))
-            else {
-                continue;
-            };
-            let reads = point.reads().node;
-            if !plugins.includes(reads) {
-                continue;
-            }
-            match point.by_row(pod, &cluster.view) {
-                ByRow::Scores(score, Normalize::None) => {
-                    let scores = vec![0; n_nodes];
-                    ranking.static_scores.push(StaticScore { reads, weight, score, scores });
-                }
-                ByRow::Scores(score, normalize) => {
-                    ranking.normalized.push(NormalizedScore { reads, weight, score, normalize });
-                }
-                ByRow::Skips | ByRow::Unsupported => {}
-            }
-        }
         for (index, row) in cluster.name_order.rows() {
             ranking.look(index, row, NodeReads::all(), cluster);
         }
         ranking
     }
 
-    /// Updates a node of which `reads` have changed.
-    pub(crate) fn look(
+    /// Updates an index. `reads` have changed of its node, or it has another node or none if that is everything.
+    pub(crate) fn follow(&mut self, index: NameIndex, reads: NodeReads, cluster: ClusterView<'_>) {
+        match cluster.name_order.at(index) {
+            Some(row) => self.look(index, row, reads, cluster),
+            None => {
+                self.verdicts[index as usize] = NO_NODE;
+                self.put(index, NodeEntry { group: NO_GROUP, static_score: 0 });
+            }
+        }
+        if reads == NodeReads::all() {
+            self.arrived.push(index);
+        }
+    }
+
+    /// Scores the nodes again if a score has changed because of the cluster as a whole. Returns `false` if the ranking
+    /// must be made again.
+    pub(crate) fn follow_cluster(
         &mut self,
-        index: NameIndex,
-        row: Row,
-        reads: NodeReads,
+        profile: &Profile,
+        version: u64,
         cluster: ClusterView<'_>,
-    ) {
+    ) -> bool {
+        let is_known = std::mem::replace(&mut self.cluster_version, version) == version;
+        if is_known || !self.reads_cluster {
+            return true;
+        }
+        let scores = RankingScores::new(profile, &self.pod, self.plugins, cluster);
+        let Some(reads) = scores.reads_that_differ(&self.static_scores, &self.normalized) else {
+            return false;
+        };
+        if reads.is_empty() {
+            return true;
+        }
+        let known = std::mem::replace(&mut self.static_scores, scores.fixed);
+        for (score, known) in self.static_scores.iter_mut().zip(known) {
+            score.scores = known.scores;
+        }
+        self.normalized = scores.normalized;
+        for (index, row) in cluster.name_order.rows() {
+            self.look(index, row, reads, cluster);
+        }
+        true
+    }
+
+    fn look(&mut self, index: NameIndex, row: Row, reads: NodeReads, cluster: ClusterView<'_>) {
         let at = index as usize;
         let before = self.verdicts[at];
         let verdict = self.judge(index, row, reads, cluster);
@@ -211,8 +241,10 @@ impl NodeRanking {
         let reads = if was_away { NodeReads::all() } else { reads };
         self.verdicts[at] = PASSES;
         let static_score = self.static_score(at, row, reads, cluster);
-        let is_moved = was_away || self.normalized.iter().any(|one| one.reads.intersects(reads));
-        let group = if is_moved { self.group(index, row, cluster) } else { self.entries[at].group };
+        let is_moved = was_away
+            || reads == NodeReads::all()
+            || self.normalized.iter().any(|one| one.reads.intersects(reads));
+        let group = if is_moved { self.group(row, cluster) } else { self.entries[at].group };
         self.put(index, NodeEntry { group, static_score });
     }
 
@@ -228,9 +260,9 @@ impl NodeRanking {
         let before = self.verdicts[index as usize];
         let nodes = cluster.view.nodes;
         let has_some_ahead =
-            self.behind.is_some_and(|priority| cluster.nominations.has_ahead(index, priority));
+            self.behind.is_some_and(|priority| cluster.nominations.has_ahead(row, priority));
         if has_some_ahead {
-            let first = self.first(index, row, None, cluster);
+            let first = self.first(row, None, cluster);
             self.is_broken |= first.as_ref().is_some_and(|(_, why)| why.code == Code::Error);
             return first.map_or(PASSES, |(at, _)| to_u8(at));
         }
@@ -265,12 +297,11 @@ impl NodeRanking {
     /// is left out of these.
     pub(crate) fn first(
         &mut self,
-        index: NameIndex,
         row: Row,
         own: Option<&PodInfo>,
         cluster: ClusterView<'_>,
     ) -> Option<(usize, Rejection)> {
-        let ahead = self.behind.map(|priority| cluster.nominations.ahead(index, priority, own));
+        let ahead = self.behind.map(|priority| cluster.nominations.ahead(row, priority, own));
         let mut scratch = std::mem::take(&mut self.scratch);
         let on_scratch = OnScratch { scratch: &mut scratch, nodes: cluster.view.nodes, row };
         let with = ahead.filter(|ahead| !ahead.is_empty()).and_then(|ahead| {
@@ -293,7 +324,7 @@ impl NodeRanking {
             PASSES => return None,
             at => usize::from(at),
         };
-        let is_ahead = |priority| cluster.nominations.has_ahead(index, priority);
+        let is_ahead = |priority| cluster.nominations.has_ahead(row, priority);
         if !self.runs_all
             && !self.behind.is_some_and(is_ahead)
             && let Verdict::Fail(why) =
@@ -301,7 +332,7 @@ impl NodeRanking {
         {
             return Some((at, why));
         }
-        self.first(index, row, None, cluster)
+        self.first(row, None, cluster)
     }
 
     fn rejection(&self, nodes: &Columns, row: Row) -> Option<(usize, Rejection)> {
@@ -314,23 +345,29 @@ impl NodeRanking {
         Some(if self.runs_all { rejections.fold(first, merge) } else { first })
     }
 
-    /// The same ranking, made again with all changes up to `followed`.
-    pub(crate) fn again(&self, profile: &Profile, followed: u64, cluster: ClusterView<'_>) -> Self {
+    /// The same ranking, made again with all changes up to `followed`: the position in the change log of nodes, and
+    /// the number of changes of the cluster.
+    pub(crate) fn again(
+        &self,
+        profile: &Profile,
+        followed: (u64, u64),
+        cluster: ClusterView<'_>,
+    ) -> Self {
         let (pod, topologies) = (&self.pod, self.topologies.clone());
         NodeRanking::new(profile, pod, self.plugins, topologies, self.behind, followed, cluster)
     }
 
     /// Its approximate size in bytes.
     pub(crate) fn bytes(&self) -> usize {
-        let n_nodes = self.verdicts.len();
-        let per_node = size_of::<u8>()
+        let n_indices = self.verdicts.len();
+        let per_index = size_of::<u8>()
             + size_of::<NodeEntry>()
             + size_of::<NameIndex>()
             + self.static_scores.len();
         let per_group =
             BYTES_PER_GROUP + (self.normalized.len() + self.topologies.len()) * size_of::<i64>();
         self.pod.bytes()
-            + n_nodes * per_node
+            + n_indices * per_index
             + self.totals.len() * size_of::<f32>()
             + self.groups.len() * per_group
     }
@@ -367,11 +404,11 @@ impl NodeRanking {
         static_score
     }
 
-    fn group(&mut self, index: NameIndex, row: Row, cluster: ClusterView<'_>) -> u32 {
+    fn group(&mut self, row: Row, cluster: ClusterView<'_>) -> u32 {
         let raw = |one: &NormalizedScore| one.score.raw(&self.pod, cluster.view.nodes, row);
         let domain = |&topology: &usize| {
             let topology = &cluster.topologies[topology];
-            match topology.domain(index) {
+            match topology.domain(row) {
                 NO_DOMAIN => -1,
                 _ if topology.is_fine() => 0,
                 domain => i64::from(domain),
@@ -409,8 +446,8 @@ impl NodeRanking {
             *total = if entry.group == NO_GROUP { NEVER } else { scan::to_f32(entry.static_score) };
         }
         if entry.group != NO_GROUP {
-            let n_nodes = self.entries.len();
-            self.groups[entry.group as usize].nodes.insert(entry.static_score, index, n_nodes);
+            let n_indices = self.entries.len();
+            self.groups[entry.group as usize].nodes.insert(entry.static_score, index, n_indices);
         }
         self.moved.push(index);
     }
@@ -438,6 +475,73 @@ impl NodeRanking {
     }
 }
 
+/// The scores that judge each node by itself and apply to a pod.
+struct RankingScores {
+    fixed: Vec<StaticScore>,
+    normalized: Vec<NormalizedScore>,
+    /// Whether one of them reads more of the cluster than the node, or gives no scores because of what it has read.
+    read_cluster: bool,
+}
+
+impl RankingScores {
+    fn new(
+        profile: &Profile,
+        pod: &PodInfo,
+        plugins: RankingPlugins,
+        cluster: ClusterView<'_>,
+    ) -> Self {
+        let mut scores =
+            RankingScores { fixed: Vec::new(), normalized: Vec::new(), read_cluster: false };
+        for (plugin, weight) in profile.at(Point::Score) {
+            let Some(point) = plugin.points.score.as_ref().filter(|point| point.applies(pod))
+            else {
+                continue;
+            };
+            let reads = point.reads().node;
+            if !plugins.includes(reads) {
+                continue;
+            }
+            scores.read_cluster |=
+                point.is_by_row() && point.reads().cluster != ClusterReads::EMPTY;
+            match point.by_row(pod, &cluster.view) {
+                ByRow::Scores(score, Normalize::None) => {
+                    let of_nodes = vec![0; cluster.name_order.n_indices()];
+                    scores.fixed.push(StaticScore { reads, weight, score, scores: of_nodes });
+                }
+                ByRow::Scores(score, normalize) => {
+                    scores.normalized.push(NormalizedScore { reads, weight, score, normalize });
+                }
+                ByRow::Skips | ByRow::Unsupported => {}
+            }
+        }
+        scores
+    }
+
+    /// What the scores read of nodes that differ from known ones; `None` if they are not of the same plugins.
+    fn reads_that_differ(
+        &self,
+        fixed: &[StaticScore],
+        normalized: &[NormalizedScore],
+    ) -> Option<NodeReads> {
+        let fixed_pairs = self.fixed.iter().map(|one| (one.reads, &one.score));
+        let known_fixed = fixed.iter().map(|one| (one.reads, &one.score));
+        let pairs = self.normalized.iter().map(|one| (one.reads, &one.score));
+        let known = normalized.iter().map(|one| (one.reads, &one.score));
+        if (self.fixed.len(), self.normalized.len()) != (fixed.len(), normalized.len()) {
+            return None;
+        }
+        let mut differing = NodeReads::empty();
+        for ((reads, one), (_, other)) in fixed_pairs.zip(known_fixed).chain(pairs.zip(known)) {
+            match one.is_equal(other.as_ref()) {
+                Some(true) => {}
+                Some(false) => differing |= reads,
+                None => return None,
+            }
+        }
+        Some(differing)
+    }
+}
+
 /// The filters that judge each node by itself and apply to `pod`, in the order of the profile.
 pub(super) fn filters(
     profile: &Profile,
@@ -460,7 +564,7 @@ pub(super) fn filters(
 }
 
 fn to_u8(at: usize) -> u8 {
-    u8::try_from(at).ok().filter(|&at| at != PASSES).expect("a profile has fewer than 255 plugins")
+    u8::try_from(at).ok().filter(|&at| at < NO_NODE).expect("a profile has fewer than 254 plugins")
 }
 
 /// Whether a filter rejects a node or cannot judge it.

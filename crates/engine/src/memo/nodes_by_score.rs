@@ -16,7 +16,7 @@ pub(crate) struct NodesByScore {
 }
 
 impl NodesByScore {
-    pub(crate) fn insert(&mut self, static_score: i64, index: NameIndex, n_nodes: usize) {
+    pub(crate) fn insert(&mut self, static_score: i64, index: NameIndex, n_indices: usize) {
         let at = match self.find(static_score) {
             Ok(at) => at,
             Err(at) => {
@@ -24,7 +24,7 @@ impl NodesByScore {
                 at
             }
         };
-        self.sets[at].1.insert(index, n_nodes);
+        self.sets[at].1.insert(index, n_indices);
         self.len += 1;
     }
 

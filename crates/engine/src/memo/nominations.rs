@@ -6,15 +6,13 @@
 use plimsoll_framework::{Columns, NominatedPods, PodInfo, Row};
 
 use super::FastMap;
-use super::name_index_set::NameIndex;
-use super::name_order::NameOrder;
 use super::signatures::SignatureId;
 
 /// The nominated pods on known nodes.
 #[derive(Debug, Default)]
 pub(crate) struct Nominations {
-    /// By node; the pods of each node are sorted by name.
-    on: FastMap<NameIndex, Vec<(SignatureId, PodInfo)>>,
+    /// By row; the pods of each node are sorted by name.
+    on: FastMap<Row, Vec<(SignatureId, PodInfo)>>,
     /// How many there are of each signature and priority.
     signatures: FastMap<(SignatureId, i32), u32>,
 }
@@ -24,11 +22,11 @@ impl Nominations {
     /// [neighbour](plimsoll_framework::Neighbour), or `None` if there are too many.
     pub(crate) fn set(
         &mut self,
-        index: NameIndex,
+        row: Row,
         pods: &[PodInfo],
         mut signature: impl FnMut(&PodInfo) -> Option<SignatureId>,
     ) -> Option<()> {
-        for (signature, pod) in self.on.remove(&index).into_iter().flatten() {
+        for (signature, pod) in self.on.remove(&row).into_iter().flatten() {
             let left = self.signatures.get_mut(&(signature, pod.priority)).expect("it was counted");
             *left -= 1;
             if *left == 0 {
@@ -44,28 +42,23 @@ impl Nominations {
             *self.signatures.entry((signature, pod.priority)).or_default() += 1;
             on.push((signature, pod.clone()));
         }
-        self.on.insert(index, on);
+        self.on.insert(row, on);
         Some(())
     }
 
     /// Whether a pod of `priority` must leave room for a pod nominated to a node.
-    pub(crate) fn has_ahead(&self, index: NameIndex, priority: i32) -> bool {
-        let on = self.on.get(&index);
+    pub(crate) fn has_ahead(&self, row: Row, priority: i32) -> bool {
+        let on = self.on.get(&row);
         on.is_some_and(|on| on.iter().any(|(_, other)| priority <= other.priority))
     }
 
     /// The pods nominated to a node for which a pod of `priority` must leave room, without `own`. As in
     /// [`NominatedPods::ahead_of`].
-    pub(crate) fn ahead(
-        &self,
-        index: NameIndex,
-        priority: i32,
-        own: Option<&PodInfo>,
-    ) -> Vec<PodInfo> {
+    pub(crate) fn ahead(&self, row: Row, priority: i32, own: Option<&PodInfo>) -> Vec<PodInfo> {
         let is_ahead = |other: &&PodInfo| {
             priority <= other.priority && own.is_none_or(|own| own.key != other.key)
         };
-        let on = self.on.get(&index).into_iter().flatten().map(|(_, pod)| pod);
+        let on = self.on.get(&row).into_iter().flatten().map(|(_, pod)| pod);
         on.filter(is_ahead).cloned().collect()
     }
 
@@ -79,11 +72,6 @@ impl Nominations {
 /// The pods nominated to the node in `row`, sorted by name.
 pub(crate) fn on(nominated: &NominatedPods, nodes: &Columns, row: Row) -> Vec<PodInfo> {
     nominated.on(nodes.name_of(row)).cloned().collect()
-}
-
-/// The node named `name`.
-pub(crate) fn find(name: &str, name_order: &NameOrder, nodes: &Columns) -> Option<NameIndex> {
-    name_order.find(|row| nodes.name_of(row).as_str().cmp(name))
 }
 
 /// A node for a dry run with other pods on it.

@@ -42,7 +42,7 @@ impl Memo {
         let name_order =
             &self.node_set.as_ref().expect("it was built when changes were followed").name_order;
         let rows = names.iter().filter_map(|name| {
-            let index = name_order.find(|row| view.nodes.name_of(row).cmp(name))?;
+            let index = name_order.find(name)?;
             Some(name_order.row(index))
         });
         let rows: Vec<Row> = rows.collect();

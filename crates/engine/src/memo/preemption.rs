@@ -43,13 +43,12 @@ pub(crate) struct CandidateCache {
 }
 
 impl CandidateCache {
-    pub(crate) fn new(reads: StoreReads, cluster: ClusterView<'_>) -> Self {
-        let n_rows = cluster.name_order.rows().map(|(_, row)| row.index() + 1).max().unwrap_or(0);
+    pub(crate) fn new(reads: StoreReads) -> Self {
         CandidateCache {
             reads,
-            states: vec![CandidateState::Unknown; n_rows],
-            candidates: vec![None; n_rows],
-            reason_of: vec![0; n_rows],
+            states: Vec::new(),
+            candidates: Vec::new(),
+            reason_of: Vec::new(),
             reasons: CountedValues::default(),
             scratch: Columns::default(),
             n_victims: 0,
@@ -74,10 +73,19 @@ impl CandidateCache {
         self.reasons.n_numbers()
     }
 
-    /// Forgets a node that has changed.
+    /// Makes room for rows up to `last`.
+    fn cover(&mut self, last: Row) {
+        let n_rows = self.states.len().max(last.index() + 1);
+        self.states.resize(n_rows, CandidateState::Unknown);
+        self.candidates.resize(n_rows, None);
+        self.reason_of.resize(n_rows, 0);
+    }
+
+    /// Forgets a node that has changed or is gone.
     pub(crate) fn forget(&mut self, row: Row) {
         let at = row.index();
-        match std::mem::replace(&mut self.states[at], CandidateState::Unknown) {
+        let Some(state) = self.states.get_mut(at) else { return };
+        match std::mem::replace(state, CandidateState::Unknown) {
             CandidateState::Unknown => {}
             CandidateState::Possible => {
                 let gone = self.candidates[at].take().expect("it is possible");
@@ -125,21 +133,26 @@ impl<'a> CandidateSearch<'a> {
         cache: &'a mut CandidateCache,
         cluster: ClusterView<'a>,
     ) -> Self {
+        // They are ascending.
+        if let Some(&last) = places.last() {
+            cache.cover(last);
+        }
         let own = own.map(|row| (row, None));
         CandidateSearch { plugin, pod, ranking, places, own, cache, cluster }
     }
 
     fn dry_run(&mut self, row: Row) -> Result<PreemptionCandidate, Rejection> {
-        let ClusterView { view, name_order, nominations, .. } = self.cluster;
+        let ClusterView { view, nominations, .. } = self.cluster;
         if let Some(why) = self.plugin.early_rejection(self.pod, view.nodes.pods_on(row)) {
             return Err(why);
         }
         let mut scratch = std::mem::take(&mut self.cache.scratch);
         scratch.become_scratch(view.nodes, row);
         let own = self.own.as_ref().filter(|(own, _)| *own == row).map(|_| self.pod);
-        let ahead = self.ranking.behind.map_or_else(Vec::new, |priority| {
-            nominations.ahead(name_order.index(row), priority, own)
-        });
+        let ahead = self
+            .ranking
+            .behind
+            .map_or_else(Vec::new, |priority| nominations.ahead(row, priority, own));
         let mut node = NodeDryRun::new(self.pod, &self.ranking.prepared, ahead, scratch);
         let found = self.plugin.select_victims(self.pod, &mut node, view.stores);
         self.cache.scratch = node.into_scratch();
@@ -205,7 +218,8 @@ impl PreemptionCandidates for CandidateSearch<'_> {
     fn rejections(&self) -> Vec<(&Rejection, usize)> {
         let own = self.own.as_ref();
         let known = own.map(|(row, _)| row.index());
-        let known = known.filter(|&at| self.cache.states[at] == CandidateState::Impossible);
+        let known =
+            known.filter(|&at| self.cache.states.get(at) == Some(&CandidateState::Impossible));
         let known = known.map(|at| self.cache.reason_of[at]);
         let own = own.and_then(|(_, found)| found.as_ref()?.as_ref().err());
         self.cache.reasons.iter(known).chain(own.map(|why| (why, 1))).collect()

@@ -4,15 +4,15 @@
 //! feasible is known from the ranking and the counts, so a visit is a look into an array. If no more nodes are
 //! feasible than the sample holds, all of them are in it, and nothing needs to be visited.
 
-use plimsoll_framework::{NEVER, NominatedPods, PodInfo, Row, View};
+use plimsoll_framework::{NEVER, NominatedPods, PodInfo, Row};
 use rand::{Rng, RngExt};
 use smallvec::SmallVec;
 
+use super::NodeSet;
 use super::choose::{Chooser, FeasibleNodes};
 use super::decide::{Want, found};
 use super::name_index_set::NameIndex;
 use super::scan::{Scanner, UncachedFilters};
-use super::{NodeSet, nominations};
 use crate::cycle::Cycle;
 use crate::pick::TieBreaker;
 use crate::sample::SampleOrder;
@@ -228,13 +228,8 @@ impl Scanner {
 
 impl NodeSet {
     /// The row of the node to which a pod is nominated, if it is known.
-    pub(super) fn nominated_row(
-        &self,
-        pod: &PodInfo,
-        nominated: &NominatedPods,
-        view: View<'_>,
-    ) -> Option<Row> {
-        let index = nominations::find(nominated.node_of(&pod.key)?, &self.name_order, view.nodes)?;
+    pub(super) fn nominated_row(&self, pod: &PodInfo, nominated: &NominatedPods) -> Option<Row> {
+        let index = self.name_order.find(nominated.node_of(&pod.key)?)?;
         Some(self.name_order.row(index))
     }
 }

@@ -161,23 +161,25 @@ impl Scanner {
         if MOST_RESOURCES < placement.n_needed() {
             return None;
         }
-        match log.since(self.followed).filter(|_| self.supply.len() == name_order.len()) {
+        match log.since(self.followed).filter(|_| self.supply.len() == name_order.n_indices()) {
             Some(changes) => {
                 for (index, _) in changes.filter(|&(_, reads)| changes_amounts(reads)) {
-                    self.supply.look(index as usize, view.nodes, name_order.row(index));
+                    if let Some(row) = name_order.at(index) {
+                        self.supply.look(index as usize, view.nodes, row);
+                    }
                 }
             }
-            None => self.supply = Supply::new(name_order.len()),
+            None => self.supply = Supply::new(name_order.n_indices()),
         }
         self.followed = log.end();
-        let rows = || name_order.rows().map(|(_, row)| row);
+        let places = || name_order.rows().map(|(index, row)| (index as usize, row));
         for (resource, _) in placement.needs.iter().flat_map(|needs| &needs.0) {
-            self.supply.cover(resource, view.nodes, rows());
+            self.supply.cover(resource, view.nodes, places());
         }
         for one in &placement.scores {
             let resources = one.bound.resources();
             for resource in &resources {
-                self.supply.cover(resource, view.nodes, rows());
+                self.supply.cover(resource, view.nodes, places());
             }
             self.follow_node_parts(one, resources, log, name_order, view);
         }
@@ -201,7 +203,14 @@ impl Scanner {
         let at = known.unwrap_or(self.node_parts.len());
         let changes = known.and_then(|at| log.since(self.node_parts[at].followed));
         let Some(changes) = changes else {
-            let of = name_order.rows().map_while(|(_, row)| own(row)).collect();
+            let mut of = vec![0.0; name_order.n_indices()];
+            for (index, row) in name_order.rows() {
+                let Some(part) = own(row) else {
+                    of.clear();
+                    break;
+                };
+                of[index as usize] = part;
+            }
             self.node_parts.truncate(at);
             self.node_parts.push(NodeScoreParts {
                 plugin: score.plugin,
@@ -217,7 +226,7 @@ impl Scanner {
             return;
         }
         for (index, _) in changes.filter(|&(_, reads)| changes_amounts(reads)) {
-            one.of[index as usize] = own(name_order.row(index)).unwrap_or(0.0);
+            one.of[index as usize] = name_order.at(index).and_then(own).unwrap_or(0.0);
         }
     }
 
@@ -230,8 +239,8 @@ impl Scanner {
             }
             let view = cluster.view;
             needs.doubtful(&self.supply, |at| {
-                let row = cluster.name_order.row(to_index(at));
-                if NEVER < self.totals[at] && !needs.are_met(view.nodes, row) {
+                let row = cluster.name_order.at(to_index(at)).filter(|_| NEVER < self.totals[at]);
+                if row.is_some_and(|row| !needs.are_met(view.nodes, row)) {
                     self.totals[at] = NEVER;
                 }
             });
@@ -254,10 +263,11 @@ impl Scanner {
         if uncached.filters.is_empty() {
             return Some(());
         }
-        let left = self.totals.iter_mut().enumerate();
-        for (at, total) in left.filter(|(_, total)| uncached.run_all || NEVER < **total) {
-            let row = cluster.name_order.row(to_index(at));
-            if !uncached.pass(pod, cluster.view.nodes, row)? {
+        for (index, row) in cluster.name_order.rows() {
+            let total = &mut self.totals[index as usize];
+            if (uncached.run_all || NEVER < *total)
+                && !uncached.pass(pod, cluster.view.nodes, row)?
+            {
                 *total = NEVER;
             }
         }

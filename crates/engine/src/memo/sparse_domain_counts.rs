@@ -10,9 +10,9 @@ use smallvec::SmallVec;
 
 use super::domain_counts::DomainCounts;
 use super::name_index_set::NameIndex;
-use super::name_order::NO_DOMAIN;
 use super::node_ranking::{ClusterView, NodeRanking};
 use super::nodes_by_score::NodesByScore;
+use super::topology::NO_DOMAIN;
 
 /// The approximate size of a group without its counts but with its sets of nodes, in bytes.
 const BYTES_PER_GROUP: usize = 320;
@@ -78,9 +78,9 @@ struct MemberBits(Vec<u64>);
 const MOST_MEMBER_BITS: usize = 1 << 17;
 
 impl MemberBits {
-    fn new(n_nodes: usize) -> Self {
-        MemberBits(if n_nodes <= MOST_MEMBER_BITS {
-            vec![0; n_nodes.div_ceil(64)]
+    fn new(n_indices: usize) -> Self {
+        MemberBits(if n_indices <= MOST_MEMBER_BITS {
+            vec![0; n_indices.div_ceil(64)]
         } else {
             Vec::new()
         })
@@ -127,6 +127,7 @@ pub(crate) struct SparseDomainCounts {
     /// Nodes that have become feasible and must be looked at.
     returning: Vec<NameIndex>,
     ranking_followed: u64,
+    arrivals_followed: u64,
     domain_counts_followed: u64,
 }
 
@@ -139,12 +140,13 @@ impl SparseDomainCounts {
         let mut sparse = SparseDomainCounts {
             fine: domain_counts.fine_terms().collect(),
             members: HashMap::default(),
-            member_bits: MemberBits::new(cluster.name_order.len()),
+            member_bits: MemberBits::new(cluster.name_order.n_indices()),
             groups: Vec::new(),
             by_key: HashTable::new(),
             excluded: Vec::new(),
             returning: Vec::new(),
             ranking_followed: ranking.moved.end(),
+            arrivals_followed: ranking.arrived.end(),
             domain_counts_followed: domain_counts.changed.end(),
         };
         sparse.look_at_all(ranking, domain_counts, cluster);
@@ -162,18 +164,23 @@ impl SparseDomainCounts {
         if self.fine.is_empty() {
             return true;
         }
-        let (Some(changed), Some(moved)) = (
+        let (Some(changed), Some(moved), Some(arrived)) = (
             domain_counts.changed.since(self.domain_counts_followed),
             ranking.moved.since(self.ranking_followed),
+            ranking.arrived.since(self.arrivals_followed),
         ) else {
             return false;
         };
         self.domain_counts_followed = domain_counts.changed.end();
         self.ranking_followed = ranking.moved.end();
+        self.arrivals_followed = ranking.arrived.end();
+        for index in arrived {
+            self.look(index, ranking, domain_counts, cluster);
+        }
         for (term, domain) in changed {
             let topology = &cluster.topologies[domain_counts.topology(term as usize)];
-            for &index in topology.members(domain) {
-                self.look(index, ranking, domain_counts, cluster);
+            for &row in topology.members(domain) {
+                self.look(cluster.name_order.index(row), ranking, domain_counts, cluster);
             }
         }
         for index in moved {
@@ -199,14 +206,14 @@ impl SparseDomainCounts {
             let topology = &cluster.topologies[domain_counts.topology(term)];
             let domains: Vec<_> = domain_counts.counted_domains(term).collect();
             for domain in domains {
-                for &index in topology.members(domain) {
-                    self.look(index, ranking, domain_counts, cluster);
+                for &row in topology.members(domain) {
+                    self.look(cluster.name_order.index(row), ranking, domain_counts, cluster);
                 }
             }
         }
     }
 
-    /// Updates a node after a change of its counts.
+    /// Updates an index after a change of its node's counts, or of its node.
     fn look(
         &mut self,
         index: NameIndex,
@@ -214,11 +221,14 @@ impl SparseDomainCounts {
         domain_counts: &DomainCounts,
         cluster: ClusterView<'_>,
     ) {
-        let count =
-            |&term: &usize| match cluster.topologies[domain_counts.topology(term)].domain(index) {
+        let row = cluster.name_order.at(index);
+        let count = |&term: &usize| {
+            let topology = &cluster.topologies[domain_counts.topology(term)];
+            match row.map_or(NO_DOMAIN, |row| topology.domain(row)) {
                 NO_DOMAIN => 0,
                 domain => domain_counts.count_in(term, domain),
-            };
+            }
+        };
         let counts: FineCounts = self.fine.iter().map(count).collect();
         if counts.iter().all(|&count| count == 0) {
             if let Some(member) = self.members.remove(&index) {
@@ -271,7 +281,7 @@ impl SparseDomainCounts {
             return;
         }
         let group = &mut self.groups[member.group as usize];
-        group.nodes.insert(member.static_score, index, cluster.name_order.len());
+        group.nodes.insert(member.static_score, index, cluster.name_order.n_indices());
         let ranking_group = group.ranking_group as usize;
         if self.excluded.len() <= ranking_group {
             self.excluded.resize_with(ranking_group + 1, ExcludedNodes::default);

@@ -1,5 +1,8 @@
 //! The cluster as the engine knows it: nodes, the pods on them, and assumed pods.
 
+mod changes;
+mod undo;
+
 use std::cell::OnceCell;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,6 +14,9 @@ use plimsoll_framework::{Assumption, Columns, PodInfo, Row, Stores, View};
 use rustc_hash::FxBuildHasher;
 use smallvec::SmallVec;
 
+pub(crate) use self::changes::{Changes, RowChange};
+pub(crate) use self::undo::Savepoint;
+use self::undo::UndoLog;
 use crate::by_pod::ByPod;
 use crate::names::PodId;
 use crate::signature;
@@ -23,7 +29,7 @@ const OLD_ZONE: &str = "failure-domain.beta.kubernetes.io/zone";
 const OLD_REGION: &str = "failure-domain.beta.kubernetes.io/region";
 
 /// A pod on a node.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct CachedPod {
     pod: PodInfo,
     /// Its position in the columns, if its node is known.
@@ -53,62 +59,6 @@ pub(crate) struct NodeUpdate {
     pub(crate) changed: NodeReads,
 }
 
-/// A change on one node.
-#[derive(Clone, Debug)]
-pub(crate) enum RowChange {
-    /// A pod was added.
-    Placed(Row, PodInfo),
-    /// A pod was removed.
-    Displaced(Row, PodInfo),
-    /// Some columns changed, but not the labels.
-    Node(Row, NodeReads),
-    /// Some columns changed, the labels among them; with the node as it was.
-    Relabelled(Row, NodeReads, Arc<Node>),
-}
-
-/// At most this many changes are kept individually until they are taken.
-const MOST_CHANGES: usize = 1 << 20;
-
-/// The changes since they were last taken.
-#[derive(Debug, Default)]
-pub(crate) struct Changes {
-    /// Whether changes are recorded.
-    are_kept: bool,
-    /// A node was added or removed, or there were too many changes.
-    node_set_changed: bool,
-    stores: StoreReads,
-    log: Vec<RowChange>,
-}
-
-impl Changes {
-    fn note(&mut self, change: RowChange) {
-        if !self.are_kept || self.node_set_changed {
-            return;
-        }
-        if self.log.len() == MOST_CHANGES {
-            self.change_node_set();
-        } else {
-            self.log.push(change);
-        }
-    }
-
-    fn change_node_set(&mut self) {
-        self.node_set_changed = true;
-        self.log.clear();
-    }
-
-    /// Whether everything has to be computed again.
-    pub(crate) fn node_set_changed(&self) -> bool {
-        self.node_set_changed
-    }
-
-    /// Takes the stores that changed and the changes of nodes, and clears them.
-    pub(crate) fn take(&mut self) -> (StoreReads, Vec<RowChange>) {
-        self.node_set_changed = false;
-        (std::mem::take(&mut self.stores), std::mem::take(&mut self.log))
-    }
-}
-
 /// The cluster as the engine knows it.
 #[derive(Debug, Default)]
 pub(crate) struct Cache {
@@ -127,6 +77,7 @@ pub(crate) struct Cache {
     on_rows: Vec<SmallVec<[PodId; 4]>>,
     /// Pods on nodes that are not known, by node.
     homeless: BTreeMap<Str, Vec<PodId>>,
+    undo: UndoLog,
 }
 
 impl Cache {
@@ -135,9 +86,9 @@ impl Cache {
         self.revision += 1;
         let name = node.name.clone();
         let zone = zone_of(&node);
+        self.log_node(&name, Some(&node));
         let Some(&row) = self.rows.get(&name) else {
-            self.stores.images.set(None, Some(&node));
-            self.changes.change_node_set();
+            self.images_change(None, Some(&node));
             let row = self.columns.add(node);
             self.rows.insert(name.clone(), row);
             self.enter_zone(row, zone);
@@ -146,23 +97,22 @@ impl Cache {
             }
             for id in self.homeless.remove(&name).unwrap_or_default() {
                 let pod = self.pods[id].pod.clone();
-                self.pods[id].at = Some(self.settle(id, &pod, row));
+                self.pods[id].at = Some(self.put_on_row(id, &pod, row));
             }
+            self.changes.note(RowChange::Came(row));
             return NodeUpdate { before: None, changed: NodeReads::all() };
         };
         let before = self.columns.node(row).clone();
         // Nodes are updated often, while their images are many and rarely change.
         if before.images != node.images {
-            self.stores.images.set(Some(&before), Some(&node));
-            self.changes.stores |= StoreReads::IMAGES;
+            self.images_change(Some(&before), Some(&node));
         }
         let changed = self.columns.set(row, node);
-        self.changes.note(match changed.contains(NodeReads::LABELS) {
-            true => RowChange::Relabelled(row, changed, before.clone()),
-            false => RowChange::Node(row, changed),
-        });
+        if !changed.is_empty() {
+            self.changes.note(RowChange::Node(row, changed, before.clone()));
+        }
         if zone_of(&before) != zone {
-            self.leave_zone(row);
+            self.leave_zone(row, &zone_of(&before));
             self.enter_zone(row, zone);
         }
         NodeUpdate { before: Some(before), changed }
@@ -170,13 +120,14 @@ impl Cache {
 
     /// Removes a node. Its pods stay known until they are deleted themselves.
     pub(crate) fn remove_node(&mut self, name: &Str) -> Option<Arc<Node>> {
+        self.log_node(name, None);
         let row = self.rows.remove(name)?;
         self.revision += 1;
         let before = self.columns.node(row).clone();
-        self.stores.images.set(Some(&before), None);
-        self.changes.change_node_set();
-        self.leave_zone(row);
-        self.columns.remove(row);
+        self.images_change(Some(&before), None);
+        self.leave_zone(row, &zone_of(&before));
+        let displaced = self.columns.remove(row);
+        self.changes.note(RowChange::Gone(row, before.clone(), displaced));
         let pods = std::mem::take(&mut self.on_rows[row.index()]).into_vec();
         for &id in &pods {
             self.pods[id].at = None;
@@ -187,9 +138,17 @@ impl Cache {
         Some(before)
     }
 
+    fn images_change(&mut self, before: Option<&Node>, now: Option<&Node>) {
+        if before.into_iter().chain(now).any(|node| !node.images.is_empty()) {
+            self.changes.stores |= StoreReads::IMAGES;
+        }
+        self.stores.images.set(before, now);
+    }
+
     /// Adds or updates a pod that was observed on its node, and returns its previous state, if any.
     pub(crate) fn set_pod(&mut self, id: PodId, pod: PodInfo) -> Option<Before> {
         self.revision += 1;
+        self.log_pod(id, pod.node());
         let Some(known) = self.pods.get_mut(id) else {
             let row = pod.node().and_then(|node| self.row(node));
             self.put(id, pod, row, false);
@@ -210,7 +169,7 @@ impl Cache {
                 self.changes.note(RowChange::Placed(row, pod.clone()));
             } else if !signature::are_alike(PodReads::empty(), &known.pod, &pod) {
                 // No filter and no score reads this, but preemption reads when pods started.
-                self.changes.note(RowChange::Node(row, NodeReads::PODS));
+                self.changes.note(RowChange::Touched(row));
             }
         }
         let assumed = std::mem::replace(&mut known.assumed, false);
@@ -219,17 +178,20 @@ impl Cache {
 
     /// Assumes a pod on its node, which is in `row`, before it is observed there.
     pub(crate) fn assume(&mut self, id: PodId, pod: PodInfo, row: Row) {
+        self.log_pod(id, pod.node());
         self.put(id, pod, Some(row), true);
     }
 
     /// Reverts an assumption, and returns the pod if it was still only assumed.
     pub(crate) fn forget(&mut self, id: PodId) -> Option<PodInfo> {
         self.pods.get(id).filter(|cached| cached.assumed)?;
+        self.log_pod(id, None);
         self.take(id)
     }
 
     /// Removes a pod, and returns it if it was known.
     pub(crate) fn remove_pod(&mut self, id: PodId) -> Option<PodInfo> {
+        self.log_pod(id, None);
         self.take(id)
     }
 
@@ -245,8 +207,12 @@ impl Cache {
 
     /// Puts a pod onto a known node, and returns its position.
     fn settle(&mut self, id: PodId, pod: &PodInfo, row: Row) -> (Row, usize) {
-        self.columns.place(row, pod);
         self.changes.note(RowChange::Placed(row, pod.clone()));
+        self.put_on_row(id, pod, row)
+    }
+
+    fn put_on_row(&mut self, id: PodId, pod: &PodInfo, row: Row) -> (Row, usize) {
+        self.columns.place(row, pod);
         let on_row = &mut self.on_rows[row.index()];
         on_row.push(id);
         (row, on_row.len() - 1)
@@ -331,8 +297,7 @@ impl Cache {
 
     /// Records changes from now on, until they are taken.
     pub(crate) fn keep_changes(&mut self) {
-        self.changes.are_kept = true;
-        self.changes.change_node_set();
+        self.changes.keep();
     }
 
     /// The cluster, and the changes since they were last taken.
@@ -388,12 +353,13 @@ impl Cache {
         }
     }
 
-    fn leave_zone(&mut self, row: Row) {
+    fn leave_zone(&mut self, row: Row, zone: &Str) {
         self.by_zone.take();
-        for (_, rows) in &mut self.zones {
-            rows.retain(|&other| other != row);
+        let Some(at) = self.zones.iter().position(|(name, _)| name == zone) else { return };
+        self.zones[at].1.retain(|&other| other != row);
+        if self.zones[at].1.is_empty() {
+            self.zones.remove(at);
         }
-        self.zones.retain(|(_, rows)| !rows.is_empty());
     }
 }
 

@@ -1,0 +1,292 @@
+//! Transactions: changes of the cluster that are tried, and then rolled back exactly or committed.
+//!
+//! Within a transaction decisions are made about the cluster as it would be. A change costs what it changes, and rolling
+//! it back costs the same, since what is remembered follows both.
+
+use std::fmt;
+use std::sync::Arc;
+
+use plimsoll_api::{AnyObject, KindRef, Node, ObjectKey, Pod, PodKey, Str};
+use plimsoll_framework::parts::StoreReads;
+use plimsoll_framework::{PodInfo, Time, View};
+use rand_pcg::Pcg64;
+
+use crate::cache::Savepoint;
+use crate::cycle::Cycle;
+use crate::decide::DeciderKind;
+use crate::decision::Decision;
+use crate::event::Event;
+use crate::explain::decision;
+use crate::metrics::Phases;
+use crate::names::PodId;
+use crate::scheduler::{Detail, Scheduler};
+
+/// Changes of the cluster that are rolled back unless they are [committed](Self::commit).
+///
+/// ```
+/// # use plimsoll_api::{Node, Pod, PodKey};
+/// # use plimsoll_engine::{Event, Observation, Outcome, Scheduler, TransactionError};
+/// # use plimsoll_framework::Time;
+/// # fn f(scheduler: &mut Scheduler, pod: Pod, node: Node) -> Result<(), TransactionError> {
+/// // Would the pod fit if there were one more node?
+/// let decision = scheduler.transaction(Time::ZERO, |transaction| {
+///     transaction.set_node(node);
+///     transaction.decide(pod)
+/// })?;
+/// # Ok(()) }
+/// ```
+pub struct Transaction<'a> {
+    scheduler: &'a mut Scheduler,
+    savepoint: Savepoint,
+    is_committed: bool,
+    /// The changes as events, to be observed if the outermost transaction is committed.
+    events: Vec<Event>,
+    /// The pods that were unknown before.
+    new_pods: Vec<PodId>,
+    /// The nominations that ended, and their nodes.
+    nominations: Vec<(PodInfo, Str)>,
+    rng: Pcg64,
+    next_start: usize,
+}
+
+/// Why a change is not possible.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum TransactionError {
+    /// There is no such node.
+    UnknownNode(Str),
+    /// The pod is on no node.
+    NotOnNode(PodKey),
+    /// The pod is already on this node. Evict it first.
+    OnNode(PodKey, Str),
+    /// No profile has the scheduler name of the pod.
+    NoProfile(PodKey, Str),
+}
+
+impl fmt::Display for TransactionError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            TransactionError::UnknownNode(node) => {
+                write!(f, "node {node:?} does not exist; add it first")
+            }
+            TransactionError::NotOnNode(pod) => write!(f, "pod {pod} is on no node"),
+            TransactionError::OnNode(pod, node) => {
+                write!(f, "pod {pod} is on node {node:?}; evict it first")
+            }
+            TransactionError::NoProfile(pod, name) => {
+                write!(f, "pod {pod} has the schedulerName {name:?}, which no profile has")
+            }
+        }
+    }
+}
+
+impl std::error::Error for TransactionError {}
+
+impl fmt::Debug for Transaction<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Transaction").field("events", &self.events).finish_non_exhaustive()
+    }
+}
+
+impl Scheduler {
+    /// Begins a transaction, and ends it after `work`. Rolled back, the scheduler is as if there had been no
+    /// transaction. Committed, it is as if all changes had been observed at `now`, in their order.
+    pub fn transaction<T>(&mut self, now: Time, work: impl FnOnce(&mut Transaction<'_>) -> T) -> T {
+        let mut transaction = Transaction::begin(self);
+        let result = work(&mut transaction);
+        let is_committed = transaction.is_committed;
+        let events = transaction.roll_back();
+        for event in events.into_iter().filter(|_| is_committed) {
+            self.observe(now, event);
+        }
+        result
+    }
+}
+
+impl<'a> Transaction<'a> {
+    fn begin(scheduler: &'a mut Scheduler) -> Self {
+        Transaction {
+            savepoint: scheduler.cache.savepoint(),
+            is_committed: false,
+            events: Vec::new(),
+            new_pods: Vec::new(),
+            nominations: Vec::new(),
+            rng: scheduler.rng.clone(),
+            next_start: scheduler.next_start,
+            scheduler,
+        }
+    }
+
+    /// Undoes everything, and returns the changes.
+    fn roll_back(self) -> Vec<Event> {
+        let Transaction { scheduler, savepoint, new_pods, nominations, .. } = self;
+        while let Some(is_of_node) = scheduler.cache.next_undo_is_of_node(&savepoint) {
+            if is_of_node {
+                scheduler.follow_changes();
+            }
+            scheduler.cache.undo_last();
+            if is_of_node {
+                scheduler.follow_changes();
+            }
+        }
+        scheduler.cache.commit(savepoint);
+        for pod in new_pods.into_iter().rev() {
+            scheduler.names.forget(pod);
+        }
+        for (pod, node) in nominations.into_iter().rev() {
+            scheduler.nominated.set(pod, node);
+        }
+        (scheduler.rng, scheduler.next_start) = (self.rng, self.next_start);
+        self.events
+    }
+
+    /// Keeps the changes so far and those to come when the transaction ends.
+    pub fn commit(&mut self) {
+        self.is_committed = true;
+    }
+
+    /// A transaction within this one. Committed, its changes belong to this one; otherwise they are rolled back.
+    pub fn transaction<T>(&mut self, work: impl FnOnce(&mut Transaction<'_>) -> T) -> T {
+        let mut inner = Transaction::begin(self.scheduler);
+        let result = work(&mut inner);
+        if !inner.is_committed {
+            inner.roll_back();
+            return result;
+        }
+        let Transaction { scheduler, savepoint, mut events, mut new_pods, mut nominations, .. } =
+            inner;
+        scheduler.cache.commit(savepoint);
+        self.events.append(&mut events);
+        self.new_pods.append(&mut new_pods);
+        self.nominations.append(&mut nominations);
+        result
+    }
+
+    /// The cluster with the changes so far.
+    pub fn view(&self) -> View<'_> {
+        self.scheduler.view()
+    }
+
+    /// All known pods, both on nodes and pending, in no particular order.
+    pub fn pods(&self) -> impl Iterator<Item = &PodInfo> {
+        self.scheduler.pods()
+    }
+
+    /// Places a pod on a node: a pending one, or one that does not exist. Whether it fits is not asked.
+    pub fn place(&mut self, pod: impl Into<Arc<Pod>>, node: &str) -> Result<(), TransactionError> {
+        let scheduler = &mut *self.scheduler;
+        let pod = scheduler.reckoned(pod.into());
+        let Some(row) = scheduler.cache.row(node) else {
+            return Err(TransactionError::UnknownNode(node.into()));
+        };
+        let known = scheduler.names.find(&pod.key);
+        if let Some(on) = known.and_then(|id| scheduler.cache.pod(id)) {
+            let node = on.node().cloned().unwrap_or_default();
+            return Err(TransactionError::OnNode(pod.key.clone(), node));
+        }
+        let id = known.unwrap_or_else(|| {
+            let id = scheduler.names.insert(pod.clone());
+            self.new_pods.push(id);
+            id
+        });
+        if let Some(nominated) = scheduler.nominated.get(&pod.key).cloned()
+            && let Some(node) = scheduler.nominated.remove(&pod.key)
+        {
+            self.nominations.push((nominated, node));
+        }
+        let mut bound = pod.clone();
+        Arc::make_mut(&mut bound).node_name = Some(node.into());
+        self.events.push(Event::pod(bound));
+        scheduler.cache.assume(id, PodInfo::from(pod).placed_on(node.into()), row);
+        Ok(())
+    }
+
+    /// Removes a pod from its node.
+    pub fn evict(&mut self, pod: &PodKey) -> Result<(), TransactionError> {
+        let scheduler = &mut *self.scheduler;
+        let id = scheduler.names.find(pod).filter(|&id| scheduler.cache.knows(id));
+        let Some(id) = id else { return Err(TransactionError::NotOnNode(pod.clone())) };
+        scheduler.cache.remove_pod(id);
+        self.events.push(Event::pod_gone(pod.clone()));
+        Ok(())
+    }
+
+    /// Adds a node, or changes the one of this name.
+    pub fn set_node(&mut self, node: Node) {
+        self.scheduler.follow_changes();
+        self.scheduler.cache.set_node(node.clone());
+        self.scheduler.follow_changes();
+        self.events.push(Event::Node(Box::new(crate::Observation::Is(node))));
+    }
+
+    /// Removes a node. Its pods stay, but count nowhere.
+    pub fn remove_node(&mut self, name: &str) -> Result<(), TransactionError> {
+        let name = Str::from(name);
+        self.scheduler.follow_changes();
+        if self.scheduler.cache.remove_node(&name).is_none() {
+            return Err(TransactionError::UnknownNode(name));
+        }
+        self.scheduler.follow_changes();
+        self.events.push(Event::Node(Box::new(crate::Observation::Gone(name))));
+        Ok(())
+    }
+
+    /// Adds or changes an object that is neither a pod nor a node.
+    pub fn set_object(&mut self, object: impl Into<AnyObject>) {
+        let object = object.into();
+        let kind = object.kind();
+        let cache = &mut self.scheduler.cache;
+        cache.log_object(kind, &object.key());
+        cache.stores_mut(StoreReads::of_kind(kind)).set(&object);
+        self.events.push(Event::object(object));
+    }
+
+    /// Removes such an object, if there is one.
+    pub fn remove_object(&mut self, kind: KindRef, key: ObjectKey) {
+        let cache = &mut self.scheduler.cache;
+        cache.log_object(kind, &key);
+        cache.stores_mut(StoreReads::of_kind(kind)).remove(kind, &key);
+        self.events.push(Event::gone(kind, key));
+    }
+
+    /// Decides a pod, which may be pending, on a node, or not exist, as if it were tried now. The decision is not
+    /// carried out; use [`place`](Self::place). Extenders are not called.
+    pub fn decide(&mut self, pod: impl Into<Arc<Pod>>) -> Result<Decision, TransactionError> {
+        self.decide_in_detail(pod, Detail::Outcome)
+    }
+
+    /// The same, with this much detail. With [`Detail::Nodes`] the decision is made from scratch.
+    pub fn decide_in_detail(
+        &mut self,
+        pod: impl Into<Arc<Pod>>,
+        detail: Detail,
+    ) -> Result<Decision, TransactionError> {
+        let scheduler = &mut *self.scheduler;
+        let pod = PodInfo::from(scheduler.reckoned(pod.into()));
+        if scheduler.profiles.get(&pod.scheduler_name).is_none() {
+            let name = pod.scheduler_name.clone();
+            return Err(TransactionError::NoProfile(pod.key.clone(), name));
+        }
+        let usual = std::mem::replace(&mut scheduler.options.detail, detail);
+        let cycle = scheduler.decide_alone(&pod);
+        scheduler.options.detail = usual;
+        let view = scheduler.cache.view();
+        let tried = scheduler.names.find(&pod.key).and_then(|id| scheduler.queue.get(id));
+        let attempt = tried.map_or(0, |info| info.attempts) + 1;
+        Ok(decision(&pod.key, attempt, &cycle, view, detail))
+    }
+}
+
+impl Scheduler {
+    /// Decides a pod, and does and counts nothing else.
+    fn decide_alone(&mut self, pod: &PodInfo) -> Cycle {
+        if let Some(memo) = &mut self.memo {
+            memo.begin(Phases::default());
+        }
+        self.refresh_memo();
+        let (kind, cycle) = self.decide_in_order(pod);
+        if kind == DeciderKind::FromScratch {
+            self.note_diagnosis(pod, &cycle);
+        }
+        cycle
+    }
+}
