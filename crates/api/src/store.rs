@@ -511,7 +511,7 @@ mod tests {
     }
 
     #[test]
-    fn volumes_are_found_by_their_assumed_class() {
+    fn volumes_are_found_by_their_assumed_class_or_claim() {
         let volume = |name: &str, class: &str| PersistentVolume {
             name: name.into(),
             class: class.into(),
@@ -539,6 +539,10 @@ mod tests {
         }
         assert_eq!(names(&store), [""; 0]);
         assert_eq!(store.by_index("").count(), 1);
+        let claim = Some(ClaimRef { key: ObjectKey::new("default", "x"), uid: "".into() });
+        store.assume(PersistentVolume { claim, ..volume("c", "y") });
+        assert_eq!(names(&store), ["c"]);
+        assert_eq!(store.by_index("y").count(), 0);
     }
 
     #[test]

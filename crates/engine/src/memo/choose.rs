@@ -42,6 +42,14 @@ impl FeasibleNodes {
     pub(crate) fn len(&self) -> usize {
         self.candidates.iter().map(|candidate| candidate.len).sum()
     }
+
+    /// Keeps some of the groups, given by index, of which each has counts for `n_terms` terms.
+    pub(super) fn keep(&mut self, n_terms: usize, is_kept: impl Fn(usize) -> bool) {
+        let kept = (0..self.candidates.len()).filter(|&at| is_kept(at));
+        let of = |at: usize| self.term_counts[at * n_terms..(at + 1) * n_terms].iter().copied();
+        self.term_counts = kept.clone().flat_map(of).collect();
+        self.candidates = kept.map(|at| self.candidates[at]).collect();
+    }
 }
 
 type TermCounts = SmallVec<[TermCount; 32]>;
@@ -54,7 +62,7 @@ pub(crate) struct FeasibleGroup {
     pub(crate) group: usize,
     /// The sparse group; `None` for nodes of the ranking's group that are in no sparse group.
     pub(crate) sparse_group: Option<usize>,
-    len: usize,
+    pub(super) len: usize,
 }
 
 /// The data for a choice.
@@ -94,6 +102,11 @@ impl Chooser<'_> {
                 None => GroupChoice::Unclear,
             },
         }
+    }
+
+    /// The number of groups of the ranking and sparse groups.
+    pub(super) fn n_groups(&self) -> usize {
+        self.ranking.groups.len() + self.sparse.groups.len()
     }
 
     /// Whether nodes can differ in anything other than their static scores.
@@ -241,7 +254,7 @@ impl Chooser<'_> {
             .expect("a candidate has a node")
     }
 
-    fn nodes_of(&self, candidate: &FeasibleGroup) -> &NodesByScore {
+    pub(super) fn nodes_of(&self, candidate: &FeasibleGroup) -> &NodesByScore {
         match candidate.sparse_group {
             Some(sparse_group) => &self.sparse.groups[sparse_group].nodes,
             None => &self.ranking.groups[candidate.group].nodes,

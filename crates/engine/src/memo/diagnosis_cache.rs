@@ -8,11 +8,11 @@ use plimsoll_framework::{Neighbour, NominatedPods, PodInfo, Row, View};
 use super::account::Account;
 use super::name_order::NameOrder;
 use super::node_diagnosis::{NodeDiagnosis, NominatedNodeRejection};
-use super::node_ranking::RankingPlugins;
+use super::node_ranking::{ClusterView, NodeRanking, RankingPlugins};
 use super::nominations::Nominations;
 use super::signature_diagnoses::SignatureDiagnoses;
 use super::signatures::SignatureId;
-use super::{FastMap, Memo, nominations};
+use super::{FastMap, Memo, NodeSet, nominations};
 use crate::cycle::{AttemptFailure, Cycle};
 use crate::profile::Profile;
 
@@ -68,6 +68,31 @@ impl DiagnosisCache {
     fn forget_node_diagnoses(&mut self) {
         self.node_diagnoses.clear();
         self.node_diagnosis_bytes.clear();
+    }
+
+    /// The diagnosis of a ranking and a priority, which is up to date. The ranking must be, too.
+    pub(super) fn node_diagnosis(
+        &mut self,
+        key: (usize, i32),
+        ranking: &mut NodeRanking,
+        node_set: &NodeSet,
+        cluster: ClusterView<'_>,
+    ) -> &mut NodeDiagnosis {
+        if NODE_DIAGNOSIS_BUDGET < self.node_diagnosis_bytes.total() {
+            self.forget_node_diagnoses();
+        }
+        let end = node_set.changed.end();
+        let known = self.node_diagnoses.entry(key);
+        let diagnosis = known.or_insert_with(|| NodeDiagnosis::new(ranking, end, cluster));
+        if !diagnosis.follow(ranking, &node_set.changed, cluster) {
+            *diagnosis = NodeDiagnosis::new(ranking, end, cluster);
+        }
+        diagnosis
+    }
+
+    /// Records the size of a diagnosis.
+    pub(super) fn note_bytes(&mut self, key: (usize, i32), bytes: usize) {
+        self.node_diagnosis_bytes.set(key, bytes);
     }
 
     pub(super) fn drop_ranking(&mut self, number: usize) {
@@ -182,20 +207,10 @@ impl Memo {
             return None;
         }
         let key = (ranking, pod.priority);
-        if NODE_DIAGNOSIS_BUDGET < self.diagnoses.node_diagnosis_bytes.total() {
-            self.diagnoses.forget_node_diagnoses();
-        }
-        let end = node_set.changed.end();
-        let diagnosis = self
-            .diagnoses
-            .node_diagnoses
-            .entry(key)
-            .or_insert_with(|| NodeDiagnosis::new(one, end, cluster));
-        if !diagnosis.follow(one, &node_set.changed, cluster) {
-            *diagnosis = NodeDiagnosis::new(one, end, cluster);
-        }
+        let diagnosis = self.diagnoses.node_diagnosis(key, one, node_set, cluster);
         let failure = diagnosis.failure(profile, pod, one, own, cluster);
-        self.diagnoses.node_diagnosis_bytes.set(key, diagnosis.bytes());
+        let bytes = diagnosis.bytes();
+        self.diagnoses.note_bytes(key, bytes);
         failure
     }
 

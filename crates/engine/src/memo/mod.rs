@@ -18,6 +18,7 @@
 mod account;
 mod change_log;
 mod choose;
+mod choose_passing;
 mod costs;
 mod counted_values;
 mod countings;
@@ -38,9 +39,10 @@ mod scan;
 mod signature_diagnoses;
 mod signatures;
 mod sparse_domain_counts;
+mod uncached_failure;
 mod uncached_filters;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use hashbrown::HashMap;
 use plimsoll_api::Node;
@@ -116,8 +118,6 @@ pub(crate) struct Memo {
     /// Some signature is decided from scratch, perhaps only because of the terms of pods on nodes.
     has_given_up: bool,
     diagnoses: DiagnosisCache,
-    /// Profiles and signatures with an [uncached filter](uncached_filters) whose last pod found no node.
-    no_node_found: BTreeSet<(String, SignatureId)>,
     scanner: Scanner,
     scans: Scans,
     n_decisions: u64,
@@ -211,7 +211,6 @@ impl Memo {
             sparse_bytes: Account::default(),
             has_given_up: false,
             diagnoses: DiagnosisCache::default(),
-            no_node_found: BTreeSet::new(),
             scanner: Scanner::default(),
             scans,
             n_decisions: 0,
@@ -248,7 +247,6 @@ impl Memo {
         self.forget_domain_counts();
         self.forget_rankings();
         self.diagnoses.forget_signature_diagnoses();
-        self.no_node_found.clear();
         self.profiles.values_mut().for_each(ProfileMemo::forget);
     }
 
@@ -520,19 +518,19 @@ impl Memo {
         };
         self.phases.over(MeteredPoint::PreFilter);
         if of_profile.has_uncached_filter(profile, pod) {
-            let best = self.decide_uncached(profile, signature, pod, view, nominated, want);
-            return best.map_or(MemoAnswer::Unclear, |best| MemoAnswer::found(best, want, rng));
+            let cluster = (view, nominated);
+            return self.decide_uncached(profile, signature, pod, cluster, want, rng);
         }
         let caches = match self.caches(profile, signature) {
             Some(caches) => Some(caches),
-            None => match self.decide_pinned(profile, pod, view, nominated) {
+            None => match self.decide_pinned(profile, pod, None, view, nominated) {
                 Some(answer) => return answer,
                 None => self.learn(profile, signature, pod, view),
             },
         };
         let Some(mut caches) = caches else { return MemoAnswer::Unclear };
         if nominated.is_empty() && self.prefers_scan(profile, &caches) {
-            if let Some(best) = self.scan(profile, (signature, caches), pod, &[], view, want) {
+            if let Some(best) = self.scan(profile, (signature, caches), pod, None, view, want) {
                 return MemoAnswer::found(best, want, rng);
             }
             // Making the base ranking may have dropped the other ranking.

@@ -13,6 +13,7 @@ use super::name_index_set::NameIndex;
 use super::node_ranking::{ClusterView, NodeRanking};
 use super::nominations;
 use super::preemption::{BYTES_PER_REASON, CandidateCache, CandidateSearch};
+use super::uncached_failure::ask_post_filters;
 use crate::cycle::AttemptFailure;
 use crate::diagnosis::{self, FitErrorCause};
 use crate::profile::Profile;
@@ -138,40 +139,27 @@ impl NodeDiagnosis {
         if self.n_passing != passing || own.is_some_and(|own| !self.agrees(own)) {
             return None;
         }
-        let mut failure = self.rejected_by_all(own)?;
-        let mut said = Vec::new();
-        for (plugin, _) in profile.at(Point::PostFilter) {
-            let Some(point) = &plugin.points.post_filter else { continue };
+        let failure = self.rejected_by_all(own)?;
+        ask_post_filters(profile, failure, |name, point| {
             // Since all nodes were judged, every filter has looked at the pod.
             let mut filters = profile.at(Point::PreFilter).chain(profile.at(Point::Filter));
-            let has_looked = plugin.points.filter.is_some()
-                && filters.any(|(filter, _)| filter.name == plugin.name);
-            let answer = match (point.without_nodes(pod, has_looked), point.by_node()) {
-                (Some(answer), _) => answer,
-                (None, None) => return None,
-                (None, Some(point)) => {
-                    let nominated = self.nominated(pod, own, cluster);
-                    match point.without_dry_run(pod, nominated, &cluster.view) {
-                        Some(answer) => answer,
-                        None => {
-                            self.choose_candidate(plugin.name, point, pod, ranking, own, cluster)?
-                        }
-                    }
-                }
-            };
-            if failure.take_in(plugin.name, answer, &mut said).is_break() {
-                break;
+            let has_looked =
+                filters.any(|(filter, _)| filter.name == name && filter.points.filter.is_some());
+            if let Some(answer) = point.without_nodes(pod, has_looked) {
+                return Some(answer);
             }
-        }
-        failure.conclude(profile, said);
-        Some(failure)
+            let by_node = point.by_node()?;
+            let nominated = self.nominated(pod, own, cluster);
+            match by_node.without_dry_run(pod, nominated, &cluster.view) {
+                Some(answer) => Some(answer),
+                None => self.choose_candidate(name, by_node, pod, ranking, own, cluster),
+            }
+        })
     }
 
     /// The rejection by all nodes, without PostFilter; `None` if some node could not be judged.
     fn rejected_by_all(&self, own: Option<&NominatedNodeRejection>) -> Option<AttemptFailure> {
-        let without = own.map(|own| self.reason(own.index)).filter(|&reason| reason != PASSES);
-        let counted = self.reasons.iter(without).map(|((plugin, why), n)| (*plugin, why, n));
-        let counted = counted.chain(own.map(|own| (own.plugin, &own.why, 1)));
+        let counted = self.counted(own).chain(own.map(|own| (own.plugin, &own.why, 1)));
         let mut failure = AttemptFailure::default();
         let mut rejections = Vec::new();
         for (plugin, why, n) in counted {
@@ -220,6 +208,35 @@ impl NodeDiagnosis {
         own: Option<&NominatedNodeRejection>,
         cluster: ClusterView<'_>,
     ) -> Option<PostFilterAnswer> {
+        self.places(cluster);
+        let places = std::mem::take(&mut self.places);
+        let candidates = self.candidates(name, plugin, cluster);
+        let own = own.map(|own| cluster.name_order.row(own.index));
+        let filters = &ranking.prepared;
+        let mut search =
+            CandidateSearch::new(plugin, pod, filters, &places, own, candidates, cluster);
+        let answer = plugin.choose(pod, &mut search);
+        self.places = places;
+        answer
+    }
+
+    /// The candidates that a plugin has found.
+    pub(super) fn candidates(
+        &mut self,
+        name: &'static str,
+        plugin: &dyn ErasedByNode,
+        cluster: ClusterView<'_>,
+    ) -> &mut CandidateCache {
+        let known = self.candidates.iter().position(|(known, _)| *known == name);
+        let at = known.unwrap_or_else(|| {
+            self.candidates.push((name, CandidateCache::new(plugin.reads(), cluster)));
+            self.candidates.len() - 1
+        });
+        &mut self.candidates[at].1
+    }
+
+    /// The rows of the nodes on which evictions could help, ascending.
+    pub(super) fn places(&mut self, cluster: ClusterView<'_>) -> &[Row] {
         if self.has_moved {
             let rows = cluster.name_order.rows();
             let could_help = rows.filter(|&(index, _)| self.could_help(self.reason(index)));
@@ -227,14 +244,31 @@ impl NodeDiagnosis {
             self.places.sort_unstable();
             self.has_moved = false;
         }
-        if !self.candidates.iter().any(|(known, _)| *known == name) {
-            self.candidates.push((name, CandidateCache::new(plugin.reads(), cluster)));
-        }
-        let candidates = self.candidates.iter_mut().find(|(known, _)| *known == name);
-        let (_, candidates) = candidates.expect("it was just made");
-        let own = own.map(|own| cluster.name_order.row(own.index));
-        let mut search =
-            CandidateSearch::new(plugin, pod, ranking, &self.places, own, candidates, cluster);
-        plugin.choose(pod, &mut search)
+        &self.places
+    }
+
+    /// The nodes that pass.
+    pub(super) fn passing(&self) -> impl Iterator<Item = NameIndex> {
+        let all = (0..).zip(&self.reason_of).filter(|_| 0 < self.n_passing);
+        all.filter(|&(_, &reason)| reason == PASSES).map(|(index, _)| index)
+    }
+
+    /// Whether a node passes.
+    pub(super) fn passes(&self, index: NameIndex) -> bool {
+        self.reason(index) == PASSES
+    }
+
+    /// The code of the rejection by a node that does not pass.
+    pub(super) fn code(&self, index: NameIndex) -> Code {
+        self.reasons.value(self.reason(index)).1.code
+    }
+
+    /// How many nodes have each reason, without the nominated node of the pod.
+    pub(super) fn counted(
+        &self,
+        own: Option<&NominatedNodeRejection>,
+    ) -> impl Iterator<Item = (&'static str, &Rejection, usize)> {
+        let without = own.map(|own| self.reason(own.index)).filter(|&reason| reason != PASSES);
+        self.reasons.iter(without).map(|((plugin, why), n)| (*plugin, why, n))
     }
 }

@@ -4,16 +4,19 @@ use plimsoll_framework::{Candidates, NominatedPods, PodInfo, Row, View};
 
 use super::domain_counts::CountPlan;
 use super::node_ranking::RankingPlugins;
+use super::uncached_filters::UncachedFilters;
 use super::{Memo, MemoAnswer, node_ranking};
 use crate::profile::Profile;
 
 impl Memo {
     /// Decides such a pod by judging the nodes that it names. They are few, and each node has its own
-    /// signature of such pods, so that rankings would never be used again. `None` for other pods.
+    /// signature of such pods, so that rankings would never be used again. `None` for other pods. `uncached`
+    /// are the [uncached filters](super::uncached_filters) that apply to the pod.
     pub(super) fn decide_pinned(
         &self,
         profile: &Profile,
         pod: &PodInfo,
+        uncached: Option<&UncachedFilters<'_>>,
         view: View<'_>,
         nominated: &NominatedPods,
     ) -> Option<MemoAnswer> {
@@ -35,9 +38,11 @@ impl Memo {
             Some(name_order.row(index))
         });
         let rows: Vec<Row> = rows.collect();
-        let passes = |row: &Row| {
-            filters.iter().all(|filter| filter.judge_one(pod, view.nodes, *row).passes())
-        };
+        if uncached.is_some_and(|uncached| uncached.limit_nodes() || uncached.may_err()) {
+            return Some(MemoAnswer::Unclear);
+        }
+        let all = || filters.iter().chain(uncached.into_iter().flat_map(UncachedFilters::prepared));
+        let passes = |row: &Row| all().all(|one| one.judge_one(pod, view.nodes, *row).passes());
         let mut feasible = rows.iter().copied().filter(passes);
         Some(match (feasible.next(), feasible.next()) {
             (Some(row), None) => MemoAnswer::Only { row, n_judged: rows.len() },

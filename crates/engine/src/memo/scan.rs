@@ -9,8 +9,7 @@
 use plimsoll_api::Str;
 use plimsoll_framework::parts::NodeReads;
 use plimsoll_framework::{
-    ByRow, Code, MAX_NODE_SCORE, NEVER, Needs, PodInfo, Point, Prepared, Row, RowScore, ScoreBound,
-    Supply, Verdict, View,
+    ByRow, MAX_NODE_SCORE, NEVER, Needs, PodInfo, Point, Row, RowScore, ScoreBound, Supply, View,
 };
 use smallvec::SmallVec;
 
@@ -21,6 +20,7 @@ use super::name_order::NameOrder;
 use super::node_ranking::ClusterView;
 use super::profile_memo::SignatureCaches;
 use super::signatures::SignatureId;
+use super::uncached_filters::UncachedFilters;
 use super::{Memo, Want};
 use crate::metrics::MeteredPoint;
 use crate::profile::Profile;
@@ -242,38 +242,37 @@ impl Scanner {
         }
     }
 
-    /// Excludes nodes that one of the `uncached` filters rejects; `None` if one of them cannot judge a node.
-    fn apply_uncached_filters(
-        &mut self,
-        uncached: &[Prepared],
-        pod: &PodInfo,
-        cluster: ClusterView<'_>,
-    ) -> Option<()> {
-        if uncached.is_empty() {
-            return Some(());
-        }
-        let left = self.totals.iter_mut().enumerate().filter(|(_, total)| NEVER < **total);
-        for (at, total) in left {
-            let row = cluster.name_order.row(to_index(at));
-            let verdicts = uncached.iter().map(|one| one.judge_one(pod, cluster.view.nodes, row));
-            match verdicts.into_iter().find(|verdict| !verdict.passes()) {
-                Some(Verdict::Fail(why)) if why.code == Code::Error => return None,
-                Some(_) => *total = NEVER,
-                None => {}
+    /// Asks `uncached` filters about nodes until it is known which groups have a feasible node, or about all
+    /// nodes if scores depend on their number. Excludes the nodes that are rejected.
+    fn find_feasible_groups(&mut self, uncached: &mut UncachedFilters<'_>, chooser: &Chooser<'_>) {
+        let mut is_feasible = vec![false; chooser.n_groups()];
+        let asks_all = chooser.counts_feasible_nodes();
+        for (at, (total, &group)) in self.totals.iter_mut().zip(&self.groups).enumerate() {
+            if NEVER < *total && (asks_all || !is_feasible[group as usize]) {
+                match uncached.pass(to_index(at), chooser.cluster) {
+                    true => is_feasible[group as usize] = true,
+                    false => *total = NEVER,
+                }
             }
         }
-        Some(())
     }
 
     /// Adds to each node the score of its group; `None` if the counts do not suffice.
-    fn add_group_scores(&mut self, chooser: &Chooser<'_>) -> Option<GroupScores> {
+    fn add_group_scores(
+        &mut self,
+        chooser: &Chooser<'_>,
+        uncached: Option<&mut UncachedFilters<'_>>,
+    ) -> Option<GroupScores> {
         let n_groups = chooser.ranking.groups.len();
-        let n_all_groups = n_groups + chooser.sparse.groups.len();
+        let n_all_groups = chooser.n_groups();
         let number_of = |sparse_group: Option<usize>, group: usize| {
             sparse_group.map_or(group, |sparse_group| n_groups + sparse_group)
         };
         for (index, of) in chooser.sparse.placed() {
             self.groups[index as usize] = to_index(n_groups + of);
+        }
+        if let Some(uncached) = uncached {
+            self.find_feasible_groups(uncached, chooser);
         }
         let mut lens = vec![0; n_all_groups];
         for (&group, &total) in self.groups.iter().zip(&self.totals) {
@@ -300,12 +299,12 @@ impl Scanner {
     }
 
     /// The nodes with the highest total, ascending; if only the first one is wanted, the others may be
-    /// missing. `exact` computes the real total of a node, which is at most its bound. `None` if it cannot be
-    /// computed.
+    /// missing. `exact` computes the real total of a node, which is at most its bound; `Some(None)` if the node
+    /// is rejected. `None` if it cannot be computed.
     fn best(
         &mut self,
         want: Want,
-        mut exact: impl FnMut(NameIndex) -> Option<i64>,
+        mut exact: impl FnMut(NameIndex) -> Option<Option<i64>>,
     ) -> Option<Vec<NameIndex>> {
         self.tops.clear();
         self.tops.extend(self.totals.chunks(BLOCK).map(highest));
@@ -314,7 +313,7 @@ impl Scanner {
         let mut bar = self.next_below(f32::INFINITY);
         while NEVER < bar && highest_yet <= to_i64(bar) {
             for index in self.at(bar) {
-                let total = exact(index)?;
+                let Some(total) = exact(index)? else { continue };
                 if highest_yet < total {
                     highest_yet = total;
                     best.clear();
@@ -369,15 +368,15 @@ enum GroupScores {
 }
 
 impl Memo {
-    /// The best nodes for a pod, sorted by name; those that are not wanted may be missing. The `uncached`
-    /// filters judge each node that all other filters pass. `None` if a scan is not possible or no node is
+    /// The best nodes for a pod, sorted by name; those that are not wanted may be missing. They also pass the
+    /// `uncached` filters. `None` if a scan is not possible or no node is
     /// feasible.
     pub(super) fn scan(
         &mut self,
         profile: &Profile,
         (signature, caches): (SignatureId, SignatureCaches),
         pod: &PodInfo,
-        uncached: &[Prepared],
+        mut uncached: Option<&mut UncachedFilters<'_>>,
         view: View<'_>,
         want: Want,
     ) -> Option<Vec<Row>> {
@@ -400,25 +399,33 @@ impl Memo {
         scanner.follow(&placement, &node_set.changed, cluster.name_order, view)?;
         scanner.totals.clone_from(&chooser.ranking.totals);
         scanner.apply_bounds(&placement, cluster);
-        scanner.apply_uncached_filters(uncached, pod, cluster)?;
+        if let Some(uncached) = &mut uncached {
+            uncached.find_errors(cluster).ok()?;
+        }
         self.phases.over(MeteredPoint::Filter);
         let by_group = if chooser.tells_apart() {
             scanner.groups.clear();
             let groups = chooser.ranking.groups_of_nodes();
             scanner.groups.extend(groups.map(Option::unwrap_or_default));
-            match scanner.add_group_scores(&chooser)? {
+            match scanner.add_group_scores(&chooser, uncached.as_deref_mut())? {
                 GroupScores::NoNode => return None,
                 GroupScores::ByGroup(added) => Some(added),
             }
         } else {
             None
         };
-        let mut feasible = scanner.totals.iter().filter(|total| NEVER < **total);
+        let mut passes =
+            |index| uncached.as_deref_mut().is_none_or(|uncached| uncached.pass(index, cluster));
+        let left = scanner.totals.iter().enumerate().filter(|(_, total)| NEVER < **total);
+        let mut feasible = left.filter(|&(at, _)| passes(to_index(at)));
         self.phases.is_scored = feasible.nth(1).is_some();
         let groups = std::mem::take(&mut scanner.groups);
         // If a bound is too high, it is so for many equal nodes, so the last score often applies again.
         let mut last: Option<(Row, i64)> = None;
         let best = scanner.best(want, |index| {
+            if !passes(index) {
+                return Some(None);
+            }
             let (_, static_score) = chooser.ranking.entry(index)?;
             let beside = match &by_group {
                 Some(added) => added[groups[index as usize] as usize]?,
@@ -432,7 +439,7 @@ impl Memo {
                 None => placement.score(pod, view, row)?,
             };
             last = Some((row, score));
-            Some(static_score + beside + score)
+            Some(Some(static_score + beside + score))
         });
         scanner.groups = groups;
         let best: Vec<Row> = best?.into_iter().map(|index| cluster.name_order.row(index)).collect();
