@@ -123,6 +123,14 @@ impl PodClaims {
         &self.0.matching
     }
 
+    /// Whether there are volumes for an unbound claim, or storage of a known size.
+    pub(super) fn have_sizes(&self) -> bool {
+        let has_size = |claim: &WaitingClaim| {
+            !claim.reserved.is_empty() || !claim.fitting.is_empty() || claim.capacities.is_some()
+        };
+        self.0.provisioning.iter().chain(&self.0.matching).any(has_size)
+    }
+
     /// Whether all are bound.
     pub(super) fn are_bound(&self) -> bool {
         self.0.provisioning.is_empty() && self.0.matching.is_empty()
@@ -132,8 +140,7 @@ impl PodClaims {
 /// Whether a claim of a pod is yet to be bound. One that is missing is not: it rejects the pod elsewhere.
 pub(super) fn wait(pod: ClaimingPod<'_>, cluster: VolumeStore<'_>) -> bool {
     let mut claims = pod.volumes.iter().filter_map(|volume| {
-        let key = ObjectKey::new(pod.key.namespace.clone(), volume.claim()?.clone());
-        cluster.claims.get(&key)
+        cluster.claims.get((pod.key.namespace.as_str(), volume.claim()?.as_str()))
     });
     claims.any(|claim| !(claim.bind_completed && claim.volume.is_some()))
 }
@@ -146,8 +153,7 @@ fn usable_claim<'a>(
 ) -> Result<Option<&'a Arc<PersistentVolumeClaim>>, String> {
     let Some(name) = volume.claim() else { return Ok(None) };
     let ephemeral = matches!(volume.kind, PodVolumeKind::Ephemeral(_));
-    let key = ObjectKey::new(pod.key.namespace.clone(), name.clone());
-    let Some(claim) = cluster.claims.get(&key) else {
+    let Some(claim) = cluster.claims.get((pod.key.namespace.as_str(), name.as_str())) else {
         return Err(if ephemeral {
             format!(
                 "waiting for ephemeral volume controller to create the persistentvolumeclaim {name:?}"
