@@ -259,7 +259,9 @@ impl Columns {
         self.non_zero_requested.set(row, NonZeroRequested::default());
         self.used_ports.set(row, Vec::new());
         let gone = std::mem::take(&mut self.pods[row.index()]).all;
-        gone.iter().for_each(|pod| self.volumes_in_use.sub(pod));
+        for pod in &gone {
+            self.volumes_in_use.sub(pod);
+        }
         gone
     }
 

@@ -116,9 +116,16 @@ pub(crate) struct CandidateSearch<'a> {
     own: Option<(Row, Option<Result<PreemptionCandidate, Rejection>>)>,
     cache: &'a mut CandidateCache,
     cluster: ClusterView<'a>,
-    /// The results for nodes about which [uncached filters](super::uncached_filters) must be asked, by the
-    /// index of the row; `None` if there are no such filters.
-    uncached: Option<BTreeMap<usize, Result<PreemptionCandidate, Rejection>>>,
+    /// If some of the filters are [uncached](super::uncached_filters).
+    uncached: Option<UncachedSearch<'a>>,
+}
+
+/// What a search with uncached filters does not share with others.
+struct UncachedSearch<'a> {
+    /// The rows of the nodes that only these filters reject, ascending.
+    only: &'a [Row],
+    /// The results of dry runs, by the index of the row.
+    found: BTreeMap<usize, Result<PreemptionCandidate, Rejection>>,
 }
 
 impl<'a> CandidateSearch<'a> {
@@ -135,10 +142,10 @@ impl<'a> CandidateSearch<'a> {
         CandidateSearch { plugin, pod, filters, places, own, cache, cluster, uncached: None }
     }
 
-    /// Some of the filters, after all others, are uncached. Where the others alone make evictions useless,
-    /// they are useless for the same reason.
-    pub(crate) fn with_uncached_filters(self) -> Self {
-        CandidateSearch { uncached: Some(BTreeMap::new()), ..self }
+    /// Some of the filters, after all others, are uncached. They are the only ones that reject the nodes in
+    /// `only`. Where the others alone make evictions useless, they are useless for the same reason.
+    pub(crate) fn with_uncached_filters(self, only: &'a [Row]) -> Self {
+        CandidateSearch { uncached: Some(UncachedSearch { only, found: BTreeMap::new() }), ..self }
     }
 
     fn dry_run(&mut self, row: Row) -> Result<PreemptionCandidate, Rejection> {
@@ -156,20 +163,26 @@ impl<'a> CandidateSearch<'a> {
         found
     }
 
-    /// The cost of evictions on a node about which uncached filters must be asked.
+    /// The cost of evictions on a node in a search with uncached filters.
     fn uncached_cost(&mut self, row: Row) -> Option<PreemptionCost> {
-        if self.cache.states[row.index()] == CandidateState::Unknown {
-            let on_node = self.cluster.view.nodes.pods_on(row);
-            if let Some(why) = self.plugin.early_rejection(self.pod, on_node) {
-                self.cache.learn(row, Err(why));
+        let is_shared =
+            self.uncached.as_ref().is_some_and(|search| search.only.binary_search(&row).is_err());
+        if is_shared {
+            if self.cache.states[row.index()] == CandidateState::Unknown {
+                let on_node = self.cluster.view.nodes.pods_on(row);
+                if let Some(why) = self.plugin.early_rejection(self.pod, on_node) {
+                    self.cache.learn(row, Err(why));
+                }
             }
-        }
-        if self.cache.states[row.index()] == CandidateState::Impossible {
-            return None;
+            if self.cache.states[row.index()] == CandidateState::Impossible {
+                return None;
+            }
         }
         let found = self.dry_run(row);
         let cost = found.as_ref().ok().map(|candidate| candidate.cost);
-        self.uncached.get_or_insert_default().insert(row.index(), found);
+        if let Some(search) = &mut self.uncached {
+            search.found.insert(row.index(), found);
+        }
         cost
     }
 
@@ -232,7 +245,7 @@ impl PreemptionCandidates for CandidateSearch<'_> {
                 found.as_ref().and_then(|found| found.as_ref().ok())
             }
             _ if uncached.is_some() => {
-                uncached.and_then(|found| found.get(&row.index())?.as_ref().ok())
+                uncached.and_then(|search| search.found.get(&row.index())?.as_ref().ok())
             }
             _ => self.cache.candidates[row.index()].as_ref(),
         };
@@ -245,7 +258,7 @@ impl PreemptionCandidates for CandidateSearch<'_> {
         let known = known.filter(|&at| self.cache.states[at] == CandidateState::Impossible);
         let known = known.map(|at| self.cache.reason_of[at]);
         let own = own.and_then(|(_, found)| found.as_ref()?.as_ref().err());
-        let uncached = self.uncached.iter().flat_map(BTreeMap::values);
+        let uncached = self.uncached.iter().flat_map(|search| search.found.values());
         let uncached = uncached.filter_map(|found| Some((found.as_ref().err()?, 1)));
         self.cache.reasons.iter(known).chain(own.map(|why| (why, 1))).chain(uncached).collect()
     }

@@ -205,6 +205,9 @@ impl UncachedRejections {
             if let Some(answer) = by_node.without_dry_run(pod, nominated, &cluster.view) {
                 return Some(answer);
             }
+            let mut only: Vec<Row> =
+                self.of.keys().map(|&index| cluster.name_order.row(index)).collect();
+            only.sort_unstable();
             let places = self.places(diagnosis, own, cluster);
             let filters: Vec<Prepared> = match places.is_empty() {
                 true => Vec::new(),
@@ -214,7 +217,7 @@ impl UncachedRejections {
             let candidates = diagnosis.candidates(name, by_node, cluster);
             let mut search =
                 CandidateSearch::new(by_node, pod, &filters, &places, own, candidates, cluster)
-                    .with_uncached_filters();
+                    .with_uncached_filters(&only);
             by_node.choose(pod, &mut search)
         })
     }

@@ -100,8 +100,8 @@ impl UncachedFilters<'_> {
     pub(super) fn find_errors(&mut self, cluster: ClusterView<'_>) -> Result<(), CannotJudge> {
         let may_err = self.may_err();
         let nominated = cluster.nominations.nodes();
-        let all = cluster.name_order.rows().map(|(index, _)| index).filter(|_| may_err);
-        for index in all.chain(nominated) {
+        let all = may_err.then(|| cluster.name_order.rows().map(|(index, _)| index));
+        for index in all.into_iter().flatten().chain(nominated) {
             // A filter that rejects the node hides the errors of those after it, as in a decision from scratch.
             let why = self.rejection(index, cluster);
             if why.is_some_and(|(_, why)| why.code == Code::Error) {
