@@ -1,6 +1,6 @@
 //! Objects of one kind by their keys: as they were observed, and as they are assumed to be.
 
-use std::any::Any;
+use std::any::{Any, TypeId};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
@@ -327,7 +327,21 @@ impl<K: Kind> ErasedStore for Arc<Store<K>> {
 
 /// Objects of many kinds.
 #[derive(Debug)]
-pub struct ObjectStores(Vec<Box<dyn ErasedStore>>);
+pub struct ObjectStores(Vec<KindStore>);
+
+/// The store of one kind, with its type: plugins look for their stores in every decision.
+#[derive(Debug)]
+struct KindStore {
+    of: TypeId,
+    store: Box<dyn ErasedStore>,
+}
+
+impl KindStore {
+    fn new(store: Box<dyn ErasedStore>) -> Self {
+        let any: &dyn Any = &*store;
+        KindStore { of: any.type_id(), store }
+    }
+}
 
 impl Default for ObjectStores {
     /// Empty stores for the kinds of Kubernetes.
@@ -338,20 +352,20 @@ impl Default for ObjectStores {
 
 impl Clone for ObjectStores {
     fn clone(&self) -> Self {
-        ObjectStores(self.0.iter().map(|store| store.clone_box()).collect())
+        ObjectStores(self.0.iter().map(|one| KindStore::new(one.store.clone_box())).collect())
     }
 }
 
 impl ObjectStores {
     /// Empty stores for these kinds.
     pub fn new(kinds: &crate::Kinds) -> Self {
-        ObjectStores(kinds.iter().map(KindRef::new_store).collect())
+        ObjectStores(kinds.iter().map(|kind| KindStore::new(kind.new_store())).collect())
     }
 
     /// Adds a store for `kind`, if there is none.
     pub fn keep(&mut self, kind: KindRef) {
-        if !self.0.iter().any(|store| store.kind() == kind) {
-            self.0.push(kind.new_store());
+        if self.store(kind).is_none() {
+            self.0.push(KindStore::new(kind.new_store()));
         }
     }
 
@@ -361,8 +375,9 @@ impl ObjectStores {
     /// If there is no store for this kind, because no plugin declares that it reads it.
     #[track_caller]
     pub fn of<K: Kind>(&self) -> &Arc<Store<K>> {
-        let store = self.0.iter().find_map(|store| {
-            let any: &dyn Any = &**store;
+        let is_meant = |one: &&KindStore| one.of == TypeId::of::<Arc<Store<K>>>();
+        let store = self.0.iter().find(is_meant).and_then(|one| {
+            let any: &dyn Any = &*one.store;
             any.downcast_ref()
         });
         store.unwrap_or_else(|| panic!("no plugin says that it reads objects of kind {}", K::NAME))
@@ -371,8 +386,9 @@ impl ObjectStores {
     /// The store of kind `K`, to be changed. Snapshots are not affected.
     #[track_caller]
     pub fn of_mut<K: Kind>(&mut self) -> &mut Store<K> {
-        let store = self.0.iter_mut().find_map(|store| {
-            let any: &mut dyn Any = &mut **store;
+        let is_meant = |one: &&mut KindStore| one.of == TypeId::of::<Arc<Store<K>>>();
+        let store = self.0.iter_mut().find(is_meant).and_then(|one| {
+            let any: &mut dyn Any = &mut *one.store;
             any.downcast_mut::<Arc<Store<K>>>()
         });
         let store = store.unwrap_or_else(|| panic!("objects of kind {} are not kept", K::NAME));
@@ -405,7 +421,7 @@ impl ObjectStores {
 
     /// All that is held of an object; `None` if there is none.
     pub fn entry(&self, kind: KindRef, key: &ObjectKey) -> Option<AnyEntry> {
-        self.0.iter().find(|store| store.kind() == kind)?.entry(key)
+        self.0.iter().find(|one| one.store.kind() == kind)?.store.entry(key)
     }
 
     /// Makes an object what it was when [`entry`](Self::entry) gave this.
@@ -424,7 +440,8 @@ impl ObjectStores {
     }
 
     fn store(&mut self, kind: KindRef) -> Option<&mut Box<dyn ErasedStore>> {
-        self.0.iter_mut().find(|store| store.kind() == kind)
+        let mut stores = self.0.iter_mut().map(|one| &mut one.store);
+        stores.find(|store| store.kind() == kind)
     }
 }
 
@@ -546,7 +563,7 @@ mod tests {
     }
 
     #[test]
-    fn volumes_are_found_by_their_assumed_class() {
+    fn volumes_are_found_by_their_assumed_class_or_claim() {
         let volume = |name: &str, class: &str| PersistentVolume {
             name: name.into(),
             class: class.into(),
@@ -574,6 +591,10 @@ mod tests {
         }
         assert_eq!(names(&store), [""; 0]);
         assert_eq!(store.by_index("").count(), 1);
+        let claim = Some(ClaimRef { key: ObjectKey::new("default", "x"), uid: "".into() });
+        store.assume(PersistentVolume { claim, ..volume("c", "y") });
+        assert_eq!(names(&store), ["c"]);
+        assert_eq!(store.by_index("y").count(), 0);
     }
 
     #[test]

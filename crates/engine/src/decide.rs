@@ -237,7 +237,6 @@ impl Scheduler {
         let profile = self.profiles.get(&pod.scheduler_name).expect("it was just found");
         if let Some(memo) = self.memo.as_mut().filter(|_| is_repeatable) {
             memo.note_diagnosis(profile, pod, cycle);
-            memo.note_uncached(profile, pod, cycle, &self.cache.view());
         }
     }
 }

@@ -45,6 +45,7 @@ pub struct Transaction<'a> {
     new_pods: Vec<PodId>,
     /// The nominations that ended, and their nodes.
     nominations: Vec<(PodInfo, Str)>,
+    nominated_revision: u64,
     rng: Pcg64,
     next_start: usize,
 }
@@ -110,6 +111,7 @@ impl<'a> Transaction<'a> {
             events: Vec::new(),
             new_pods: Vec::new(),
             nominations: Vec::new(),
+            nominated_revision: scheduler.nominated.revision(),
             rng: scheduler.rng.clone(),
             next_start: scheduler.next_start,
             scheduler,
@@ -118,7 +120,8 @@ impl<'a> Transaction<'a> {
 
     /// Undoes everything, and returns the changes.
     fn roll_back(self) -> Vec<Event> {
-        let Transaction { scheduler, savepoint, new_pods, nominations, .. } = self;
+        let Transaction { scheduler, savepoint, new_pods, nominations, nominated_revision, .. } =
+            self;
         while let Some(is_of_node) = scheduler.cache.next_undo_is_of_node(&savepoint) {
             if is_of_node {
                 scheduler.follow_changes();
@@ -128,13 +131,14 @@ impl<'a> Transaction<'a> {
                 scheduler.follow_changes();
             }
         }
-        scheduler.cache.commit(savepoint);
+        scheduler.cache.is_rolled_back(savepoint);
         for pod in new_pods.into_iter().rev() {
             scheduler.names.forget(pod);
         }
         for (pod, node) in nominations.into_iter().rev() {
             scheduler.nominated.set(pod, node);
         }
+        scheduler.nominated.changes_are_undone(nominated_revision);
         (scheduler.rng, scheduler.next_start) = (self.rng, self.next_start);
         self.events
     }

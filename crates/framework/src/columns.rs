@@ -9,6 +9,7 @@ use plimsoll_api::{
 
 use crate::parts::NodeReads;
 use crate::pod_info::PodInfo;
+use crate::volume_use::{VolumeNumbers, VolumesInUse};
 
 /// The place of a node in [`Columns`]. A row is used again after its node is gone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -88,6 +89,7 @@ pub struct PodSet {
     all: Vec<PodInfo>,
     affinity: Vec<PodInfo>,
     anti_affinity: Vec<PodInfo>,
+    volumes: VolumeNumbers,
 }
 
 impl PodSet {
@@ -111,6 +113,11 @@ impl PodSet {
         &self.anti_affinity
     }
 
+    /// How many volumes they have.
+    pub fn volumes(&self) -> VolumeNumbers {
+        self.volumes
+    }
+
     /// How many there are.
     pub fn len(&self) -> usize {
         self.all.len()
@@ -123,6 +130,7 @@ impl PodSet {
 
     fn insert(&mut self, pod: &PodInfo) {
         self.all.push(pod.clone());
+        self.volumes.add(&pod.volumes);
         if !pod.affinity.is_empty() {
             self.affinity.push(pod.clone());
         }
@@ -135,11 +143,13 @@ impl PodSet {
         self.all.clone_from(&of.all);
         self.affinity.clone_from(&of.affinity);
         self.anti_affinity.clone_from(&of.anti_affinity);
+        self.volumes = of.volumes;
     }
 
     /// Removes the pod at `at`. The last pod moves to that place.
     fn remove(&mut self, at: usize) -> PodInfo {
         let gone = self.all.swap_remove(at);
+        self.volumes.sub(&gone.volumes);
         if !gone.affinity.is_empty() {
             self.affinity.retain(|pod| pod.key != gone.key);
             self.anti_affinity.retain(|pod| pod.key != gone.key);
@@ -191,7 +201,8 @@ fn takes_the_same(one: &PodInfo, other: &PodInfo) -> bool {
     let takes_the_same = Arc::ptr_eq(&one.template, &other.template)
         || (one.requests == other.requests
             && one.non_zero_requests == other.non_zero_requests
-            && one.host_ports == other.host_ports);
+            && one.host_ports == other.host_ports
+            && one.volumes == other.volumes);
     takes_the_same && one.affinity.is_empty() && other.affinity.is_empty()
 }
 
@@ -215,6 +226,7 @@ pub struct Columns {
     pub(crate) non_zero_requested: Column<NonZeroRequested>,
     pub(crate) used_ports: Column<Vec<HostPort>>,
     pub(crate) pods: Vec<PodSet>,
+    pub(crate) volumes_in_use: VolumesInUse,
     node: Vec<Arc<Node>>,
 }
 
@@ -255,7 +267,11 @@ impl Columns {
         self.requested.set(row, Requested::default());
         self.non_zero_requested.set(row, NonZeroRequested::default());
         self.used_ports.set(row, Vec::new());
-        std::mem::take(&mut self.pods[row.index()]).all
+        let gone = std::mem::take(&mut self.pods[row.index()]).all;
+        for pod in &gone {
+            self.volumes_in_use.sub(pod);
+        }
+        gone
     }
 
     /// Places a pod on the node in `row`.
@@ -265,6 +281,7 @@ impl Columns {
         self.non_zero_requested.0[i].0.add(pod.non_zero_requests);
         use_ports(&mut self.used_ports.0[i], pod);
         self.pods[i].insert(pod);
+        self.volumes_in_use.add(pod);
     }
 
     /// Removes a pod from the node in `row`; `None` if it was not there.
@@ -280,6 +297,7 @@ impl Columns {
     pub fn displace_at(&mut self, row: Row, at: usize) -> PodInfo {
         let i = row.index();
         let pod = self.pods[i].remove(at);
+        self.volumes_in_use.sub(&pod);
         if self.requested.0[i].0.is_full() || self.non_zero_requested.0[i].0.is_full() {
             self.sum_up(i);
         } else {
@@ -316,7 +334,9 @@ impl Columns {
         self.requested.set(row, before.requested);
         self.non_zero_requested.set(row, before.non_zero_requested);
         self.used_ports.set(row, before.used_ports);
-        self.pods[row.index()] = before.pods;
+        let now = std::mem::replace(&mut self.pods[row.index()], before.pods);
+        now.iter().for_each(|pod| self.volumes_in_use.sub(pod));
+        self.pods[row.index()].iter().for_each(|pod| self.volumes_in_use.add(pod));
     }
 
     /// Replaces the pod at place `at` of the node in `row` by its new version. As in framework/types.go, NodeInfo: the
@@ -367,6 +387,8 @@ impl Columns {
     pub fn become_scratch(&mut self, of: &Columns, row: Row) {
         if self.live.is_empty() {
             self.grow();
+            // A filter reads which volumes are in use before any dry run.
+            self.volumes_in_use.ignore();
         }
         assert!(self.live.len() == 1, "a scratch holds one node");
         self.live[0] = true;

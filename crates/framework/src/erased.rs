@@ -12,7 +12,7 @@ use crate::filter::{Candidates, Filter, PodChange, PreFilter, ShareFilterState, 
 use crate::parts::{ClusterPart, Feasible, NodePart, PodPart};
 use crate::pod_info::PodInfo;
 use crate::score::{Normalize, PreScore, Score, Scored, ShareScoreState};
-use crate::status::Rejection;
+use crate::status::{Code, Rejection};
 use crate::view::View;
 
 /// Any filter.
@@ -36,6 +36,10 @@ pub(crate) trait Judge: Send + Sync {
         true
     }
     fn candidates(&self) -> Candidates;
+    /// See [`PreFilter::may_err`].
+    fn may_err(&self) -> bool {
+        true
+    }
     fn clone_box(&self) -> Box<dyn Judge>;
 }
 
@@ -70,6 +74,15 @@ impl Prepared {
         match &self.0 {
             PreparedFilter::Judge(judge) => judge.candidates(),
             PreparedFilter::Pass | PreparedFilter::Reject(_) => Candidates::All,
+        }
+    }
+
+    /// Whether some node may get an [error](crate::Code::Error) in place of a verdict.
+    pub fn may_err(&self) -> bool {
+        match &self.0 {
+            PreparedFilter::Judge(judge) => judge.may_err(),
+            PreparedFilter::Reject(why) => why.code == Code::Error,
+            PreparedFilter::Pass => false,
         }
     }
 
@@ -264,6 +277,9 @@ impl<P: PreFilter> Judge for StatefulJudge<P> {
     }
     fn candidates(&self) -> Candidates {
         self.plugin.candidates(&self.state)
+    }
+    fn may_err(&self) -> bool {
+        self.plugin.may_err(&self.state)
     }
     fn clone_box(&self) -> Box<dyn Judge> {
         Box::new(StatefulJudge { plugin: self.plugin.clone(), state: self.state.clone() })

@@ -132,6 +132,12 @@ pub trait PreFilter: Plugin {
     }
     /// Judges one node by the state and that node alone.
     fn filter(&self, state: &Self::State, node: Ref<'_, Self::Node>) -> Verdict;
+    /// Whether [`filter`](Self::filter) may answer with an [error](crate::Code::Error) for some node. An error on any
+    /// node ends the attempt. So if this is `true`, each decision asks about every node; otherwise it asks only about
+    /// the nodes that may be chosen. The laws of the test kit check that a plugin that says `false` is right.
+    fn may_err(&self, _state: &Self::State) -> bool {
+        true
+    }
     /// Updates `state` after a pod came to a node or left it (AddPod, RemovePod). `node` is the node after that
     /// change.
     fn update(

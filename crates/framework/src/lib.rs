@@ -83,6 +83,7 @@ pub mod stores;
 pub mod supply;
 pub mod time;
 pub mod view;
+pub mod volume_use;
 pub mod writes;
 
 pub use accelerate::{FilterByAmounts, FilterByCounts, ScoreByAmounts, ScoreByCounts, ScoreByNode};
@@ -135,6 +136,7 @@ pub use stores::{
 pub use supply::{NEVER, Needs, ScoreBound, Stock, Supply};
 pub use time::Time;
 pub use view::View;
+pub use volume_use::{VolumeNumbers, VolumesInUse};
 pub use writes::{Answered, ObjectWrite, WriteCause, WriteError, WriteVerb, WriteVerbs, Writes};
 
 /// The rules for keys and values of labels.

@@ -64,6 +64,11 @@ impl NominatedPods {
         self.revision
     }
 
+    /// Goes back to an earlier revision, because all changes since then have been undone.
+    pub fn changes_are_undone(&mut self, revision: u64) {
+        self.revision = revision;
+    }
+
     /// From now on, records the nodes that get or lose a nominated pod until they are [asked for](Self::changed).
     pub fn keep_changes(&mut self) {
         self.changed.get_or_insert_default();
@@ -142,6 +147,8 @@ mod tests {
         nominated.set(pod("p", 2), "b".into());
         assert_eq!(nominated.changed(), ["a", "a", "b"]);
         assert!(before < nominated.revision());
+        nominated.changes_are_undone(before);
+        assert_eq!(nominated.revision(), before);
         nominated.remove(&pod("early", 9).key);
         assert_eq!((nominated.changed(), nominated.highest()), (vec!["x".into()], Some(2)));
         let all: Vec<_> =

@@ -17,6 +17,7 @@ use crate::pod_info::PodInfo;
 pub use crate::reads::{ClusterReads, NodeReads, PodReads, Reads, StoreReads};
 use crate::stores::{ImageStore, RefusedEvictions, SelectingStore, VolumeStore};
 use crate::view::View;
+use crate::volume_use::VolumesInUse;
 
 mod sealed {
     /// Only this crate defines parts: a part from elsewhere could read more than it declares.
@@ -329,6 +330,18 @@ impl ClusterPart for Volumes {
     }
     fn kinds() -> Vec<KindRef> {
         OfVolumes::kinds()
+    }
+}
+
+impl Sealed for VolumesInUse {}
+impl Part for VolumesInUse {
+    type Ref<'a> = &'a VolumesInUse;
+}
+impl ClusterPart for VolumesInUse {
+    const READS: ClusterReads = <Nodes<Pods> as ClusterPart>::READS;
+    #[inline]
+    fn of<'a>(view: &View<'a>) -> Ref<'a, Self> {
+        &view.nodes.volumes_in_use
     }
 }
 

@@ -108,7 +108,8 @@ macro_rules! volumes {
 }
 
 volumes! {
-    /// PersistentVolumes. They can be looked up [by their class](Store::by_index).
+    /// PersistentVolumes. They can be looked up [by](Store::by_index) the name of the claim for which they are
+    /// reserved, and free ones by their class.
     volumes: PersistentVolume,
     /// PersistentVolumeClaims.
     claims: PersistentVolumeClaim,
@@ -120,7 +121,7 @@ volumes! {
     csi_drivers: CsiDriver,
     /// CSIStorageCapacities.
     capacities: CsiStorageCapacity,
-    /// VolumeAttachments.
+    /// VolumeAttachments. They can be looked up [by the name of their node](Store::by_index).
     attachments: VolumeAttachment,
 }
 

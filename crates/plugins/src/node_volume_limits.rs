@@ -1,6 +1,6 @@
 //! NodeVolumeLimits: how many volumes can be attached to a node.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use plimsoll_framework::events::Object;
@@ -68,15 +68,15 @@ pub struct PodVolumeSlots {
     with_drivers: Result<Slots, Rejection>,
     /// For nodes without a CSINode.
     without_drivers: Result<Slots, Rejection>,
-    /// The attached volumes of each node.
-    attached: BTreeMap<Str, Slots>,
+    /// Whether judging a node may fail because of the volumes of a pod there.
+    others_may_err: bool,
     store: KeptVolumes,
 }
 
 impl PreFilter for NodeVolumeLimits {
     type Pod = (PodKey, PodUid, PodVolumes);
     type Node = (Name, Pods);
-    type Cluster = Volumes;
+    type Cluster = (Volumes, VolumesInUse);
     type State = Arc<PodVolumeSlots>;
 
     fn applies(&self, (_, _, volumes): (&PodKey, &Str, &[PodVolume])) -> bool {
@@ -86,19 +86,27 @@ impl PreFilter for NodeVolumeLimits {
     fn pre_filter(
         &self,
         (key, uid, volumes): (&PodKey, &Str, &[PodVolume]),
-        store: VolumeStore<'_>,
+        (store, in_use): (VolumeStore<'_>, &VolumesInUse),
     ) -> Result<Option<Arc<PodVolumeSlots>>, Rejection> {
         let pod = Mounts { key, uid, volumes };
         Ok(Some(Arc::new(PodVolumeSlots {
             with_drivers: pod.slots_wanted(store, VolumeServers::Migrated),
             without_drivers: pod.slots_wanted(store, VolumeServers::Original),
-            attached: attached(store),
+            others_may_err: 0 < in_use.n_special(),
             store: store.keep(),
         })))
     }
 
     fn filter(&self, wanted: &Arc<PodVolumeSlots>, (name, pods): (&Str, &PodSet)) -> Verdict {
         self.judge(wanted, name, pods).map_or_else(Verdict::Fail, |()| Verdict::Pass)
+    }
+
+    /// A claim that a pod names is an error only if its name is empty. All other errors come from special volumes.
+    fn may_err(&self, wanted: &Arc<PodVolumeSlots>) -> bool {
+        let errs = |slots: &Result<Slots, Rejection>| {
+            slots.as_ref().is_err_and(|why| why.code == Code::Error)
+        };
+        wanted.others_may_err || errs(&wanted.with_drivers) || errs(&wanted.without_drivers)
     }
 
     fn update(&self, _: &mut Arc<PodVolumeSlots>, _: PodChange<'_>, _: (&Str, &PodSet)) -> Update {
@@ -124,14 +132,17 @@ impl NodeVolumeLimits {
         if slots.is_empty() || limits.is_empty() {
             return Ok(());
         }
-        let attached = wanted.attached.get(name);
-        // Most nodes have enough slots even if all volumes are different.
-        let at_most = claimed_on(pods).map(|n| n + attached.map_or(0, Slots::len) + slots.len());
+        let attachments = wanted.store.store().attachments.by_index(name);
+        // Most nodes have enough slots even if all volumes are different. A special volume may be one that
+        // prevents judging the node.
+        let VolumeNumbers { claims, special } = pods.volumes();
+        let at_most = claims + attachments.count() + slots.len();
         let least = limits.iter().map(|&(_, limit)| usize::try_from(limit).unwrap_or(0)).min();
-        if at_most.is_some_and(|most| least.is_some_and(|least| most <= least)) {
+        if special == 0 && least.is_some_and(|least| at_most <= least) {
             return Ok(());
         }
 
+        let attached = attached_to(name, wanted.store.store());
         let mut taken = Vec::with_capacity(pods.len());
         for pod in pods.iter() {
             Mounts::of(pod).add_slots_taken(wanted.store.store(), plugins, &mut taken)?;
@@ -143,7 +154,7 @@ impl NodeVolumeLimits {
             let new = slots.iter().filter(is_free).filter(|slot| slot.driver == *driver).count();
             // As upstream, a volume that is attached but not used by a pod of the node counts in
             // addition to the pod's, even if it is the same volume.
-            let idle = attached.into_iter().flat_map(|slots| slots.iter().filter(is_free));
+            let idle = attached.iter().filter(is_free);
             let used = taken.iter().chain(idle).filter(|slot| slot.driver == *driver).count();
             if 0 < new && usize::try_from(limit).unwrap_or(0) < used + new {
                 return Err(Rejection::unschedulable(TOO_MANY));
@@ -151,16 +162,6 @@ impl NodeVolumeLimits {
         }
         Ok(())
     }
-}
-
-/// How many claims the pods on a node name. `None` if they have other volumes, since one of these may
-/// prevent judging the node.
-fn claimed_on(pods: &PodSet) -> Option<usize> {
-    let mut volumes = pods.iter().flat_map(|pod| pod.volumes.iter());
-    volumes.try_fold(0, |n, volume| match &volume.kind {
-        PodVolumeKind::Claim(name) if !name.is_empty() => Some(n + 1),
-        _ => None,
-    })
 }
 
 /// As in csi.go, checkCSIDriverOnNode: a driver that requires it must run on the node.
@@ -182,21 +183,20 @@ fn drivers_run(
     }
 }
 
-/// The attached volumes of each node; only those of CSI drivers. As in csi.go,
+/// The volumes that are attached to a node; only those of CSI drivers. As in csi.go,
 /// getNodeVolumeAttachmentInfo.
-fn attached(store: VolumeStore<'_>) -> BTreeMap<Str, Slots> {
-    let mut by_node: BTreeMap<Str, Slots> = BTreeMap::new();
-    for attachment in store.attachments.iter().filter(|one| !one.attacher.is_empty()) {
+fn attached_to(node: &Str, store: VolumeStore<'_>) -> Slots {
+    let mut slots = Slots::new();
+    for attachment in store.attachments.by_index(node).filter(|one| !one.attacher.is_empty()) {
         let Attached::Volume(name) = &attachment.attached else { continue };
         let Some(volume) = store.volumes.observed(name.as_str()) else { continue };
         let VolumeSource::Csi { handle, .. } = &volume.source else { continue };
-        let slot = Slot {
+        slots.insert(Slot {
             driver: attachment.attacher.clone(),
             volume: VolumeIdentity::Handle(handle.clone()),
-        };
-        by_node.entry(attachment.node.clone()).or_default().insert(slot);
+        });
     }
-    by_node
+    slots
 }
 
 /// What serves the volumes of former in-tree plugins.
@@ -727,7 +727,7 @@ mod tests {
         let pod = pod_with([claimed("a")]);
         let parts = (&pod.key, &pod.uid, pod.volumes.as_slice());
         let wanted = NodeVolumeLimits { drivers_must_run: false }
-            .pre_filter(parts, VolumeStore::of(&cluster));
+            .pre_filter(parts, (VolumeStore::of(&cluster), &VolumesInUse::default()));
         let wanted = wanted.expect("the claim exists").expect("it may take a slot");
         assert!(Arc::ptr_eq(wanted.store.store().claims, VolumeStore::of(&cluster).claims));
     }

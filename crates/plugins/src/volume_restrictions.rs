@@ -64,7 +64,7 @@ pub struct Exclusive {
 impl PreFilter for VolumeRestrictions {
     type Pod = (PodNamespace, PodVolumes);
     type Node = Pods;
-    type Cluster = (Volumes, Nodes<Pods>);
+    type Cluster = (Volumes, VolumesInUse);
     type State = Exclusive;
 
     fn applies(&self, (_, volumes): (&Str, &[PodVolume])) -> bool {
@@ -76,17 +76,11 @@ impl PreFilter for VolumeRestrictions {
     fn pre_filter(
         &self,
         (namespace, volumes): (&Str, &[PodVolume]),
-        (store, nodes): (VolumeStore<'_>, NodesRef<'_, Pods>),
+        (store, in_use): (VolumeStore<'_>, &VolumesInUse),
     ) -> Result<Option<Exclusive>, Rejection> {
         let claims = exclusive_claims(store, namespace, volumes)?;
-        let mut used = BTreeSet::new();
-        if !claims.is_empty() {
-            let pods = nodes.iter().flat_map(PodSet::iter);
-            for pod in pods.filter(|pod| pod.key.namespace == *namespace) {
-                used.extend(pod_claims::named(&pod.volumes).filter(|name| claims.contains(*name)));
-            }
-        }
-        let in_use = i32::try_from(used.len()).unwrap_or(i32::MAX);
+        let used = claims.iter().filter(|name| 0 < in_use.n_uses(namespace, name));
+        let in_use = i32::try_from(used.count()).unwrap_or(i32::MAX);
         let disks = Disks::of(volumes);
         let nothing = disks.0.is_empty() && in_use == 0;
         Ok((!nothing).then_some(Exclusive { disks, claims, in_use }))
@@ -100,6 +94,10 @@ impl PreFilter for VolumeRestrictions {
             return Verdict::unschedulable(CLAIM_IN_USE);
         }
         Verdict::Pass
+    }
+
+    fn may_err(&self, _: &Exclusive) -> bool {
+        false
     }
 
     /// As in volume_restrictions.go, updateWithPod: only the name of the claim counts, whatever the
@@ -246,7 +244,7 @@ mod tests {
     use crate::pod_claims::tests::{came, claim, claimed, inline, moved_to, pod_with, store};
 
     type Parts = (PodNamespace, PodVolumes);
-    type Rest = (Volumes, Nodes<Pods>);
+    type Rest = (Volumes, VolumesInUse);
 
     fn gce(name: &str) -> VolumeSource {
         VolumeSource::GcePersistentDisk { name: name.into() }

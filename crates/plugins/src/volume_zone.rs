@@ -75,6 +75,10 @@ impl PreFilter for VolumeZone {
         Verdict::Pass
     }
 
+    fn may_err(&self, _: &Vec<ZoneValues>) -> bool {
+        false
+    }
+
     fn update(&self, _: &mut Vec<ZoneValues>, _: PodChange<'_>, _: &Labels) -> Update {
         Update::Exact
     }

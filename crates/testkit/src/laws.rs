@@ -12,7 +12,8 @@
 //!    the same scores. A pod that [does not move] such a filter changes no verdict when it comes or leaves, also in a
 //!    dry run, for nominated pods and victims.
 //! 8. Scores [by node] agree with the rule: a node has the same score, whichever nodes are feasible.
-//! 9. Nothing panics.
+//! 9. A filter that says that it [cannot err](plimsoll_framework::PreFilter::may_err) judges every node.
+//! 10. Nothing panics.
 //!
 //! Laws 6 to 8 compare the [acceleration](plimsoll_framework::accelerate) of a plugin with its rule. They are checked
 //! for every plugin that registers any.
@@ -36,8 +37,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use plimsoll_api::{Node, Pod};
 use plimsoll_framework::points::{FilterPoint, ScorePoint};
 use plimsoll_framework::{
-    Columns, CycleState, Entry, MAX_NODE_SCORE, PodChange, PodInfo, Points, Prepared, Row, Update,
-    Verdict,
+    Code, Columns, CycleState, Entry, MAX_NODE_SCORE, PodChange, PodInfo, Points, Prepared, Row,
+    Update, Verdict,
 };
 
 use crate::amounts::amounts_agree;
@@ -90,6 +91,7 @@ fn judge(entry: &Entry, scenario: &Scenario) -> Kept {
         let followed = Followed { filter, scenario };
         for pod in &scenario.pending {
             followed.changes(pod)?;
+            errs_as_said(filter, pod, scenario)?;
         }
     }
     if let Some(score) = &plugin.score {
@@ -98,6 +100,27 @@ fn judge(entry: &Entry, scenario: &Scenario) -> Kept {
     counts_agree(&plugin, scenario)?;
     nodes_agree(&plugin, scenario)?;
     amounts_agree(&plugin, scenario)
+}
+
+/// A filter that says that it cannot err judges every node.
+fn errs_as_said(filter: &FilterPoint, pod: &PodInfo, scenario: &Scenario) -> Kept {
+    let cluster = Cluster::of(scenario);
+    let prepared = filter.prepare(pod, &mut CycleState::default(), &cluster.view());
+    if prepared.may_err() {
+        return Ok(());
+    }
+    for row in cluster.nodes.rows() {
+        if let Verdict::Fail(why) = prepared.judge_one(pod, &cluster.nodes, row)
+            && why.code == Code::Error
+        {
+            let node = cluster.nodes.name_of(row);
+            return Err(format!(
+                "`may_err` is false, but {node} gets an error for {}: {why}",
+                pod.key
+            ));
+        }
+    }
+    Ok(())
 }
 
 fn order_is_irrelevant(entry: &Entry, scenario: &Scenario) -> Kept {

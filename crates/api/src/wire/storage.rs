@@ -293,6 +293,10 @@ impl Kind for VolumeAttachment {
     fn key(&self) -> ObjectKey {
         ObjectKey::new("", self.name.clone())
     }
+    /// The name of its node.
+    fn index(&self) -> Option<&str> {
+        Some(&self.node)
+    }
 }
 
 #[cfg(test)]

@@ -260,9 +260,10 @@ impl Kind for PersistentVolume {
     fn key(&self) -> ObjectKey {
         ObjectKey::new("", self.name.clone())
     }
-    /// Its class; empty for a volume without one.
+    /// The name of the claim for which it is reserved; the class of a free volume, which may be empty. So a claim
+    /// finds its volumes without a look at those of others.
     fn index(&self) -> Option<&str> {
-        Some(&self.class)
+        Some(self.claim.as_ref().map_or(&self.class, |claim| &claim.key.name))
     }
 }
 

@@ -16,7 +16,11 @@ use crate::names::PodId;
 
 /// A state of the cluster to which it can be rolled back.
 #[derive(Debug)]
-pub(crate) struct Savepoint(usize);
+pub(crate) struct Savepoint {
+    /// The number of records before it.
+    n_undos: usize,
+    revision: u64,
+}
 
 /// What was changed since the first savepoint.
 #[derive(Debug, Default)]
@@ -71,10 +75,10 @@ impl Undo {
 
 impl Cache {
     /// From now on changes can be undone, until the savepoint is [committed](Self::commit) or
-    /// [rolled back](Self::undo_last).
+    /// [rolled back](Self::is_rolled_back).
     pub(crate) fn savepoint(&mut self) -> Savepoint {
         self.undo.depth += 1;
-        Savepoint(self.undo.undos.len())
+        Savepoint { n_undos: self.undo.undos.len(), revision: self.revision }
     }
 
     /// Keeps the changes since a savepoint, as far as there is none before it.
@@ -85,9 +89,16 @@ impl Cache {
         }
     }
 
+    /// Ends a savepoint after all changes since have been undone.
+    pub(crate) fn is_rolled_back(&mut self, to: Savepoint) {
+        debug_assert_eq!(self.undo.undos.len(), to.n_undos, "all changes were undone");
+        self.revision = to.revision;
+        self.commit(to);
+    }
+
     /// Whether the next change to undo until a savepoint is one of a node itself; `None` if there is no more.
     pub(crate) fn next_undo_is_of_node(&self, to: &Savepoint) -> Option<bool> {
-        let undos = self.undo.undos.get(to.0..)?;
+        let undos = self.undo.undos.get(to.n_undos..)?;
         undos.last().map(Undo::is_of_node)
     }
 
@@ -238,6 +249,7 @@ impl Cache {
 
     fn put_back_zone(&mut self, row: Row, known: &KnownNode) {
         let (zone, (at, there)) = (zone_of(&known.node), known.zone);
+        self.by_zone.take();
         if self.zones.get(at).is_none_or(|(name, _)| *name != zone) {
             self.zones.insert(at, (zone, Vec::new()));
         }

@@ -69,7 +69,7 @@ pub(crate) struct FeasibleGroup {
     pub(crate) group: usize,
     /// The sparse group; `None` for nodes of the ranking's group that are in no sparse group.
     pub(crate) sparse_group: Option<usize>,
-    len: usize,
+    pub(super) len: usize,
 }
 
 /// Where the counts of a term are found.
@@ -120,6 +120,11 @@ impl Chooser<'_> {
                 None => GroupChoice::Unclear,
             },
         }
+    }
+
+    /// The number of groups of the ranking and sparse groups.
+    pub(super) fn n_groups(&self) -> usize {
+        self.ranking.groups.len() + self.sparse.groups.len()
     }
 
     /// Whether nodes can differ in anything other than their static scores.
@@ -307,7 +312,7 @@ impl Chooser<'_> {
             .expect("a candidate has a node")
     }
 
-    fn nodes_of(&self, candidate: &FeasibleGroup) -> &NodesByScore {
+    pub(super) fn nodes_of(&self, candidate: &FeasibleGroup) -> &NodesByScore {
         match candidate.sparse_group {
             Some(sparse_group) => &self.sparse.groups[sparse_group].nodes,
             None => &self.ranking.groups[candidate.group].nodes,

@@ -9,6 +9,7 @@ use super::pinned::Pinned;
 use super::profile_memo::SignatureCaches;
 use super::sampled::Visited;
 use super::signatures::SignatureId;
+use super::uncached_filters::UncachedFilters;
 use super::{Memo, NodeSet};
 use crate::cycle::Cycle;
 use crate::decide::{Decider, DeciderKind, DecisionContext};
@@ -17,7 +18,6 @@ use crate::nominated_node::NominatedNode;
 use crate::pick::{self, TieBreaker};
 use crate::profile::Profile;
 use crate::sample::{Sample, SampleOrder};
-use crate::scheduler::Scans;
 use crate::unit::{Member, Snapshot};
 
 /// Which of the best nodes are wanted.
@@ -36,10 +36,9 @@ pub(crate) enum Recognised {
     /// Its decision: an equal pod has failed and nothing has changed since, or the pod names the node on
     /// which it may run.
     Decided(Box<Cycle>),
-    /// Its decision can be made from these caches.
-    Cached(SignatureId, SignatureCaches),
-    /// An [uncached filter](super::uncached_filters) applies to it, so that it can only be scanned for.
-    Uncached(SignatureId),
+    /// Its decision can be made from these caches, and from [uncached filters](super::uncached_filters) if any
+    /// apply to it.
+    Cached(SignatureId, SignatureCaches, Option<Box<UncachedFilters>>),
 }
 
 /// Decides from node rankings, domain counts and diagnoses.
@@ -56,14 +55,19 @@ impl Decider for Remembered {
     fn decide(&self, member: Member<'_>, context: &mut DecisionContext<'_>) -> Option<Cycle> {
         match context.recognised.take()? {
             Recognised::Decided(cycle) => Some(*cycle),
-            Recognised::Uncached(_) => None,
-            Recognised::Cached(signature, caches) => {
+            Recognised::Cached(signature, caches, uncached) => {
                 let (want, on) = (context.want(), context.on);
                 let sample = context.samples.sample(member.profile);
-                let order = order(&sample, on);
+                let want = (want, order(&sample, on));
                 let memo = context.memo.as_deref_mut()?;
-                let caches = (signature, caches);
-                memo.by_ranking(member, caches, on, (want, order), &mut context.chance)
+                let with = memo.bring_up_for(member, (signature, caches), on)?;
+                match uncached {
+                    None => memo.by_ranking(member, with, on, want, &mut context.chance),
+                    Some(mut uncached) => {
+                        let chance = &mut context.chance;
+                        memo.choose_uncached(member, with, &mut uncached, on, want, chance)
+                    }
+                }
             }
         }
     }
@@ -84,22 +88,22 @@ impl Decider for Scanned {
         if !on.nominated.is_empty() || !memo.can_scan(profile) {
             return None;
         }
-        let best = match *context.recognised.as_ref()? {
-            Recognised::Decided(_) => return None,
-            Recognised::Uncached(signature) => {
-                memo.decide_uncached(profile, signature, pod, on.view, on.nominated, want)
-            }
-            Recognised::Cached(signature, caches) => {
-                let best = memo.scan(profile, (signature, caches), pod, &[], on.view, want);
-                if best.is_none() {
-                    // Making the base ranking may have dropped the other ranking.
-                    let caches = memo.caches(profile, signature);
-                    let caches = caches.or_else(|| memo.learn(profile, signature, pod, on.view));
-                    context.recognised = caches.map(|caches| Recognised::Cached(signature, caches));
-                }
-                best
-            }
+        let Recognised::Cached(signature, caches, uncached) = context.recognised.as_mut()? else {
+            return None;
         };
+        if uncached.as_ref().is_some_and(|uncached| uncached.limit_nodes()) {
+            return None;
+        }
+        let with = (*signature, *caches);
+        let best = memo.scan(profile, with, pod, uncached.as_deref_mut(), on.view, want);
+        if best.is_none() {
+            // Making the base ranking may have dropped the other ranking.
+            let still = memo.caches(profile, *signature);
+            match still.or_else(|| memo.learn(profile, *signature, pod, on.view)) {
+                Some(still) => *caches = still,
+                None => context.recognised = None,
+            }
+        }
         let (best, n_judged) = best?;
         Some(found(best, n_judged, want.0, &mut context.chance))
     }
@@ -150,18 +154,28 @@ impl Memo {
         let of_profile = self.profiles.get_mut(&profile.scheduler_name).expect("it was just found");
         let signature = of_profile.signature(profile, pod, &on.view)?;
         self.phases.over(MeteredPoint::PreFilter);
-        if of_profile.has_uncached_filter(profile, pod) {
-            return Some(Recognised::Uncached(signature));
-        }
+        let uncached = if of_profile.has_uncached_filter(profile, pod) {
+            match of_profile.prepare_uncached_filters(profile, pod, &on.view) {
+                Some(uncached) => Some(Box::new(uncached)),
+                None => {
+                    let cycle = self.rejected_by_uncached(member, on.view)?;
+                    return Some(Recognised::Decided(Box::new(cycle)));
+                }
+            }
+        } else {
+            None
+        };
         let caches = match self.caches(profile, signature) {
             Some(caches) => Some(caches),
-            None => match self.decide_pinned(profile, pod, on.view, on.nominated) {
-                Pinned::To(cycle) => return Some(Recognised::Decided(Box::new(cycle))),
-                Pinned::OnlyFromScratch => return None,
-                Pinned::Nowhere => self.learn(profile, signature, pod, on.view),
-            },
+            None => {
+                match self.decide_pinned(profile, pod, uncached.as_deref(), on.view, on.nominated) {
+                    Pinned::To(cycle) => return Some(Recognised::Decided(Box::new(cycle))),
+                    Pinned::OnlyFromScratch => return None,
+                    Pinned::Nowhere => self.learn(profile, signature, pod, on.view),
+                }
+            }
         };
-        Some(Recognised::Cached(signature, caches?))
+        Some(Recognised::Cached(signature, caches?, uncached))
     }
 
     /// Whether to scan for a member before what is remembered is asked.
@@ -173,8 +187,7 @@ impl Memo {
     ) -> bool {
         match recognised {
             Recognised::Decided(_) => false,
-            Recognised::Uncached(_) => self.scans != Scans::Never,
-            Recognised::Cached(_, caches) => {
+            Recognised::Cached(_, caches, _) => {
                 on.nominated.is_empty() && self.prefers_scan(member.profile, caches)
             }
         }
@@ -185,17 +198,14 @@ impl Memo {
         self.profiles.get(&profile.scheduler_name).is_some_and(|of_profile| of_profile.can_scan)
     }
 
-    /// Decides a member from its caches; `None` if it must be decided from scratch.
-    fn by_ranking(
+    /// The ranking and the domain counts of a member, which are brought up to date; `None` if it must be decided from
+    /// scratch.
+    fn bring_up_for(
         &mut self,
-        member: Member<'_>,
+        Member { profile, pod }: Member<'_>,
         (signature, caches): (SignatureId, SignatureCaches),
-        on: Snapshot<'_>,
-        (want, order): (Want, Option<SampleOrder<'_>>),
-        chance: &mut TieBreaker<'_, impl Rng>,
-    ) -> Option<Cycle> {
-        let Member { profile, pod } = member;
-        let Snapshot { view, nominated } = on;
+        Snapshot { view, nominated }: Snapshot<'_>,
+    ) -> Option<(usize, usize)> {
         let (ranking, domain_counts) =
             (self.ranking_of(profile, signature, pod, caches, view), caches.domain_counts);
         let ranking =
@@ -204,7 +214,19 @@ impl Memo {
             return None;
         }
         self.decided_by = Some((ranking, domain_counts));
-        let own = match self.try_nominated_node(pod, (ranking, domain_counts), on).ok()? {
+        Some((ranking, domain_counts))
+    }
+
+    /// Decides a member from a ranking and domain counts that are up to date; `None` if it must be decided from scratch.
+    fn by_ranking(
+        &mut self,
+        member: Member<'_>,
+        with: (usize, usize),
+        on: Snapshot<'_>,
+        want: (Want, Option<SampleOrder<'_>>),
+        chance: &mut TieBreaker<'_, impl Rng>,
+    ) -> Option<Cycle> {
+        let own = match self.try_nominated_node(member.pod, with, on).ok()? {
             NominatedNode::None => None,
             NominatedNode::Passes(row) => {
                 return Some(Cycle { n_judged: 1, ..Cycle::found(row, vec![row]) });
@@ -212,8 +234,7 @@ impl Memo {
             NominatedNode::Rejected(own) if own.why.code == Code::Error => return None,
             NominatedNode::Rejected(own) => Some(own),
         };
-        let want = (want, order);
-        self.choose(member, (ranking, domain_counts), own.as_ref(), on, want, chance)
+        self.choose(member, with, own.as_ref(), on, want, chance)
     }
 
     /// Chooses among the groups of nodes. `own` is the rejection by the nominated node of the pod.
@@ -238,7 +259,7 @@ impl Memo {
         };
         let feasible = chooser.feasible_now();
         if let Some(order) = order.filter(|order| order.limit < feasible.len()) {
-            let visited = Visited::new(&chooser, &feasible, order);
+            let visited = Visited::new(&chooser, &feasible, order, |_| true);
             self.phases.over(MeteredPoint::Filter);
             self.phases.is_scored = visited.is_scored();
             let nominated = node_set.nominated_row(member.pod, on.nominated);

@@ -15,7 +15,7 @@ use super::node_ranking::{ClusterView, NodeRanking, RankingPlugins};
 use super::nominations::Nominations;
 use super::signature_diagnoses::SignatureDiagnoses;
 use super::signatures::SignatureId;
-use super::{FastMap, Memo, nominations};
+use super::{FastMap, Memo, NodeSet, nominations};
 use crate::cycle::{AttemptFailure, Cycle};
 use crate::nominated_node::{NominatedNode, NominatedNodeJudge, try_nominated_node};
 use crate::profile::Profile;
@@ -64,6 +64,31 @@ impl DiagnosisCache {
     fn forget_node_diagnoses(&mut self) {
         self.node_diagnoses.clear();
         self.node_diagnosis_bytes.clear();
+    }
+
+    /// The diagnosis of a ranking and a priority, which is up to date. The ranking must be, too.
+    pub(super) fn node_diagnosis(
+        &mut self,
+        key: (usize, i32),
+        ranking: &mut NodeRanking,
+        node_set: &NodeSet,
+        cluster: ClusterView<'_>,
+    ) -> &mut NodeDiagnosis {
+        if NODE_DIAGNOSIS_BUDGET < self.node_diagnosis_bytes.total() {
+            self.forget_node_diagnoses();
+        }
+        let ends = (node_set.changed.end(), node_set.came_or_gone.end());
+        let known = self.node_diagnoses.entry(key);
+        let diagnosis = known.or_insert_with(|| NodeDiagnosis::new(ranking, ends, cluster));
+        if !diagnosis.follow(ranking, &node_set.changed, &node_set.came_or_gone, cluster) {
+            *diagnosis = NodeDiagnosis::new(ranking, ends, cluster);
+        }
+        diagnosis
+    }
+
+    /// Records the size of a diagnosis.
+    pub(super) fn note_bytes(&mut self, key: (usize, i32), bytes: usize) {
+        self.node_diagnosis_bytes.set(key, bytes);
     }
 
     pub(super) fn drop_ranking(&mut self, number: usize) {
@@ -167,20 +192,10 @@ impl Memo {
             return None;
         }
         let key = (ranking, member.pod.priority);
-        if NODE_DIAGNOSIS_BUDGET < self.diagnoses.node_diagnosis_bytes.total() {
-            self.diagnoses.forget_node_diagnoses();
-        }
-        let ends = (node_set.changed.end(), node_set.came_or_gone.end());
-        let diagnosis = self
-            .diagnoses
-            .node_diagnoses
-            .entry(key)
-            .or_insert_with(|| NodeDiagnosis::new(one, ends, cluster));
-        if !diagnosis.follow(one, &node_set.changed, &node_set.came_or_gone, cluster) {
-            *diagnosis = NodeDiagnosis::new(one, ends, cluster);
-        }
+        let diagnosis = self.diagnoses.node_diagnosis(key, one, node_set, cluster);
         let failure = diagnosis.failure(member, one, own, cluster);
-        self.diagnoses.node_diagnosis_bytes.set(key, diagnosis.bytes());
+        let bytes = diagnosis.bytes();
+        self.diagnoses.note_bytes(key, bytes);
         failure
     }
 

@@ -18,6 +18,7 @@
 mod account;
 mod change_log;
 mod choose;
+mod choose_passing;
 mod costs;
 mod counted_values;
 mod countings;
@@ -43,9 +44,10 @@ mod signature_diagnoses;
 mod signatures;
 mod sparse_domain_counts;
 mod topology;
+mod uncached_failure;
 mod uncached_filters;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use hashbrown::HashMap;
 use plimsoll_framework::Row;
@@ -105,8 +107,6 @@ pub(crate) struct Memo {
     /// Some signature is decided from scratch, perhaps only because of the terms of pods on nodes.
     has_given_up: bool,
     diagnoses: DiagnosisCache,
-    /// Profiles and signatures with an [uncached filter](uncached_filters) whose last pod found no node.
-    no_node_found: BTreeSet<(String, SignatureId)>,
     scanner: Scanner,
     scans: Scans,
     n_decisions: u64,
@@ -147,7 +147,6 @@ impl Memo {
             sparse_bytes: Account::default(),
             has_given_up: false,
             diagnoses: DiagnosisCache::default(),
-            no_node_found: BTreeSet::new(),
             scanner: Scanner::default(),
             scans,
             n_decisions: 0,
@@ -185,7 +184,6 @@ impl Memo {
         self.forget_domain_counts();
         self.forget_rankings();
         self.diagnoses.forget_signature_diagnoses();
-        self.no_node_found.clear();
         self.profiles.values_mut().for_each(ProfileMemo::forget);
     }
 

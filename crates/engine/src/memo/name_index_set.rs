@@ -21,7 +21,7 @@ impl NameIndexBits {
         match set {
             NameIndexSet::Few(indices) => {
                 for &index in indices {
-                    self.0[index as usize / BITS] |= 1 << (index as usize % BITS);
+                    self.insert(index);
                 }
             }
             NameIndexSet::Many(bits) => {
@@ -30,6 +30,16 @@ impl NameIndexBits {
                 }
             }
         }
+    }
+
+    /// Adds a node.
+    pub(crate) fn insert(&mut self, index: NameIndex) {
+        self.0[index as usize / BITS] |= 1 << (index as usize % BITS);
+    }
+
+    /// Whether a node is in the set.
+    pub(crate) fn has(&self, index: NameIndex) -> bool {
+        self.0[index as usize / BITS] & (1 << (index as usize % BITS)) != 0
     }
 
     /// Removes all nodes of `other`, which has a bit for each node.

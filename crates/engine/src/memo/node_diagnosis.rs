@@ -186,9 +186,7 @@ impl NodeDiagnosis {
         own: Option<&NominatedNodeRejection>,
         n_nodes: usize,
     ) -> Option<AttemptFailure> {
-        let without = own.map(|own| self.reason(own.index)).filter(|&reason| reason != PASSES);
-        let counted = self.reasons.iter(without).map(|((plugin, why), n)| (*plugin, why, n));
-        let counted = counted.chain(own.map(|own| (own.plugin, &own.why, 1)));
+        let counted = self.counted(own).chain(own.map(|own| (own.plugin, &own.why, 1)));
         let mut failure = AttemptFailure::default();
         let mut rejections = Vec::new();
         for (plugin, why, n) in counted {
@@ -236,6 +234,34 @@ impl NodeDiagnosis {
         own: Option<&NominatedNodeRejection>,
         cluster: ClusterView<'_>,
     ) -> Option<PostFilterAnswer> {
+        self.places(cluster);
+        let places = std::mem::take(&mut self.places);
+        let candidates = self.candidates(name, plugin);
+        let own = own.map(|own| cluster.name_order.row(own.index));
+        let filters = &ranking.prepared;
+        let mut search =
+            CandidateSearch::new(plugin, pod, filters, &places, own, candidates, cluster);
+        let answer = plugin.choose(pod, &mut search);
+        self.places = places;
+        answer
+    }
+
+    /// The candidates that a plugin has found.
+    pub(super) fn candidates(
+        &mut self,
+        name: &'static str,
+        plugin: &dyn ErasedByNode,
+    ) -> &mut CandidateCache {
+        let known = self.candidates.iter().position(|(known, _)| *known == name);
+        let at = known.unwrap_or_else(|| {
+            self.candidates.push((name, CandidateCache::new(plugin.reads())));
+            self.candidates.len() - 1
+        });
+        &mut self.candidates[at].1
+    }
+
+    /// The rows of the nodes on which evictions could help, ascending.
+    pub(super) fn places(&mut self, cluster: ClusterView<'_>) -> &[Row] {
         if self.has_moved {
             let rows = cluster.name_order.rows();
             let could_help = rows.filter(|&(index, _)| self.could_help(self.reason(index)));
@@ -243,14 +269,31 @@ impl NodeDiagnosis {
             self.places.sort_unstable();
             self.has_moved = false;
         }
-        if !self.candidates.iter().any(|(known, _)| *known == name) {
-            self.candidates.push((name, CandidateCache::new(plugin.reads())));
-        }
-        let candidates = self.candidates.iter_mut().find(|(known, _)| *known == name);
-        let (_, candidates) = candidates.expect("it was just made");
-        let own = own.map(|own| cluster.name_order.row(own.index));
-        let mut search =
-            CandidateSearch::new(plugin, pod, ranking, &self.places, own, candidates, cluster);
-        plugin.choose(pod, &mut search)
+        &self.places
+    }
+
+    /// The nodes that pass.
+    pub(super) fn passing(&self) -> impl Iterator<Item = NameIndex> {
+        let all = (0..).zip(&self.reason_of).filter(|_| 0 < self.n_passing);
+        all.filter(|&(_, &reason)| reason == PASSES).map(|(index, _)| index)
+    }
+
+    /// Whether a node passes.
+    pub(super) fn passes(&self, index: NameIndex) -> bool {
+        self.reason(index) == PASSES
+    }
+
+    /// The code of the rejection by a node that does not pass.
+    pub(super) fn code(&self, index: NameIndex) -> Code {
+        self.reasons.value(self.reason(index)).1.code
+    }
+
+    /// How many nodes have each reason, without the nominated node of the pod.
+    pub(super) fn counted(
+        &self,
+        own: Option<&NominatedNodeRejection>,
+    ) -> impl Iterator<Item = (&'static str, &Rejection, usize)> {
+        let without = own.map(|own| self.reason(own.index)).filter(|&reason| reason != PASSES);
+        self.reasons.iter(without).map(|((plugin, why), n)| (*plugin, why, n))
     }
 }

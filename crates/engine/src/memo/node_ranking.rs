@@ -372,6 +372,11 @@ impl NodeRanking {
             + self.groups.len() * per_group
     }
 
+    /// The names of the plugins of all filters, in the order of the profile.
+    pub(crate) fn plugins(&self) -> impl Iterator<Item = &'static str> {
+        self.filters.iter().map(|filter| filter.plugin)
+    }
+
     /// The name of the plugin of a filter.
     pub(crate) fn plugin(&self, at: usize) -> &'static str {
         self.filters[at].plugin

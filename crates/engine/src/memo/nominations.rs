@@ -62,6 +62,11 @@ impl Nominations {
         on.filter(is_ahead).cloned().collect()
     }
 
+    /// The rows of the nodes that have nominated pods, in no particular order.
+    pub(crate) fn rows(&self) -> impl Iterator<Item = Row> {
+        self.on.keys().copied()
+    }
+
     /// The signatures of all nominated pods for which a pod of `priority` must leave room.
     pub(crate) fn signatures_ahead(&self, priority: i32) -> impl Iterator<Item = SignatureId> {
         let ahead = self.signatures.keys().filter(move |&&(_, other)| priority <= other);
@@ -84,10 +89,20 @@ pub(crate) struct OnScratch<'a> {
 impl<'a> OnScratch<'a> {
     /// The node with these pods.
     pub(crate) fn with(self, pods: &[PodInfo]) -> (&'a Columns, Row) {
+        self.with_each(pods, |_, _, _| {})
+    }
+
+    /// The node with these pods. `each` is called after each of them was placed.
+    pub(crate) fn with_each(
+        self,
+        pods: &[PodInfo],
+        mut each: impl FnMut(&PodInfo, &Columns, Row),
+    ) -> (&'a Columns, Row) {
         let only = Row::from_index(0);
         self.scratch.become_scratch(self.nodes, self.row);
         for pod in pods {
             self.scratch.place(only, pod);
+            each(pod, self.scratch, only);
         }
         (self.scratch, only)
     }

@@ -4,6 +4,7 @@ use plimsoll_framework::{Candidates, NominatedPods, PodInfo, Row, View};
 
 use super::domain_counts::CountPlan;
 use super::node_ranking::RankingPlugins;
+use super::uncached_filters::UncachedFilters;
 use super::{Memo, node_ranking};
 use crate::cycle::Cycle;
 use crate::profile::Profile;
@@ -20,11 +21,13 @@ pub(super) enum Pinned {
 
 impl Memo {
     /// Decides such a pod by judging the nodes that it names. They are few, and each node has its own
-    /// signature of such pods, so that rankings would never be used again.
+    /// signature of such pods, so that rankings would never be used again. `uncached` are the
+    /// [uncached filters](super::uncached_filters) that apply to the pod.
     pub(super) fn decide_pinned(
         &self,
         profile: &Profile,
         pod: &PodInfo,
+        uncached: Option<&UncachedFilters>,
         view: View<'_>,
         nominated: &NominatedPods,
     ) -> Pinned {
@@ -46,9 +49,11 @@ impl Memo {
             Some(name_order.row(index))
         });
         let rows: Vec<Row> = rows.collect();
-        let passes = |row: &Row| {
-            filters.iter().all(|filter| filter.judge_one(pod, view.nodes, *row).passes())
-        };
+        if uncached.is_some_and(|uncached| uncached.limit_nodes() || uncached.may_err()) {
+            return Pinned::OnlyFromScratch;
+        }
+        let all = || filters.iter().chain(uncached.into_iter().flat_map(UncachedFilters::prepared));
+        let passes = |row: &Row| all().all(|one| one.judge_one(pod, view.nodes, *row).passes());
         let mut feasible = rows.iter().copied().filter(passes);
         match (feasible.next(), feasible.next()) {
             (Some(row), None) => {

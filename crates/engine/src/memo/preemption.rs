@@ -1,16 +1,17 @@
 //! Preemption candidates, remembered node by node.
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 use plimsoll_api::{PodKey, Str};
 use plimsoll_framework::parts::StoreReads;
 use plimsoll_framework::{
     Columns, ErasedByNode, NodeDryRun, PodInfo, PreemptionCandidate, PreemptionCandidates,
-    PreemptionCost, Rejection, Row,
+    PreemptionCost, Prepared, Rejection, Row,
 };
 
 use super::counted_values::{CountedValues, ValueId};
-use super::node_ranking::{ClusterView, NodeRanking};
+use super::node_ranking::ClusterView;
 
 /// The approximate size of a reason in bytes.
 pub(crate) const BYTES_PER_REASON: usize = 256;
@@ -27,6 +28,7 @@ enum CandidateState {
 }
 
 /// The candidates that one plugin has found for pods of one ranking and one priority.
+#[derive(Default)]
 pub(crate) struct CandidateCache {
     /// What the plugin reads, other than pod and node.
     reads: StoreReads,
@@ -115,19 +117,30 @@ impl CandidateCache {
 pub(crate) struct CandidateSearch<'a> {
     plugin: &'a dyn ErasedByNode,
     pod: &'a PodInfo,
-    ranking: &'a NodeRanking,
+    /// All filters that apply to the pod, in the order of the profile.
+    filters: &'a [Prepared],
     places: &'a [Row],
     /// The nominated node of the pod with the result of its dry run, which differs from that for other pods.
     own: Option<(Row, Option<Result<PreemptionCandidate, Rejection>>)>,
     cache: &'a mut CandidateCache,
     cluster: ClusterView<'a>,
+    /// If some of the filters are [uncached](super::uncached_filters).
+    uncached: Option<UncachedSearch<'a>>,
+}
+
+/// What a search with uncached filters does not share with others.
+struct UncachedSearch<'a> {
+    /// The rows of the nodes that only these filters reject, ascending.
+    only: &'a [Row],
+    /// The results of dry runs, by the index of the row.
+    found: BTreeMap<usize, Result<PreemptionCandidate, Rejection>>,
 }
 
 impl<'a> CandidateSearch<'a> {
     pub(crate) fn new(
         plugin: &'a dyn ErasedByNode,
         pod: &'a PodInfo,
-        ranking: &'a NodeRanking,
+        filters: &'a [Prepared],
         places: &'a [Row],
         own: Option<Row>,
         cache: &'a mut CandidateCache,
@@ -138,7 +151,13 @@ impl<'a> CandidateSearch<'a> {
             cache.cover(last);
         }
         let own = own.map(|row| (row, None));
-        CandidateSearch { plugin, pod, ranking, places, own, cache, cluster }
+        CandidateSearch { plugin, pod, filters, places, own, cache, cluster, uncached: None }
+    }
+
+    /// Some of the filters, after all others, are uncached. They are the only ones that reject the nodes in
+    /// `only`. Where the others alone make evictions useless, they are useless for the same reason.
+    pub(crate) fn with_uncached_filters(self, only: &'a [Row]) -> Self {
+        CandidateSearch { uncached: Some(UncachedSearch { only, found: BTreeMap::new() }), ..self }
     }
 
     fn dry_run(&mut self, row: Row) -> Result<PreemptionCandidate, Rejection> {
@@ -149,14 +168,34 @@ impl<'a> CandidateSearch<'a> {
         let mut scratch = std::mem::take(&mut self.cache.scratch);
         scratch.become_scratch(view.nodes, row);
         let own = self.own.as_ref().filter(|(own, _)| *own == row).map(|_| self.pod);
-        let ahead = self
-            .ranking
-            .behind
-            .map_or_else(Vec::new, |priority| nominations.ahead(row, priority, own));
-        let mut node = NodeDryRun::new(self.pod, &self.ranking.prepared, ahead, scratch);
+        let ahead = nominations.ahead(row, self.pod.priority, own);
+        let mut node = NodeDryRun::new(self.pod, self.filters, ahead, scratch);
         let found = self.plugin.select_victims(self.pod, &mut node, view.stores);
         self.cache.scratch = node.into_scratch();
         found
+    }
+
+    /// The cost of evictions on a node in a search with uncached filters.
+    fn uncached_cost(&mut self, row: Row) -> Option<PreemptionCost> {
+        let is_shared =
+            self.uncached.as_ref().is_some_and(|search| search.only.binary_search(&row).is_err());
+        if is_shared {
+            if self.cache.states[row.index()] == CandidateState::Unknown {
+                let on_node = self.cluster.view.nodes.pods_on(row);
+                if let Some(why) = self.plugin.early_rejection(self.pod, on_node) {
+                    self.cache.learn(row, Err(why));
+                }
+            }
+            if self.cache.states[row.index()] == CandidateState::Impossible {
+                return None;
+            }
+        }
+        let found = self.dry_run(row);
+        let cost = found.as_ref().ok().map(|candidate| candidate.cost);
+        if let Some(search) = &mut self.uncached {
+            search.found.insert(row.index(), found);
+        }
+        cost
     }
 
     /// The cost of evictions on the nominated node.
@@ -188,6 +227,12 @@ impl PreemptionCandidates for CandidateSearch<'_> {
                 }
             }
             let at = row.index();
+            if self.uncached.is_some() {
+                match self.uncached_cost(row) {
+                    Some(cost) => return Some((place, cost)),
+                    None => continue,
+                }
+            }
             if self.cache.states[at] == CandidateState::Unknown {
                 let found = self.dry_run(row);
                 self.cache.learn(row, found);
@@ -206,9 +251,13 @@ impl PreemptionCandidates for CandidateSearch<'_> {
 
     fn victims(&self, place: usize) -> Vec<PodKey> {
         let row = self.places[place];
+        let uncached = self.uncached.as_ref();
         let candidate = match &self.own {
             Some((own, found)) if *own == row => {
                 found.as_ref().and_then(|found| found.as_ref().ok())
+            }
+            _ if uncached.is_some() => {
+                uncached.and_then(|search| search.found.get(&row.index())?.as_ref().ok())
             }
             _ => self.cache.candidates[row.index()].as_ref(),
         };
@@ -222,6 +271,8 @@ impl PreemptionCandidates for CandidateSearch<'_> {
             known.filter(|&at| self.cache.states.get(at) == Some(&CandidateState::Impossible));
         let known = known.map(|at| self.cache.reason_of[at]);
         let own = own.and_then(|(_, found)| found.as_ref()?.as_ref().err());
-        self.cache.reasons.iter(known).chain(own.map(|why| (why, 1))).collect()
+        let uncached = self.uncached.iter().flat_map(|search| search.found.values());
+        let uncached = uncached.filter_map(|found| Some((found.as_ref().err()?, 1)));
+        self.cache.reasons.iter(known).chain(own.map(|why| (why, 1))).chain(uncached).collect()
     }
 }

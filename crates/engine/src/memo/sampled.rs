@@ -12,7 +12,8 @@ use super::NodeSet;
 use super::choose::{Chooser, FeasibleNodes};
 use super::decide::{Want, found};
 use super::name_index_set::NameIndex;
-use super::scan::{Scanner, UncachedFilters};
+use super::scan::Scanner;
+use super::uncached_filters::UncachedFilters;
 use crate::cycle::Cycle;
 use crate::pick::TieBreaker;
 use crate::sample::SampleOrder;
@@ -42,6 +43,8 @@ pub(super) struct Visited<'a> {
     order: SampleOrder<'a>,
     candidate_of: CandidateOfGroup,
     groups: SmallVec<[SampledGroup; 8]>,
+    /// The visited nodes of feasible groups that do not pass, ascending.
+    rejected: Vec<NameIndex>,
     /// How many nodes were visited before the sample was full and one more feasible node was found.
     len: usize,
 }
@@ -87,20 +90,26 @@ impl CandidateOfGroup {
 }
 
 impl<'a> Visited<'a> {
-    /// Visits nodes until there are enough. `feasible` has more of them than that.
+    /// Visits nodes until there are enough. `feasible` has more of them than that, of which some may not pass.
     pub(super) fn new(
         chooser: &Chooser<'_>,
         feasible: &FeasibleNodes,
         order: SampleOrder<'a>,
+        mut passes: impl FnMut(Row) -> bool,
     ) -> Self {
         let candidate_of = CandidateOfGroup::new(chooser, feasible);
         let none = SampledGroup { candidate: 0, len: 0, top: i64::MIN, first: 0 };
         let mut groups: SmallVec<[SampledGroup; 8]> = SmallVec::new();
         groups.resize(feasible.candidates.len(), none);
-        let (mut n_feasible, mut n_visited) = (0, 0);
+        let (mut n_feasible, mut n_visited, mut rejected) = (0, 0, Vec::new());
         for row in order.visits() {
             let index = chooser.cluster.name_order.index(row);
-            if let Some((candidate, static_score)) = candidate_of.look(chooser, index) {
+            let found = candidate_of.look(chooser, index);
+            let is_rejected = found.is_some() && !passes(row);
+            if is_rejected {
+                rejected.push(index);
+            }
+            if let Some((candidate, static_score)) = found.filter(|_| !is_rejected) {
                 if n_feasible == order.limit {
                     break;
                 }
@@ -113,7 +122,8 @@ impl<'a> Visited<'a> {
             group.candidate = candidate;
         }
         groups.retain(|group| 0 < group.len);
-        Visited { order, candidate_of, groups, len: n_visited }
+        rejected.sort_unstable();
+        Visited { order, candidate_of, groups, rejected, len: n_visited }
     }
 
     /// How many nodes were judged, with the nominated node of the pod, which was judged first and rejected.
@@ -122,12 +132,18 @@ impl<'a> Visited<'a> {
         self.len + usize::from(nominated.is_some_and(is_other))
     }
 
+    /// Whether no node is feasible.
+    pub(super) fn is_empty(&self) -> bool {
+        self.groups.is_empty()
+    }
+
     /// Whether the nodes are scored.
     pub(super) fn is_scored(&self) -> bool {
         1 < self.groups.iter().map(|group| group.len).sum::<usize>()
     }
 
-    /// Chooses among the best of the visited nodes; `n_judged` nodes were judged. `None` if the counts do not suffice.
+    /// Chooses among the best of the visited nodes, of which one is feasible; `n_judged` nodes were judged. `None` if
+    /// the counts do not suffice.
     pub(super) fn choose(
         &self,
         chooser: &Chooser<'_>,
@@ -162,7 +178,7 @@ impl<'a> Visited<'a> {
                 .candidate_of
                 .look(chooser, index)
                 .is_some_and(|(candidate, score)| top_of[candidate as usize] == Some(score));
-            if is_best {
+            if is_best && self.rejected.binary_search(&index).is_err() {
                 indices.push(index);
             }
         }
@@ -191,15 +207,13 @@ impl SampledGroup {
 
 impl Scanner {
     /// Excludes the nodes that are not in the sample, and those that one of the `uncached` filters rejects.
-    /// Returns how many nodes were judged; `None` if a filter cannot judge a visited node.
+    /// Returns how many nodes were judged.
     pub(super) fn keep_sample(
         &mut self,
         order: SampleOrder<'_>,
-        uncached: UncachedFilters<'_>,
-        pod: &PodInfo,
+        mut uncached: Option<&mut UncachedFilters>,
         chooser: &Chooser<'_>,
-    ) -> Option<usize> {
-        let nodes = chooser.cluster.view.nodes;
+    ) -> usize {
         let candidate_of =
             chooser.tells_apart().then(|| CandidateOfGroup::new(chooser, &chooser.feasible_now()));
         let mut sample: Vec<(NameIndex, f32)> = Vec::with_capacity(order.limit);
@@ -209,8 +223,9 @@ impl Scanner {
             let total = self.totals[index as usize];
             let is_left = NEVER < total
                 && candidate_of.as_ref().is_none_or(|all| all.look(chooser, index).is_some());
-            let passes = (is_left || uncached.run_all) && uncached.pass(pod, nodes, row)?;
-            if is_left && passes {
+            let mut passes =
+                || uncached.as_deref_mut().is_none_or(|one| one.pass(row, chooser.cluster));
+            if is_left && passes() {
                 if sample.len() == order.limit {
                     break;
                 }
@@ -222,7 +237,7 @@ impl Scanner {
         for (index, total) in sample {
             self.totals[index as usize] = total;
         }
-        Some(n_visited)
+        n_visited
     }
 }
 

@@ -9,8 +9,7 @@
 use plimsoll_api::Str;
 use plimsoll_framework::parts::NodeReads;
 use plimsoll_framework::{
-    ByRow, Code, Columns, MAX_NODE_SCORE, NEVER, Needs, PodInfo, Point, Prepared, Row, RowScore,
-    ScoreBound, Supply, Verdict, View,
+    ByRow, MAX_NODE_SCORE, NEVER, Needs, PodInfo, Point, Row, RowScore, ScoreBound, Supply, View,
 };
 use smallvec::SmallVec;
 
@@ -23,6 +22,7 @@ use super::name_order::NameOrder;
 use super::node_ranking::ClusterView;
 use super::profile_memo::SignatureCaches;
 use super::signatures::SignatureId;
+use super::uncached_filters::UncachedFilters;
 use crate::metrics::MeteredPoint;
 use crate::profile::Profile;
 use crate::sample::SampleOrder;
@@ -253,36 +253,38 @@ impl Scanner {
         }
     }
 
-    /// Excludes nodes that one of the `uncached` filters rejects; `None` if one of them cannot judge a node.
-    fn apply_uncached_filters(
-        &mut self,
-        uncached: UncachedFilters<'_>,
-        pod: &PodInfo,
-        cluster: ClusterView<'_>,
-    ) -> Option<()> {
-        if uncached.filters.is_empty() {
-            return Some(());
-        }
-        for (index, row) in cluster.name_order.rows() {
-            let total = &mut self.totals[index as usize];
-            if (uncached.run_all || NEVER < *total)
-                && !uncached.pass(pod, cluster.view.nodes, row)?
-            {
-                *total = NEVER;
+    /// Asks `uncached` filters about nodes until it is known which groups have a feasible node, or about all
+    /// nodes if scores depend on their number. Excludes the nodes that are rejected.
+    fn find_feasible_groups(&mut self, uncached: &mut UncachedFilters, chooser: &Chooser<'_>) {
+        let mut is_feasible = vec![false; chooser.n_groups()];
+        let asks_all = chooser.counts_feasible_nodes();
+        for (at, (total, &group)) in self.totals.iter_mut().zip(&self.groups).enumerate() {
+            if NEVER < *total && (asks_all || !is_feasible[group as usize]) {
+                let row = chooser.cluster.name_order.row(to_index(at));
+                match uncached.pass(row, chooser.cluster) {
+                    true => is_feasible[group as usize] = true,
+                    false => *total = NEVER,
+                }
             }
         }
-        Some(())
     }
 
     /// Adds to each node the score of its group; `None` if the counts do not suffice.
-    fn add_group_scores(&mut self, chooser: &Chooser<'_>) -> Option<GroupScores> {
+    fn add_group_scores(
+        &mut self,
+        chooser: &Chooser<'_>,
+        uncached: Option<&mut UncachedFilters>,
+    ) -> Option<GroupScores> {
         let n_groups = chooser.ranking.groups.len();
-        let n_all_groups = n_groups + chooser.sparse.groups.len();
+        let n_all_groups = chooser.n_groups();
         let number_of = |sparse_group: Option<usize>, group: usize| {
             sparse_group.map_or(group, |sparse_group| n_groups + sparse_group)
         };
         for (index, of) in chooser.sparse.placed() {
             self.groups[index as usize] = to_index(n_groups + of);
+        }
+        if let Some(uncached) = uncached {
+            self.find_feasible_groups(uncached, chooser);
         }
         let mut lens = vec![0; n_all_groups];
         for (&group, &total) in self.groups.iter().zip(&self.totals) {
@@ -309,12 +311,12 @@ impl Scanner {
     }
 
     /// The nodes with the highest total, ascending; if only the first one is wanted, the others may be
-    /// missing. `exact` computes the real total of a node, which is at most its bound. `None` if it cannot be
-    /// computed.
+    /// missing. `exact` computes the real total of a node, which is at most its bound; `Some(None)` if the node
+    /// is rejected. `None` if it cannot be computed.
     fn best(
         &mut self,
         want: Want,
-        mut exact: impl FnMut(NameIndex) -> Option<i64>,
+        mut exact: impl FnMut(NameIndex) -> Option<Option<i64>>,
     ) -> Option<Vec<NameIndex>> {
         self.tops.clear();
         self.tops.extend(self.totals.chunks(BLOCK).map(highest));
@@ -323,7 +325,7 @@ impl Scanner {
         let mut bar = self.next_below(f32::INFINITY);
         while NEVER < bar && highest_yet <= to_i64(bar) {
             for index in self.at(bar) {
-                let total = exact(index)?;
+                let Some(total) = exact(index)? else { continue };
                 if highest_yet < total {
                     highest_yet = total;
                     best.clear();
@@ -369,29 +371,6 @@ impl Scanner {
     }
 }
 
-/// Filters that judge the nodes that all others pass, or all nodes if every filter runs on each of them.
-#[derive(Clone, Copy)]
-pub(super) struct UncachedFilters<'a> {
-    pub(super) filters: &'a [Prepared],
-    pub(super) run_all: bool,
-}
-
-impl UncachedFilters<'_> {
-    /// Whether they all pass a node; `None` if one that is asked cannot judge it.
-    pub(super) fn pass(self, pod: &PodInfo, nodes: &Columns, row: Row) -> Option<bool> {
-        let mut passes = true;
-        for one in self.filters {
-            match one.judge_one(pod, nodes, row) {
-                Verdict::Pass => {}
-                Verdict::Fail(why) if why.code == Code::Error => return None,
-                Verdict::Fail(_) if !self.run_all => return Some(false),
-                Verdict::Fail(_) => passes = false,
-            }
-        }
-        Some(passes)
-    }
-}
-
 /// The scores of groups.
 enum GroupScores {
     /// No node is feasible.
@@ -402,14 +381,14 @@ enum GroupScores {
 
 impl Memo {
     /// The best nodes for a pod, sorted by name, and how many nodes were judged; those that are not wanted
-    /// may be missing. The `uncached` filters judge each node that all other filters pass. `None` if a scan
-    /// is not possible or no node is feasible.
+    /// may be missing. They also pass the `uncached` filters. `None` if a scan is not possible or no node is
+    /// feasible.
     pub(super) fn scan(
         &mut self,
         profile: &Profile,
         (signature, caches): (SignatureId, SignatureCaches),
         pod: &PodInfo,
-        uncached: &[Prepared],
+        mut uncached: Option<&mut UncachedFilters>,
         view: View<'_>,
         (want, order): (Want, Option<SampleOrder<'_>>),
     ) -> Option<(Vec<Row>, usize)> {
@@ -420,7 +399,6 @@ impl Memo {
             return None;
         }
         self.decided_by = Some((base, domain_counts));
-        let uncached = UncachedFilters { filters: uncached, run_all: profile.run_all_filters };
         let node_set = self.node_set.as_ref().expect("it was built when changes were followed");
         let cluster = node_set.with(view);
         let chooser = Chooser {
@@ -433,30 +411,39 @@ impl Memo {
         scanner.follow(&placement, &node_set.changed, cluster.name_order, view)?;
         scanner.totals.clone_from(&chooser.ranking.totals);
         scanner.apply_bounds(&placement, cluster);
-        let n_judged = if let Some(order) = order {
-            scanner.keep_sample(order, uncached, pod, &chooser)?
-        } else {
-            scanner.apply_uncached_filters(uncached, pod, cluster)?;
-            view.nodes.len()
+        if let Some(uncached) = &mut uncached {
+            uncached.find_errors(profile, cluster).ok()?;
+        }
+        let n_judged = match order {
+            Some(order) => scanner.keep_sample(order, uncached.take(), &chooser),
+            None => view.nodes.len(),
         };
         self.phases.over(MeteredPoint::Filter);
         let by_group = if chooser.tells_apart() {
             scanner.groups.clear();
             let groups = chooser.ranking.groups_of_nodes();
             scanner.groups.extend(groups.map(Option::unwrap_or_default));
-            match scanner.add_group_scores(&chooser)? {
+            match scanner.add_group_scores(&chooser, uncached.as_deref_mut())? {
                 GroupScores::NoNode => return None,
                 GroupScores::ByGroup(added) => Some(added),
             }
         } else {
             None
         };
-        let mut feasible = scanner.totals.iter().filter(|total| NEVER < **total);
+        let mut passes = |index| {
+            let row = cluster.name_order.row(index);
+            uncached.as_deref_mut().is_none_or(|uncached| uncached.pass(row, cluster))
+        };
+        let left = scanner.totals.iter().enumerate().filter(|(_, total)| NEVER < **total);
+        let mut feasible = left.filter(|&(at, _)| passes(to_index(at)));
         self.phases.is_scored = feasible.nth(1).is_some();
         let groups = std::mem::take(&mut scanner.groups);
         // If a bound is too high, it is so for many equal nodes, so the last score often applies again.
         let mut last: Option<(Row, i64)> = None;
         let best = scanner.best(want, |index| {
+            if !passes(index) {
+                return Some(None);
+            }
             let (_, static_score) = chooser.ranking.entry(index)?;
             let beside = match &by_group {
                 Some(added) => added[groups[index as usize] as usize]?,
@@ -470,7 +457,7 @@ impl Memo {
                 None => placement.score(pod, view, row)?,
             };
             last = Some((row, score));
-            Some(static_score + beside + score)
+            Some(Some(static_score + beside + score))
         });
         scanner.groups = groups;
         let best: Vec<Row> = best?.into_iter().map(|index| cluster.name_order.row(index)).collect();

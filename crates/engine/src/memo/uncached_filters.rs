@@ -1,110 +1,293 @@
 //! Pods to which an *uncached filter* applies: one whose verdicts depend on more than the signature and the
 //! counts. These are pods with volumes.
 //!
-//! For all other plugins such a pod is like a pod without volumes. So it is decided by a [scan](super::scan),
-//! in which the uncached filters judge each node that the others pass.
+//! For all other plugins such a pod is like a pod without volumes, so they share a
+//! [node ranking](super::node_ranking) or a [scan](super::scan). The uncached filters are then asked about the
+//! best nodes, until one passes. This is exact, because the scores depend only on which groups of the ranking
+//! have a feasible node, which one node proves. All nodes are asked about where their number matters, or where
+//! a filter may be unable to judge a node, since that would be an error, whichever node is the best.
 
 use plimsoll_framework::{
-    Candidates, CycleState, NominatedPods, PodInfo, Point, Prepared, Row, View,
+    Candidates, Code, Columns, CycleState, PodChange, PodInfo, Point, Prepared, Rejection, Row,
+    Verdict, View,
 };
+use rand::Rng;
 
-use super::Memo;
-use super::decide::Want;
-use super::node_ranking::{self, RankingPlugins};
+use super::choose::Chooser;
+use super::choose_passing::PassingChoice;
+use super::decide::found;
+use super::node_diagnosis::NominatedNodeRejection;
+use super::node_ranking::ClusterView;
+use super::nominations::OnScratch;
 use super::profile_memo::ProfileMemo;
-use super::signatures::SignatureId;
-use crate::cycle::{Cycle, CycleResult};
+use super::sampled::Visited;
+use super::{Memo, Want};
+use crate::cycle::Cycle;
+use crate::metrics::MeteredPoint;
+use crate::nominated_node::NominatedNode;
+use crate::pick::TieBreaker;
 use crate::profile::Profile;
 use crate::sample::SampleOrder;
+use crate::unit::{Member, Snapshot};
 
-impl Memo {
-    /// The best nodes for a pod to which uncached filters apply, as in [`Memo::scan`], and how many nodes
-    /// were judged. `None` if the pod must be decided from scratch, which includes that no node is feasible.
-    pub(super) fn decide_uncached(
-        &mut self,
-        profile: &Profile,
-        signature: SignatureId,
-        pod: &PodInfo,
-        view: View<'_>,
-        nominated: &NominatedPods,
-        (want, order): (Want, Option<SampleOrder<'_>>),
-    ) -> Option<(Vec<Row>, usize)> {
-        let of_profile = self.profiles.get(&profile.scheduler_name)?;
-        if !nominated.is_empty() || !of_profile.can_scan {
-            return None;
-        }
-        // The reasons are found only from scratch, so a scan would be wasted.
-        if self.no_node_found.remove(&(profile.scheduler_name.clone(), signature)) {
-            return None;
-        }
-        let uncached = of_profile.prepare_uncached_filters(profile, pod, &view)?;
-        let caches = match self.caches(profile, signature) {
-            Some(caches) => caches,
-            None if names_nodes(profile, pod, &view) => return None,
-            None => self.learn(profile, signature, pod, view)?,
+/// An uncached filter, prepared for one pod.
+pub(super) struct UncachedFilter {
+    pub(super) plugin: &'static str,
+    /// Its place among the filters of the profile.
+    pub(super) place: usize,
+    pub(super) prepared: Prepared,
+}
+
+/// The uncached filters that apply to one pod, in the order of the profile.
+pub(crate) struct UncachedFilters {
+    pub(super) pod: PodInfo,
+    pub(super) all: Vec<UncachedFilter>,
+    /// The only nodes worth judging.
+    candidates: Candidates,
+    scratch: Columns,
+}
+
+/// A node could not be judged: the pod must be decided from scratch.
+pub(super) struct CannotJudge;
+
+impl UncachedFilters {
+    /// Whether a node passes; [`rejection`](Self::rejection) says why not.
+    pub(super) fn pass(&mut self, row: Row, cluster: ClusterView<'_>) -> bool {
+        let is_candidate = match &self.candidates {
+            Candidates::All => true,
+            Candidates::Only(names) => names.contains(cluster.view.nodes.name_of(row)),
         };
-        let best = self.scan(profile, (signature, caches), pod, &uncached, view, (want, order));
-        if best.is_none() {
-            self.note_no_node_found(profile, signature);
-        }
-        best
+        is_candidate && self.rejection(row, cluster).is_none()
     }
 
-    /// Records that a scan found no node: most likely there is none for the next pod of this signature.
-    fn note_no_node_found(&mut self, profile: &Profile, signature: SignatureId) {
-        if MOST_WITHOUT_NODE <= self.no_node_found.len() {
-            self.no_node_found.clear();
+    /// The first filter that rejects a node, and why. As in runtime/framework.go,
+    /// RunFilterPluginsWithNominatedPods: the node is first judged with the nominated pods ahead of the pod.
+    pub(super) fn rejection(
+        &mut self,
+        row: Row,
+        cluster: ClusterView<'_>,
+    ) -> Option<(usize, Rejection)> {
+        let ClusterView { view, nominations, .. } = cluster;
+        if nominations.has_ahead(row, self.pod.priority) {
+            let ahead = nominations.ahead(row, self.pod.priority, Some(&self.pod));
+            if let Some(why) = self.rejection_with(&ahead, row, view.nodes) {
+                return Some(why);
+            }
         }
-        self.no_node_found.insert((profile.scheduler_name.clone(), signature));
+        first_rejection(self.prepared(), &self.pod, view.nodes, row)
     }
 
-    /// Records the result of a decision from scratch.
-    pub(crate) fn note_uncached(
+    /// The same with other pods on the node.
+    fn rejection_with(
+        &mut self,
+        ahead: &[PodInfo],
+        row: Row,
+        nodes: &Columns,
+    ) -> Option<(usize, Rejection)> {
+        if ahead.is_empty() {
+            return None;
+        }
+        let mut filters: Vec<Prepared> = self.prepared().cloned().collect();
+        let on_scratch = OnScratch { scratch: &mut self.scratch, nodes, row };
+        let (scratch, only) = on_scratch.with_each(ahead, |pod, scratch, only| {
+            for filter in &mut filters {
+                filter.update(PodChange::Added(pod), scratch, only);
+            }
+        });
+        first_rejection(filters.iter(), &self.pod, scratch, only)
+    }
+
+    /// Looks for nodes that cannot be judged: among all nodes if there may be any, otherwise only among those
+    /// with nominated pods, which a filter has not seen when it was prepared.
+    pub(super) fn find_errors(
         &mut self,
         profile: &Profile,
-        pod: &PodInfo,
-        cycle: &Cycle,
-        view: &View<'_>,
-    ) {
-        let Some(of_profile) = self.profiles.get_mut(&profile.scheduler_name) else { return };
-        if of_profile.has_uncached_filter(profile, pod)
-            && !matches!(cycle.result, CycleResult::Found { .. })
-            && let Some(signature) = of_profile.signature(profile, pod, view)
-        {
-            self.note_no_node_found(profile, signature);
+        cluster: ClusterView<'_>,
+    ) -> Result<(), CannotJudge> {
+        let may_err = self.may_err();
+        // If all filters run on each node, none hides the error of another.
+        if profile.run_all_filters && may_err {
+            return Err(CannotJudge);
         }
+        let nominated = cluster.nominations.rows();
+        let all = may_err.then(|| cluster.name_order.rows().map(|(_, row)| row));
+        for row in all.into_iter().flatten().chain(nominated) {
+            // A filter that rejects the node hides the errors of those after it, as in a decision from scratch.
+            let why = self.rejection(row, cluster);
+            if why.is_some_and(|(_, why)| why.code == Code::Error) {
+                return Err(CannotJudge);
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether one of them rejects a node with the nominated pods ahead of the pod.
+    pub(super) fn reject_with_nominated(&mut self, row: Row, cluster: ClusterView<'_>) -> bool {
+        let ahead = cluster.nominations.ahead(row, self.pod.priority, Some(&self.pod));
+        self.rejection_with(&ahead, row, cluster.view.nodes).is_some()
+    }
+
+    /// The prepared filters.
+    pub(super) fn prepared(&self) -> impl Iterator<Item = &Prepared> {
+        self.all.iter().map(|one| &one.prepared)
+    }
+
+    /// Whether one of them may be unable to judge a node.
+    pub(super) fn may_err(&self) -> bool {
+        self.prepared().any(Prepared::may_err)
+    }
+
+    /// Whether they limit the nodes to judge.
+    pub(super) fn limit_nodes(&self) -> bool {
+        self.candidates != Candidates::All
     }
 }
 
-/// The most signatures that are recorded; beyond that all are forgotten.
-const MOST_WITHOUT_NODE: usize = 1 << 12;
+fn first_rejection<'f>(
+    filters: impl Iterator<Item = &'f Prepared>,
+    pod: &PodInfo,
+    nodes: &Columns,
+    row: Row,
+) -> Option<(usize, Rejection)> {
+    let verdicts = filters.map(|one| one.judge_one(pod, nodes, row)).enumerate();
+    verdicts.into_iter().find_map(|(at, verdict)| match verdict {
+        Verdict::Pass => None,
+        Verdict::Fail(why) => Some((at, why)),
+    })
+}
+
+impl Memo {
+    /// Chooses among the groups of nodes. The ranking and the counts must be up to date. `own` is the rejection by
+    /// the nominated node of the pod. `None` if the pod must be decided from scratch.
+    pub(super) fn choose_uncached(
+        &mut self,
+        member: Member<'_>,
+        with: (usize, usize),
+        uncached: &mut UncachedFilters,
+        on: Snapshot<'_>,
+        (want, order): (Want, Option<SampleOrder<'_>>),
+        chance: &mut TieBreaker<'_, impl Rng>,
+    ) -> Option<Cycle> {
+        let own = match self.try_nominated_node(member.pod, with, on).ok()? {
+            NominatedNode::None => None,
+            NominatedNode::Rejected(own) if own.why.code == Code::Error => return None,
+            NominatedNode::Rejected(own) => Some(own),
+            NominatedNode::Passes(_) if uncached.limit_nodes() => return None,
+            NominatedNode::Passes(row) => {
+                let cluster = self.node_set.as_ref()?.with(on.view);
+                match uncached.rejection(row, cluster) {
+                    None => return Some(Cycle { n_judged: 1, ..Cycle::found(row, vec![row]) }),
+                    Some((_, why)) if why.code == Code::Error => return None,
+                    Some((at, why)) => {
+                        let index = cluster.name_order.index(row);
+                        let plugin = uncached.all[at].plugin;
+                        Some(NominatedNodeRejection { index, plugin, why })
+                    }
+                }
+            }
+        };
+        let node_set = self.node_set.as_ref()?;
+        let cluster = node_set.with(on.view);
+        uncached.find_errors(member.profile, cluster).ok()?;
+        let chooser = Chooser {
+            ranking: &self.rankings[with.0].as_ref()?.0,
+            domain_counts: &self.domain_counts[with.1].as_ref()?.0,
+            sparse: &self.sparse_counts[&with],
+            cluster,
+        };
+        let feasible = chooser.feasible_now();
+        if let Some(order) = order.filter(|order| order.limit < feasible.len()) {
+            if uncached.limit_nodes() {
+                return None;
+            }
+            let visited =
+                Visited::new(&chooser, &feasible, order, |row| uncached.pass(row, cluster));
+            self.phases.over(MeteredPoint::Filter);
+            if !visited.is_empty() {
+                self.phases.is_scored = visited.is_scored();
+                let n_judged = visited.n_judged(node_set.nominated_row(member.pod, on.nominated));
+                return visited.choose(&chooser, &feasible, n_judged, want, chance);
+            }
+            let failure = self.uncached_failure(member, with, uncached, own.as_ref(), on.view)?;
+            return Some(Cycle::failed(failure, on.view.nodes.len()));
+        }
+        let choice = chooser.choose_passing(feasible, want, |index| {
+            uncached.pass(cluster.name_order.row(index), cluster)
+        });
+        self.phases.over(MeteredPoint::Filter);
+        match choice {
+            PassingChoice::Unclear => None,
+            PassingChoice::Best { rows, is_scored } => {
+                self.phases.is_scored = is_scored;
+                if uncached.limit_nodes() {
+                    return self.only_of_limited(uncached, &rows, is_scored, own.is_some());
+                }
+                Some(found(rows, on.view.nodes.len(), want, chance))
+            }
+            PassingChoice::Nothing if uncached.limit_nodes() => None,
+            PassingChoice::Nothing => {
+                let failure =
+                    self.uncached_failure(member, with, uncached, own.as_ref(), on.view)?;
+                Some(Cycle::failed(failure, on.view.nodes.len()))
+            }
+        }
+    }
+
+    /// The choice if filters limit the nodes to judge and one of these is feasible.
+    fn only_of_limited(
+        &self,
+        uncached: &UncachedFilters,
+        rows: &[Row],
+        is_scored: bool,
+        was_nominated: bool,
+    ) -> Option<Cycle> {
+        let (Candidates::Only(names), &[row], false, false) =
+            (&uncached.candidates, rows, is_scored, was_nominated)
+        else {
+            return None;
+        };
+        let name_order = &self.node_set.as_ref()?.name_order;
+        let n_judged = names.iter().filter(|name| name_order.find(name).is_some()).count();
+        Some(Cycle { n_judged, ..Cycle::found(row, vec![row]) })
+    }
+}
 
 impl ProfileMemo {
     /// The uncached filters that apply to a pod, in the order of the profile; `None` if one of them rejects
-    /// the pod for all nodes or limits the nodes.
-    fn prepare_uncached_filters(
+    /// the pod for all nodes.
+    pub(super) fn prepare_uncached_filters(
         &self,
         profile: &Profile,
         pod: &PodInfo,
         view: &View<'_>,
-    ) -> Option<Vec<Prepared>> {
+    ) -> Option<UncachedFilters> {
         let mut shared = CycleState::new();
-        let mut uncached = Vec::new();
+        let mut all = Vec::new();
+        let mut candidates = Candidates::All;
         for (index, _) in profile.indices(Point::PreFilter) {
             if !self.uncached.contains(&index) {
                 continue;
             }
-            let Some(filter) = &profile.get(index).points.filter else { continue };
+            let plugin = profile.get(index);
+            let Some(filter) = &plugin.points.filter else { continue };
             let prepared = filter.prepare(pod, &mut shared, view);
-            if prepared.rejection().is_some() || prepared.candidates() != Candidates::All {
+            if prepared.rejection().is_some() {
                 return None;
             }
+            if let Candidates::Only(names) = prepared.candidates() {
+                candidates = Candidates::Only(match candidates {
+                    Candidates::All => names,
+                    Candidates::Only(before) => before.intersection(&names).cloned().collect(),
+                });
+            }
             if !prepared.skips() {
-                uncached.push((self.uncached.iter().position(|&other| other == index), prepared));
+                let place = profile.indices(Point::Filter).position(|(other, _)| other == index);
+                let place = place.expect("an uncached filter is at Filter");
+                all.push(UncachedFilter { plugin: plugin.name, place, prepared });
             }
         }
-        uncached.sort_by_key(|&(place, _)| place);
-        Some(uncached.into_iter().map(|(_, prepared)| prepared).collect())
+        all.sort_by_key(|one| one.place);
+        Some(UncachedFilters { pod: pod.clone(), all, candidates, scratch: Columns::default() })
     }
 
     /// Whether an uncached filter applies to a pod.
@@ -114,10 +297,4 @@ impl ProfileMemo {
             filter.as_ref().is_some_and(|filter| filter.applies(pod))
         })
     }
-}
-
-/// Whether the pod names the few nodes on which it may run.
-fn names_nodes(profile: &Profile, pod: &PodInfo, view: &View<'_>) -> bool {
-    let (_, filters) = node_ranking::filters(profile, pod, RankingPlugins::All, view);
-    filters.iter().any(|filter| filter.candidates() != Candidates::All)
 }

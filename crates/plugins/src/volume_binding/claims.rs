@@ -1,6 +1,5 @@
 //! The claims of a pod, with the data that determines on which nodes they can be satisfied.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use plimsoll_framework::prelude::*;
@@ -47,10 +46,20 @@ pub(super) struct BoundVolumeClaim {
 /// A volume whose in-tree plugin is migrated on some nodes.
 #[derive(Debug)]
 pub(super) struct Migrated {
-    /// The names of these nodes.
-    pub(super) nodes: BTreeSet<Str>,
+    /// The in-tree plugin, as in CSINodes.
+    plugin: &'static str,
+    /// What the nodes say about their plugins.
+    csi_nodes: Arc<Store<CsiNode>>,
     /// The volume there, or why it cannot be used there.
     pub(super) volume: Result<PersistentVolume, String>,
+}
+
+impl Migrated {
+    /// Whether the plugin is migrated on this node.
+    pub(super) fn is_on(&self, node: &Str) -> bool {
+        let node = self.csi_nodes.get(node);
+        node.is_some_and(|node| node.migrated_plugins.iter().any(|one| one == self.plugin))
+    }
 }
 
 /// A claim that waits for its pod to get a node.
@@ -114,6 +123,14 @@ impl PodClaims {
         &self.0.matching
     }
 
+    /// Whether there are volumes for an unbound claim, or storage of a known size.
+    pub(super) fn have_sizes(&self) -> bool {
+        let has_size = |claim: &WaitingClaim| {
+            !claim.reserved.is_empty() || !claim.fitting.is_empty() || claim.capacities.is_some()
+        };
+        self.0.provisioning.iter().chain(&self.0.matching).any(has_size)
+    }
+
     /// Whether all are bound.
     pub(super) fn are_bound(&self) -> bool {
         self.0.provisioning.is_empty() && self.0.matching.is_empty()
@@ -123,8 +140,7 @@ impl PodClaims {
 /// Whether a claim of a pod is yet to be bound. One that is missing is not: it rejects the pod elsewhere.
 pub(super) fn wait(pod: ClaimingPod<'_>, cluster: VolumeStore<'_>) -> bool {
     let mut claims = pod.volumes.iter().filter_map(|volume| {
-        let key = ObjectKey::new(pod.key.namespace.clone(), volume.claim()?.clone());
-        cluster.claims.get(&key)
+        cluster.claims.get((pod.key.namespace.as_str(), volume.claim()?.as_str()))
     });
     claims.any(|claim| !(claim.bind_completed && claim.volume.is_some()))
 }
@@ -137,8 +153,7 @@ fn usable_claim<'a>(
 ) -> Result<Option<&'a Arc<PersistentVolumeClaim>>, String> {
     let Some(name) = volume.claim() else { return Ok(None) };
     let ephemeral = matches!(volume.kind, PodVolumeKind::Ephemeral(_));
-    let key = ObjectKey::new(pod.key.namespace.clone(), name.clone());
-    let Some(claim) = cluster.claims.get(&key) else {
+    let Some(claim) = cluster.claims.get((pod.key.namespace.as_str(), name.as_str())) else {
         return Err(if ephemeral {
             format!(
                 "waiting for ephemeral volume controller to create the persistentvolumeclaim {name:?}"
@@ -165,12 +180,17 @@ fn usable_claim<'a>(
 impl BoundVolumeClaim {
     fn to(volume: Option<&Arc<PersistentVolume>>, cluster: VolumeStore<'_>) -> Self {
         let plugin = volume.and_then(|volume| migration::in_tree_plugin(&volume.source));
-        let migrated = volume.zip(plugin).map(|(volume, plugin)| {
-            let here = |node: &&Arc<CsiNode>| node.migrated_plugins.iter().any(|one| one == plugin);
-            let nodes = cluster.csi_nodes.iter().filter(here).map(|node| node.name.clone());
-            Migrated { nodes: nodes.collect(), volume: migration::migrated(volume) }
+        let migrated = volume.zip(plugin).map(|(volume, plugin)| Migrated {
+            plugin,
+            csi_nodes: cluster.csi_nodes.clone(),
+            volume: migration::migrated(volume),
         });
         BoundVolumeClaim { volume: volume.cloned(), migrated }
+    }
+
+    /// Whether some node may not be able to say if it can use the volume.
+    pub(super) fn may_be_untranslatable(&self) -> bool {
+        self.migrated.as_ref().is_some_and(|migrated| migrated.volume.is_err())
     }
 }
 
@@ -181,15 +201,16 @@ impl WaitingClaim {
         class: &Arc<StorageClass>,
         cluster: VolumeStore<'_>,
     ) -> Self {
-        let (mut reserved, mut fitting) = (Vec::new(), Vec::new());
-        let volumes = cluster.volumes.by_index(&claim.class);
-        for volume in volumes.filter(|volume| could_hold(volume, claim)) {
-            if volume.is_reserved_for(claim) {
-                reserved.push(volume.clone());
-            } else if volume.claim.is_none() && is_offered(volume, claim) {
-                fitting.push(volume.clone());
-            }
-        }
+        let of_claim = cluster.volumes.by_index(&claim.key.name);
+        let is_reserved = |volume: &&Arc<PersistentVolume>| {
+            volume.is_reserved_for(claim) && could_hold(volume, claim)
+        };
+        let reserved = of_claim.filter(is_reserved).cloned().collect();
+        let of_class = cluster.volumes.by_index(&claim.class);
+        let fits = |volume: &&Arc<PersistentVolume>| {
+            volume.claim.is_none() && could_hold(volume, claim) && is_offered(volume, claim)
+        };
+        let mut fitting: Vec<_> = of_class.filter(fits).cloned().collect();
         fitting.sort_by(|a, b| a.capacity.cmp(&b.capacity));
         let capacities = capacities(claim, class, cluster);
         WaitingClaim { claim: claim.clone(), class: class.clone(), reserved, fitting, capacities }
@@ -198,7 +219,8 @@ impl WaitingClaim {
 
 /// Whether a volume satisfies a claim, regardless of its location and reservation.
 fn could_hold(volume: &PersistentVolume, claim: &PersistentVolumeClaim) -> bool {
-    claim.requested <= volume.capacity
+    volume.class == claim.class
+        && claim.requested <= volume.capacity
         && volume.mode == claim.mode
         && volume.attributes_class == claim.attributes_class
         && volume.deletion.is_none()

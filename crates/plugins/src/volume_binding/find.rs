@@ -78,7 +78,7 @@ fn bound_conflict(
     for one in bound {
         let Some(volume) = &one.volume else { return Ok(Some(NO_VOLUME)) };
         let volume = match &one.migrated {
-            Some(migrated) if migrated.nodes.contains(name) => match &migrated.volume {
+            Some(migrated) if migrated.is_on(name) => match &migrated.volume {
                 Ok(volume) => volume,
                 Err(why) => return Err(Rejection::error(format!("could not translate pv: {why}"))),
             },

@@ -15,7 +15,7 @@ use plimsoll_framework::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use crate::utilization_shape::{self, UtilizationShape, UtilizationShapePoint};
-use claims::{ClaimingPod, PodClaims};
+use claims::{BoundVolumeClaim, ClaimingPod, PodClaims};
 
 /// The gate for scoring nodes by their free storage. On since 1.37.
 pub const STORAGE_CAPACITY_SCORING: &str = "StorageCapacityScoring";
@@ -149,6 +149,11 @@ impl PreFilter for VolumeBinding {
             Ok(_) => Verdict::Pass,
             Err(why) => Verdict::Fail(why),
         }
+    }
+
+    /// Only a volume that its driver cannot serve.
+    fn may_err(&self, claims: &PodClaims) -> bool {
+        claims.bound().iter().any(BoundVolumeClaim::may_be_untranslatable)
     }
 
     /// Volumes are taken by claims, not by other pods.

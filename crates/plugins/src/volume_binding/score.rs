@@ -35,10 +35,13 @@ impl PreScore for VolumeBinding {
         self.shape.is_some() && volumes.iter().any(|volume| volume.claim().is_some())
     }
 
-    /// So would one whose claims are all bound: only what is yet to be bound counts.
+    /// So would one whose claims are all bound, or are provisioned by drivers that do not report their storage:
+    /// what counts is the size of volumes and storage for claims that are yet to be bound.
     fn applies_in(&self, pod: Ref<'_, Self::Pod>, cluster: VolumeStore<'_>) -> bool {
         let (key, uid, volumes) = pod;
-        claims::wait(ClaimingPod { key, uid, volumes }, cluster)
+        let pod = ClaimingPod { key, uid, volumes };
+        claims::wait(pod, cluster)
+            && PodClaims::of(pod, cluster).is_ok_and(|claims| claims.have_sizes())
     }
 
     fn pre_score(

@@ -406,6 +406,25 @@ fn with_its_gate_nodes_are_scored_by_the_share_of_their_storage_that_is_taken() 
 }
 
 #[test]
+fn storage_whose_size_is_not_known_is_not_scored() {
+    check(
+        entry(),
+        &[
+            "gate StorageCapacityScoring=true\n",
+            CLASSES,
+            &claim("new", "made", 10, ""),
+            &pod("made", &["new"]),
+        ]
+        .concat(),
+        &expect![[r#"
+            made a Success
+            made b Success
+            made skips score
+        "#]],
+    );
+}
+
+#[test]
 fn the_shape_is_taken_from_the_args_and_classes_count_alike() {
     check(
         entry(),

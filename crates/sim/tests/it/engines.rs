@@ -183,6 +183,7 @@ fn all_deciders_that_accept_a_pod_make_the_same_decision() {
     let default: &dyn Fn(Release) -> Vec<Profile> = &profiles_of;
     let others = CONFIGURATIONS.map(|text| move |release| configured(text, release));
     let others = others.iter().map(|profiles| profiles as &dyn Fn(Release) -> Vec<Profile>);
+    let mut n_scanned = 0;
     for (number, profiles) in std::iter::once(default).chain(others).enumerate() {
         let mut whole = Audit::default();
         for seed in 0..DECIDER_SEEDS {
@@ -206,8 +207,10 @@ fn all_deciders_that_accept_a_pod_make_the_same_decision() {
             whole.remembered += audit.remembered;
             whole.scanned += audit.scanned;
         }
-        assert!(500 < whole.remembered && 500 < whole.scanned, "profiles {number}: {whole:?}");
+        assert!(500 < whole.remembered, "profiles {number}: {whole:?}");
+        n_scanned += whole.scanned;
     }
+    assert!(500 < n_scanned, "some profiles can be scanned for");
 }
 
 /// Nobody looks at this clock.

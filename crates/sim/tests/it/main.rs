@@ -8,3 +8,4 @@ mod perf;
 mod profiles;
 mod script;
 mod swarm;
+mod volumes;
