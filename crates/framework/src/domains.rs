@@ -137,6 +137,12 @@ impl CountHistogram {
     pub fn least(&self) -> Option<i64> {
         self.0.first_key_value().map(|(&least, _)| least)
     }
+
+    /// The lowest count of all domains but one, which has this count.
+    pub fn least_without(&self, count: i64) -> Option<i64> {
+        let mut others = self.0.iter().filter(|&(&other, &n)| other != count || 1 < n);
+        others.next().map(|(&least, _)| least)
+    }
 }
 
 /// One thing that is counted by domain.
@@ -228,10 +234,20 @@ pub trait DomainFilter: DomainCounter {
     }
     /// Judges nodes by their standing for each term.
     fn verdict(&self, term_counts: &[TermCount], totals: &[TermTotals]) -> Verdict;
-    /// Whether an [update](crate::PreFilter::update) with `other` may change the verdict. Such updates come from
-    /// dry runs, for nominated pods and preemption. By default it may if `other` counts for anything.
-    fn is_moved_by(&self, other: Neighbour<'_>) -> bool {
-        self.count(other).is_none_or(|counting| !counting.is_empty())
+    /// Whether [`count_in_dry_run`](Self::count_in_dry_run) says what an [update](crate::PreFilter::update) of the rule
+    /// does. If not, a pod is judged from scratch where that matters.
+    fn follows_dry_runs(&self) -> bool {
+        false
+    }
+    /// Whether the rule skips the pod with these totals. Then it judges no node and follows no dry run, whatever pods
+    /// come there. Needed only if the filter follows dry runs.
+    fn skips(&self, _totals: &[TermTotals]) -> bool {
+        false
+    }
+    /// What `other` counts for in an update of the rule. Such updates come from dry runs, for nominated pods and
+    /// preemption. By default it is what `other` [counts for](DomainCounter::count).
+    fn count_in_dry_run(&self, other: Neighbour<'_>) -> Option<Counting> {
+        self.count(other)
     }
 }
 

@@ -56,6 +56,15 @@ enum PreparedFilter {
 }
 
 impl Prepared {
+    /// A filter that skips the pod.
+    pub fn skipped() -> Self {
+        Prepared(PreparedFilter::Pass)
+    }
+
+    pub(crate) fn judging_by(judge: Box<dyn Judge>) -> Self {
+        Prepared(PreparedFilter::Judge(judge))
+    }
+
     /// Why the pod is rejected for all nodes, if it is.
     pub fn rejection(&self) -> Option<&Rejection> {
         match &self.0 {

@@ -65,6 +65,7 @@ pub mod filter;
 mod judging_points;
 pub mod math;
 pub mod metrics;
+mod node_counts;
 pub mod nominated;
 pub mod parts;
 pub mod plugin;
@@ -106,6 +107,7 @@ pub use erased::{ByRow, Prepared, RowScore};
 pub use events::{Action, Change, ClusterEvent, Hint};
 pub use filter::{Candidates, Filter, PodChange, PreFilter, ShareFilterState, Update, Verdict};
 pub use metrics::{Counter, Gauge, Histogram, Metrics};
+pub use node_counts::NodeCount;
 pub use nominated::NominatedPods;
 pub use parts::{
     Annotations, AvoidedControllers, BalanceRequests, ClusterPart, DeclaredFeatures,

@@ -94,6 +94,7 @@ pub struct RecordedProfile {
 /// An [`Extender`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
+#[expect(clippy::struct_excessive_bools, reason = "an extender is configured by such fields")]
 pub struct RecordedExtender {
     name: String,
     filters: bool,

@@ -190,11 +190,9 @@ impl Replay {
 
     fn count_pod(&mut self, event: &Event) {
         match event {
-            Event::Pod(Observation::Is(pod)) => {
-                if !self.pods.contains(&pod.key) {
-                    self.pods.insert(pod.key.clone());
-                    self.tally.pods += 1;
-                }
+            Event::Pod(Observation::Is(pod)) if !self.pods.contains(&pod.key) => {
+                self.pods.insert(pod.key.clone());
+                self.tally.pods += 1;
             }
             Event::Pod(Observation::Gone(key)) => {
                 self.pods.remove(key);

@@ -109,7 +109,8 @@ impl Parts {
             1 => node.taints.clear(),
             2 => node.labels = other.map_or(node.labels, |other| other.labels.clone()),
             3 => {
-                node.allocatable = other.map_or(node.allocatable, |other| other.allocatable.clone())
+                node.allocatable =
+                    other.map_or(node.allocatable, |other| other.allocatable.clone());
             }
             // Before all others, after them, or in between.
             _ => {

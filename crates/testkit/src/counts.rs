@@ -2,15 +2,17 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
+use std::sync::Arc;
 
 use plimsoll_api::Str;
 use plimsoll_framework::points::{FilterPoint, ScorePoint};
 use plimsoll_framework::{
-    ByDomain, CycleState, DomainCounter, DomainScore, Neighbour, NormalizeByGroup, PodInfo, Points,
-    Row, Scored, ScoredGroup, TermCount, TermTotals, TopologyKey,
+    ByDomain, Columns, CycleState, DomainCounter, DomainScore, Neighbour, NodeCount,
+    NormalizeByGroup, PodChange, PodInfo, Points, Prepared, Row, Scored, ScoredGroup, TermCount,
+    TermTotals, TopologyKey, Update, Verdict,
 };
 
-use crate::check::Verdicts;
+use crate::check::{Verdicts, in_words};
 use crate::cluster::Cluster;
 use crate::laws::Kept;
 use crate::scenario::Scenario;
@@ -47,8 +49,41 @@ pub(crate) fn may_be_moved(
     }
     match filter.by_domain(pod, &cluster.view(), &neighbours(cluster)) {
         ByDomain::Unsupported | ByDomain::Skips => true,
-        ByDomain::Counts(judge) => judge.is_moved_by(Neighbour::from(&**other)),
+        ByDomain::Counts(judge) => judge
+            .count_in_dry_run(Neighbour::from(&**other))
+            .is_none_or(|counting| !counting.is_empty()),
     }
+}
+
+/// The verdict on a node after a dry run that begins with counts. `nodes` has the node after the change. `None` if the
+/// filter does not judge by counts, or does not [follow](DomainFilter::follows_dry_runs) dry runs.
+pub(crate) fn in_dry_run(
+    filter: &FilterPoint,
+    pod: &PodInfo,
+    cluster: &Cluster,
+    (change, nodes, row): (PodChange<'_>, &Columns, Row),
+) -> Result<Option<Verdict>, String> {
+    if !filter.applies(pod) {
+        return Ok(None);
+    }
+    let by_domain = filter.by_domain(pod, &cluster.view(), &neighbours(cluster));
+    let ByDomain::Counts(judge) = by_domain else { return Ok(None) };
+    if !judge.follows_dry_runs() {
+        return Ok(None);
+    }
+    let counted = CountsFromScratch::of(judge.as_ref(), cluster)?;
+    let (here, totals) = (counted.term_counts(row), counted.totals(judge.compares_domains()));
+    if judge.skips(&totals) {
+        return Ok(Some(Verdict::Pass));
+    }
+    let counts = (0..here.len()).map(|term| NodeCount {
+        here: here[term],
+        totals: totals[term],
+        least_elsewhere: counted.least_elsewhere(term, row),
+    });
+    let mut prepared = Prepared::by_counts(Arc::from(judge), counts.collect());
+    let update = prepared.update(change, nodes, row);
+    Ok((update == Update::Exact).then(|| prepared.judge_one(pod, nodes, row)))
 }
 
 /// The pods on nodes that have affinity terms of their own.
@@ -62,25 +97,23 @@ fn the_filter_agrees(filter: &FilterPoint, pod: &PodInfo, cluster: &Cluster) -> 
     let rows: Vec<Row> = cluster.nodes.rows().collect();
     let prepared = filter.prepare(pod, &mut CycleState::default(), &cluster.view());
     let verdicts = Verdicts::of(&prepared, pod, cluster, &rows);
-    let passes = |row| verdicts.on(row).is_some_and(|verdict| verdict.passes());
     let mut apart = String::new();
-    let mut compare = |row: Row, counted: bool| {
-        if counted != passes(row) {
-            let (node, word) =
-                (cluster.nodes.name_of(row), if counted { "passes" } else { "fails" });
-            writeln!(apart, "by counts {node} {word} for {}", pod.key)
+    let mut compare = |row: Row, counted: &Verdict| {
+        if verdicts.on(row).as_ref() != Some(counted) {
+            let (node, word) = (cluster.nodes.name_of(row), in_words(counted));
+            writeln!(apart, "by counts {node} for {}: {word}", pod.key)
                 .expect("a string takes any text");
         }
     };
     match filter.by_domain(pod, &cluster.view(), &neighbours(cluster)) {
         ByDomain::Unsupported => return Ok(()),
-        ByDomain::Skips => rows.iter().for_each(|&row| compare(row, true)),
+        ByDomain::Skips => rows.iter().for_each(|&row| compare(row, &Verdict::Pass)),
         ByDomain::Counts(judge) => {
             let counted = CountsFromScratch::of(judge.as_ref(), cluster)?;
             let counted = counted.with_first_of(judge.first_of());
             let totals = counted.totals(judge.compares_domains());
             for &row in &rows {
-                compare(row, judge.verdict(&counted.term_counts(row), &totals).passes());
+                compare(row, &judge.verdict(&counted.term_counts(row), &totals));
             }
         }
     }
@@ -208,6 +241,13 @@ impl<'a> CountsFromScratch<'a> {
             }
         }
         Ok(())
+    }
+
+    /// The lowest count of the domains other than that of a node.
+    fn least_elsewhere(&self, term: usize, row: Row) -> Option<i64> {
+        let (own, term) = (self.domain(term, row), &self.terms[term]);
+        let others = term.in_play.iter().filter(|&&domain| Some(domain) != own);
+        others.map(|domain| term.counts.get(domain).copied().unwrap_or(0)).min()
     }
 
     /// The same for a filter that asks for the first node of a term.

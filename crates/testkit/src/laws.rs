@@ -10,7 +10,8 @@
 //! 6. Amounts agree with the rule: [needs] pass the same nodes as the filter, and no score is above its [bound].
 //! 7. Counts agree with the rule: a filter that judges [by counts] passes the same nodes, and a score by counts gives
 //!    the same scores. A pod that [does not move] such a filter changes no verdict when it comes or leaves, also in a
-//!    dry run, for nominated pods and victims.
+//!    dry run, for nominated pods and victims. If the filter [follows dry runs], those that begin with counts give the
+//!    same verdict as an update of the rule.
 //! 8. Scores [by node] agree with the rule: a node has the same score, whichever nodes are feasible.
 //! 9. A filter that says that it [cannot err](plimsoll_framework::PreFilter::may_err) judges every node.
 //! 10. Nothing panics.
@@ -22,7 +23,8 @@
 //! [bound]: plimsoll_framework::ScoreByAmounts
 //! [by node]: plimsoll_framework::ScoreByNode
 //! [by counts]: plimsoll_framework::domains
-//! [does not move]: plimsoll_framework::DomainFilter::is_moved_by
+//! [follows dry runs]: plimsoll_framework::DomainFilter::follows_dry_runs
+//! [does not move]: plimsoll_framework::DomainFilter::count_in_dry_run
 //!
 //! [`Update::Rebuild`] promises nothing, so laws 2 and 3 ignore the verdicts after it. They also ignore a filter that
 //! skips the pod: as in kube-scheduler, it is not told of changes. They check how a plugin follows changes, not what
@@ -45,7 +47,7 @@ use crate::amounts::amounts_agree;
 use crate::by_node::nodes_agree;
 use crate::check::{Verdicts, in_words, read, report_on};
 use crate::cluster::Cluster;
-use crate::counts::{counts_agree, may_be_moved};
+use crate::counts::{counts_agree, in_dry_run, may_be_moved};
 use crate::scenario::Scenario;
 use crate::shrink::smallest;
 
@@ -230,12 +232,25 @@ impl Followed<'_> {
         let is_moved = may_be_moved(self.filter, judged, change.pod, cluster);
         let (mut after, nodes) = (before.clone(), cluster.nodes.clone());
 
+        let mut changed = nodes.clone();
+        change.happen(&mut changed);
+        let dry_run = (change.told(), &changed, change.row);
+        let by_counts = in_dry_run(self.filter, judged, cluster, dry_run)?;
+
         change.happen(&mut cluster.nodes);
         let update = after.update(change.told(), &cluster.nodes, change.row);
         let fresh = Verdicts::of(&self.prepare(judged, cluster), judged, cluster, &rows);
         let updated = Verdicts::of(&after, judged, cluster, &rows);
         let law = "a pod that does not move a filter changes no verdict";
         let kept = if is_moved { Ok(()) } else { same(law, cluster, &rows, &updated, &stood) };
+        let kept = kept.and_then(|()| match by_counts {
+            Some(counted) if updated.on(change.row).as_ref() != Some(&counted) => {
+                let node = cluster.nodes.name_of(change.row);
+                let counted = in_words(&counted);
+                Err(format!("dry runs by counts agree with `update`, but on {node}: {counted}\n"))
+            }
+            _ => Ok(()),
+        });
         let kept = if kept.is_err() || update == Update::Rebuild {
             kept
         } else {

@@ -33,9 +33,18 @@ pub(super) struct UndoLog {
 /// How to undo one change.
 #[derive(Debug)]
 pub(super) enum Undo {
-    Pod { id: PodId, before: Option<CachedPod>, rows: SmallVec<[RowBefore; 2]>, homeless: Homeless },
+    Pod(Box<PodBefore>),
     Node(Box<NodeBefore>),
     Object { kind: KindRef, key: ObjectKey, before: Option<AnyEntry> },
+}
+
+#[derive(Debug)]
+pub(super) struct PodBefore {
+    id: PodId,
+    /// The pod, if it was there.
+    known: Option<CachedPod>,
+    rows: SmallVec<[RowBefore; 2]>,
+    homeless: Homeless,
 }
 
 /// The pods of a row.
@@ -105,9 +114,7 @@ impl Cache {
     /// Undoes the last change.
     pub(crate) fn undo_last(&mut self) {
         match self.undo.undos.pop() {
-            Some(Undo::Pod { id, before, rows, homeless }) => {
-                self.undo_pod(id, before, rows, homeless);
-            }
+            Some(Undo::Pod(before)) => self.undo_pod(*before),
             Some(Undo::Node(before)) => self.undo_node(*before),
             Some(Undo::Object { kind, key, before }) => {
                 self.changes.stores |= StoreReads::of_kind(kind);
@@ -122,14 +129,15 @@ impl Cache {
         if self.undo.depth == 0 {
             return;
         }
-        let before = self.pods.get(id).cloned();
+        let known = self.pods.get(id).cloned();
         let nodes: SmallVec<[Str; 2]> =
-            before.iter().map(|before| before.node().clone()).chain(now.cloned()).collect();
+            known.iter().map(|known| known.node().clone()).chain(now.cloned()).collect();
         let mut rows: SmallVec<[Row; 2]> = nodes.iter().filter_map(|name| self.row(name)).collect();
         rows.dedup();
         let rows = rows.into_iter().map(|row| self.row_before(row)).collect();
         let homeless = nodes.iter().map(|node| self.homeless_of(node)).collect();
-        self.undo.undos.push(Undo::Pod { id, before, rows, homeless });
+        let before = PodBefore { id, known, rows, homeless };
+        self.undo.undos.push(Undo::Pod(Box::new(before)));
     }
 
     /// Records a node that is about to become `now`.
@@ -170,21 +178,15 @@ impl Cache {
         (node.clone(), self.homeless.get(node).cloned())
     }
 
-    fn undo_pod(
-        &mut self,
-        id: PodId,
-        before: Option<CachedPod>,
-        rows: SmallVec<[RowBefore; 2]>,
-        homeless: Homeless,
-    ) {
+    fn undo_pod(&mut self, PodBefore { id, known, rows, homeless }: PodBefore) {
         if let Some(CachedPod { pod, at: Some((row, _)), .. }) = self.pods.remove(id) {
             self.changes.note(RowChange::Displaced(row, pod));
         }
-        if let Some(before) = before {
-            if let Some((row, _)) = before.at {
-                self.changes.note(RowChange::Placed(row, before.pod.clone()));
+        if let Some(known) = known {
+            if let Some((row, _)) = known.at {
+                self.changes.note(RowChange::Placed(row, known.pod.clone()));
             }
-            self.pods.insert(id, before);
+            self.pods.insert(id, known);
         }
         for row in rows {
             self.put_back(row);

@@ -3,15 +3,17 @@
 use std::ops::Range;
 
 use plimsoll_framework::{
-    DomainScore, MAX_NODE_SCORE, NormalizeByGroup, Row, Scored, ScoredGroup, TermCount,
+    DomainScore, MAX_NODE_SCORE, NormalizeByGroup, Rejection, Row, Scored, ScoredGroup, TermCount,
 };
 use rand::{Rng, RngExt};
 use smallvec::{SmallVec, smallvec};
 
+use super::counts_cache::{CountsCache, CountsId};
 use super::domain_counts::DomainCounts;
 use super::name_index_set::{NameIndex, NameIndexBits, NameIndexSet};
 use super::node_ranking::{ClusterView, NodeRanking};
 use super::nodes_by_score::NodesByScore;
+use super::rankings::{RankingId, Rankings};
 use super::sparse_domain_counts::{ExcludedNodes, SparseDomainCounts};
 use super::topology::Domain;
 use crate::pick::{TieBreak, pick};
@@ -90,6 +92,19 @@ pub(crate) struct Chooser<'a> {
     pub(crate) domain_counts: &'a DomainCounts,
     pub(crate) sparse: &'a SparseDomainCounts,
     pub(crate) cluster: ClusterView<'a>,
+}
+
+impl<'a> Chooser<'a> {
+    /// The data for a choice by a ranking and domain counts, which must be up to date.
+    pub(super) fn of(
+        (rankings, counts): (&'a Rankings, &'a CountsCache),
+        with: (RankingId, CountsId),
+        cluster: ClusterView<'a>,
+    ) -> Option<Self> {
+        let entry = rankings.get(with.0)?;
+        let (domain_counts, sparse) = (counts.get(with.1)?, entry.sparse(with.1)?);
+        Some(Chooser { ranking: &entry.ranking, domain_counts, sparse, cluster })
+    }
 }
 
 impl Chooser<'_> {
@@ -197,6 +212,20 @@ impl Chooser<'_> {
         let sparse_group = self.sparse.group_of(index);
         let candidate = FeasibleGroup { group: group as usize, sparse_group, len: 1 };
         Some(self.places().iter().map(|place| self.term_count(&candidate, place)).collect())
+    }
+
+    /// The first filter by counts that rejects the nodes of a group, and why.
+    pub(super) fn rejection_by_counts(
+        &self,
+        group: usize,
+        sparse_group: Option<usize>,
+    ) -> Option<(&'static str, Rejection)> {
+        let candidate = FeasibleGroup { group, sparse_group, len: 1 };
+        let totals = self.domain_counts.totals(self.cluster);
+        let places = self.places();
+        let counts: TermCounts =
+            places[..totals.len()].iter().map(|place| self.term_count(&candidate, place)).collect();
+        self.domain_counts.first_rejection(&counts, &totals)
     }
 
     /// The score of each candidate group without the static score; `None` if the counts do not suffice.

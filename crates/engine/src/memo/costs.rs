@@ -52,8 +52,8 @@ impl Memo {
         let (n_nodes, end) = (node_set.name_order.len() as u64, node_set.changed.end());
         // A ranking may have been made for another signature with the same key.
         let ranking = caches.ranking.or_else(|| of_profile.ranking_of(caches.ranking_key));
-        let ranking = ranking.and_then(|ranking| self.rankings[ranking].as_ref());
-        let behind = ranking.map(|(ranking, _)| end - ranking.followed);
+        let ranking = ranking.and_then(|ranking| self.rankings.get(ranking));
+        let behind = ranking.map(|entry| end - entry.ranking.followed);
         if behind.is_some_and(|behind| behind * FOLLOW <= n_nodes) {
             return false;
         }

@@ -2,10 +2,11 @@
 
 use plimsoll_framework::Counting;
 
+use super::counts_cache::CountsId;
 use super::signatures::SignatureId;
 
 /// The domain counts that count pods of one signature, and what is added to them.
-type CountedBy = Vec<(usize, Counting)>;
+type CountedBy = Vec<(CountsId, Counting)>;
 
 /// For each signature of pods on nodes, once a pod has been added: which domain counts count it, and what is
 /// added to them.
@@ -26,7 +27,7 @@ impl Countings {
         self.of[signature as usize].is_some()
     }
 
-    pub(super) fn of(&self, signature: SignatureId) -> &[(usize, Counting)] {
+    pub(super) fn of(&self, signature: SignatureId) -> &[(CountsId, Counting)] {
         self.of[signature as usize].as_deref().unwrap_or_default()
     }
 
@@ -37,7 +38,12 @@ impl Countings {
     }
 
     /// Adds domain counts that count pods of a signature, if the others are known.
-    pub(super) fn add(&mut self, signature: SignatureId, domain_counts: usize, counting: Counting) {
+    pub(super) fn add(
+        &mut self,
+        signature: SignatureId,
+        domain_counts: CountsId,
+        counting: Counting,
+    ) {
         if let Some(counted_by) = &mut self.of[signature as usize] {
             let one = (domain_counts, counting);
             self.bytes += bytes(&one);
@@ -52,10 +58,10 @@ impl Countings {
     }
 
     /// Removes domain counts.
-    pub(super) fn drop_domain_counts(&mut self, number: usize) {
+    pub(super) fn remove(&mut self, id: CountsId) {
         for counted_by in self.of.iter_mut().flatten() {
             counted_by.retain(|one| {
-                let stays = one.0 != number;
+                let stays = one.0 != id;
                 self.bytes -= if stays { 0 } else { bytes(one) };
                 stays
             });
@@ -79,14 +85,29 @@ impl Countings {
     }
 }
 
-fn bytes(one: &(usize, Counting)) -> usize {
+fn bytes(one: &(CountsId, Counting)) -> usize {
     let elsewhere = if one.1.spilled() { one.1.len() * size_of::<(u32, i64)>() } else { 0 };
-    size_of::<(usize, Counting)>() + elsewhere
+    size_of::<(CountsId, Counting)>() + elsewhere
 }
 
 #[cfg(test)]
 mod tests {
+    use plimsoll_api::Pod;
+    use plimsoll_framework::{Columns, PodInfo, Stores, View};
+
+    use super::super::arena::Arena;
+    use super::super::domain_counts::{CountPlan, DomainCounts};
+    use super::super::name_order::NameOrder;
+    use super::super::node_set::NodeSet;
+    use super::super::nominations::Nominations;
     use super::*;
+
+    fn counts_of_nothing() -> DomainCounts {
+        let (nodes, stores) = (Columns::default(), Stores::default());
+        let node_set = NodeSet::new(NameOrder::of(&nodes), Nominations::default());
+        let cluster = node_set.with(View { nodes: &nodes, stores: &stores });
+        CountPlan::default().domain_counts(&PodInfo::from(Pod::default()), &[], cluster)
+    }
 
     fn counting(n: u32) -> Counting {
         (0..n).map(|term| (term, 1)).collect()
@@ -94,17 +115,19 @@ mod tests {
 
     #[test]
     fn the_bytes_follow_every_change() {
+        let mut ids: Arena<DomainCounts> = Arena::default();
+        let [first, second] = [0, 1].map(|_| ids.insert(counts_of_nothing(), 0));
         let mut countings = Countings::default();
         countings.add_signature();
         countings.add_signature();
-        countings.add(0, 1, counting(1));
+        countings.add(0, first, counting(1));
         assert_eq!((countings.bytes(), countings.has(0)), (0, false));
-        countings.set(0, vec![(1, counting(1)), (2, counting(100))]);
+        countings.set(0, vec![(first, counting(1)), (second, counting(100))]);
         countings.set(1, Vec::new());
         let before = countings.bytes();
         assert!(1600 < before, "{before}");
-        countings.add(1, 2, counting(100));
-        countings.drop_domain_counts(2);
+        countings.add(1, second, counting(100));
+        countings.remove(second);
         assert!(0 < countings.bytes() && countings.bytes() < 100);
         assert_eq!((countings.of(0).len(), countings.of(1).len()), (1, 0));
         countings.forget(0);

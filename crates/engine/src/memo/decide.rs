@@ -3,14 +3,16 @@
 use plimsoll_framework::{Code, Row};
 use rand::Rng;
 
+use super::Memo;
 use super::choose::{Chooser, GroupChoice};
+use super::counts_cache::CountsId;
 use super::node_diagnosis::NominatedNodeRejection;
 use super::pinned::Pinned;
 use super::profile_memo::SignatureCaches;
+use super::rankings::RankingId;
 use super::sampled::Visited;
 use super::signatures::SignatureId;
 use super::uncached_filters::UncachedFilters;
-use super::{Memo, NodeSet};
 use crate::cycle::Cycle;
 use crate::decide::{Decider, DeciderKind, DecisionContext};
 use crate::metrics::MeteredPoint;
@@ -41,6 +43,15 @@ pub(crate) enum Recognised {
     Cached(SignatureId, SignatureCaches, Option<Box<UncachedFilters>>),
 }
 
+/// What a member is decided by.
+#[derive(Clone, Copy)]
+pub(super) struct RankedBy {
+    /// The ranking and the domain counts, which are up to date.
+    pub(super) with: (RankingId, CountsId),
+    /// Whether a nominated pod for which there must be room moves a filter by counts.
+    pub(super) is_moved: bool,
+}
+
 /// Decides from node rankings, domain counts and diagnoses.
 pub(crate) struct Remembered;
 
@@ -61,10 +72,12 @@ impl Decider for Remembered {
                 let want = (want, order(&sample, on));
                 let memo = context.memo.as_deref_mut()?;
                 let with = memo.bring_up_for(member, (signature, caches), on)?;
+                let chance = &mut context.chance;
                 match uncached {
-                    None => memo.by_ranking(member, with, on, want, &mut context.chance),
-                    Some(mut uncached) => {
-                        let chance = &mut context.chance;
+                    None if !with.is_moved => memo.by_ranking(member, with.with, on, want, chance),
+                    uncached => {
+                        let none = || Box::new(UncachedFilters::none(member.pod));
+                        let mut uncached = uncached.unwrap_or_else(none);
                         memo.choose_uncached(member, with, &mut uncached, on, want, chance)
                     }
                 }
@@ -145,8 +158,10 @@ impl Memo {
         if self.is_overfull {
             return None;
         }
+        let node_set = self.node_set.as_ref();
+        let is_full = node_set.is_some_and(|one| one.is_full(self.budgets.topologies));
         let of_profile = self.profiles.get_mut(&profile.scheduler_name)?;
-        if of_profile.is_full() || self.node_set.as_ref().is_some_and(NodeSet::is_full) {
+        if of_profile.is_full() || is_full {
             self.forget();
             return None;
         }
@@ -155,13 +170,12 @@ impl Memo {
         let signature = of_profile.signature(profile, pod, &on.view)?;
         self.phases.over(MeteredPoint::PreFilter);
         let uncached = if of_profile.has_uncached_filter(profile, pod) {
-            match of_profile.prepare_uncached_filters(profile, pod, &on.view) {
-                Some(uncached) => Some(Box::new(uncached)),
-                None => {
-                    let cycle = self.rejected_by_uncached(member, on.view)?;
-                    return Some(Recognised::Decided(Box::new(cycle)));
-                }
-            }
+            let prepared = of_profile.prepare_uncached_filters(profile, pod, &on.view);
+            let Some(uncached) = prepared else {
+                let cycle = self.rejected_by_uncached(member, on.view)?;
+                return Some(Recognised::Decided(Box::new(cycle)));
+            };
+            Some(Box::new(uncached))
         } else {
             None
         };
@@ -205,23 +219,23 @@ impl Memo {
         Member { profile, pod }: Member<'_>,
         (signature, caches): (SignatureId, SignatureCaches),
         Snapshot { view, nominated }: Snapshot<'_>,
-    ) -> Option<(usize, usize)> {
+    ) -> Option<RankedBy> {
         let (ranking, domain_counts) =
             (self.ranking_of(profile, signature, pod, caches, view), caches.domain_counts);
-        let ranking =
+        let (ranking, is_moved) =
             self.behind_nominated(profile, pod, (ranking, domain_counts), view, nominated)?;
         if !self.bring_up(profile, ranking, domain_counts, view) {
             return None;
         }
         self.decided_by = Some((ranking, domain_counts));
-        Some((ranking, domain_counts))
+        Some(RankedBy { with: (ranking, domain_counts), is_moved })
     }
 
     /// Decides a member from a ranking and domain counts that are up to date; `None` if it must be decided from scratch.
     fn by_ranking(
         &mut self,
         member: Member<'_>,
-        with: (usize, usize),
+        with: (RankingId, CountsId),
         on: Snapshot<'_>,
         want: (Want, Option<SampleOrder<'_>>),
         chance: &mut TieBreaker<'_, impl Rng>,
@@ -241,22 +255,15 @@ impl Memo {
     fn choose(
         &mut self,
         member: Member<'_>,
-        (ranking, domain_counts): (usize, usize),
+        with: (RankingId, CountsId),
         own: Option<&NominatedNodeRejection>,
         on: Snapshot<'_>,
         (want, order): (Want, Option<SampleOrder<'_>>),
         chance: &mut TieBreaker<'_, impl Rng>,
     ) -> Option<Cycle> {
         let node_set = self.node_set.as_ref().expect("it was built when changes were followed");
-        let chooser = Chooser {
-            ranking: &self.rankings[ranking].as_ref().expect("it was just brought up").0,
-            domain_counts: &self.domain_counts[domain_counts]
-                .as_ref()
-                .expect("it was just brought up")
-                .0,
-            sparse: &self.sparse_counts[&(ranking, domain_counts)],
-            cluster: node_set.with(on.view),
-        };
+        let (caches, cluster) = ((&self.rankings, &self.counts), node_set.with(on.view));
+        let chooser = Chooser::of(caches, with, cluster)?;
         let feasible = chooser.feasible_now();
         if let Some(order) = order.filter(|order| order.limit < feasible.len()) {
             let visited = Visited::new(&chooser, &feasible, order, |_| true);
@@ -271,7 +278,7 @@ impl Memo {
         self.phases.is_scored = 1 < feasible.len();
         match chooser.choose(&feasible) {
             GroupChoice::Nothing => {
-                let failure = self.failure(member, (ranking, domain_counts), own, on.view)?;
+                let failure = self.failure(member, with, own, on.view)?;
                 Some(Cycle::failed(failure, on.view.nodes.len()))
             }
             GroupChoice::Unclear => None,

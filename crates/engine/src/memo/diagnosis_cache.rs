@@ -3,39 +3,32 @@
 use std::collections::BTreeMap;
 
 use plimsoll_api::Str;
-use plimsoll_framework::parts::{NodeReads, StoreReads};
+use plimsoll_framework::parts::NodeReads;
 use plimsoll_framework::{Code, Neighbour, NominatedPods, PodInfo, View};
 
-use super::account::Account;
+use super::counts_cache::CountsId;
+use super::decide::RankedBy;
 use super::domain_counts::DomainCounts;
 use super::name_index_set::NameIndex;
 use super::name_order::NameOrder;
-use super::node_diagnosis::{NodeDiagnosis, NominatedNodeRejection};
+use super::node_diagnosis::NominatedNodeRejection;
 use super::node_ranking::{ClusterView, NodeRanking, RankingPlugins};
 use super::nominations::Nominations;
+use super::rankings::RankingId;
 use super::signature_diagnoses::SignatureDiagnoses;
-use super::signatures::SignatureId;
-use super::{FastMap, Memo, NodeSet, nominations};
+use super::uncached_filters::UncachedFilters;
+use super::{Memo, nominations};
 use crate::cycle::{AttemptFailure, Cycle};
 use crate::nominated_node::{NominatedNode, NominatedNodeJudge, try_nominated_node};
 use crate::profile::Profile;
 use crate::unit::{Member, Snapshot};
 
-/// The memory for node diagnoses, in bytes.
-const NODE_DIAGNOSIS_BUDGET: usize = 512 << 20;
-
 /// The pod must be decided from scratch.
-pub(super) struct OnlyFromScratch;
+pub(crate) struct OnlyFromScratch;
 
 /// What is remembered for pods that were not placed.
 #[derive(Default)]
 pub(super) struct DiagnosisCache {
-    /// By ranking and priority: the ranking for pods of this priority that also leaves room for nominated
-    /// pods.
-    behind: FastMap<(usize, i32), usize>,
-    /// By ranking and priority.
-    node_diagnoses: FastMap<(usize, i32), NodeDiagnosis>,
-    node_diagnosis_bytes: Account<(usize, i32)>,
     /// By profile.
     by_signature: BTreeMap<String, SignatureDiagnoses>,
 }
@@ -48,53 +41,6 @@ impl DiagnosisCache {
     /// Forgets the diagnoses that hold only until the next change.
     pub(super) fn forget_signature_diagnoses(&mut self) {
         self.by_signature.values_mut().for_each(SignatureDiagnoses::forget);
-    }
-
-    /// Forgets what was derived from stores that have changed.
-    pub(super) fn forget_stores(&mut self, stores: StoreReads) {
-        self.forget_signature_diagnoses();
-        self.node_diagnoses.values_mut().for_each(|diagnosis| diagnosis.forget_stores(stores));
-    }
-
-    pub(super) fn forget_rankings(&mut self) {
-        self.behind.clear();
-        self.forget_node_diagnoses();
-    }
-
-    fn forget_node_diagnoses(&mut self) {
-        self.node_diagnoses.clear();
-        self.node_diagnosis_bytes.clear();
-    }
-
-    /// The diagnosis of a ranking and a priority, which is up to date. The ranking must be, too.
-    pub(super) fn node_diagnosis(
-        &mut self,
-        key: (usize, i32),
-        ranking: &mut NodeRanking,
-        node_set: &NodeSet,
-        cluster: ClusterView<'_>,
-    ) -> &mut NodeDiagnosis {
-        if NODE_DIAGNOSIS_BUDGET < self.node_diagnosis_bytes.total() {
-            self.forget_node_diagnoses();
-        }
-        let ends = (node_set.changed.end(), node_set.came_or_gone.end());
-        let known = self.node_diagnoses.entry(key);
-        let diagnosis = known.or_insert_with(|| NodeDiagnosis::new(ranking, ends, cluster));
-        if !diagnosis.follow(ranking, &node_set.changed, &node_set.came_or_gone, cluster) {
-            *diagnosis = NodeDiagnosis::new(ranking, ends, cluster);
-        }
-        diagnosis
-    }
-
-    /// Records the size of a diagnosis.
-    pub(super) fn note_bytes(&mut self, key: (usize, i32), bytes: usize) {
-        self.node_diagnosis_bytes.set(key, bytes);
-    }
-
-    pub(super) fn drop_ranking(&mut self, number: usize) {
-        self.behind.retain(|&(ranking, _), behind| ranking != number && *behind != number);
-        self.node_diagnoses.retain(|&(ranking, _), _| ranking != number);
-        self.node_diagnosis_bytes.retain(|(ranking, _)| ranking != number);
     }
 }
 
@@ -113,61 +59,54 @@ impl Memo {
         }
     }
 
-    /// The ranking that leaves room for nominated pods. It is the same one if no nominated pod has the pod's
-    /// priority or a higher one. `None` if the pod must be decided from scratch.
+    /// The ranking that leaves room for nominated pods, and whether one of these moves a filter by counts. It is the
+    /// same ranking if no nominated pod has the pod's priority or a higher one. `None` if the pod must be decided
+    /// from scratch.
     pub(super) fn behind_nominated(
         &mut self,
         profile: &Profile,
         pod: &PodInfo,
-        (ranking, domain_counts): (usize, usize),
+        (ranking, domain_counts): (RankingId, CountsId),
         view: View<'_>,
         nominated: &NominatedPods,
-    ) -> Option<usize> {
+    ) -> Option<(RankingId, bool)> {
         if nominated.highest().is_none_or(|highest| highest < pod.priority) {
-            return Some(ranking);
+            return Some((ranking, false));
         }
         let node_set = self.node_set.as_ref()?;
-        let (counts, _) = self.domain_counts[domain_counts].as_ref()?;
-        // If a nominated pod affects a filter that counts by domain, that filter would have to judge each
-        // node with the nominated pod and without it.
-        let is_moved = |signature: SignatureId| {
-            let other = Neighbour::from(&**self.neighbours.example(signature));
-            counts.are_moved_by(other)
-        };
-        if !counts.filters.is_empty()
-            && node_set.nominations.signatures_ahead(pod.priority).any(is_moved)
-        {
-            return None;
+        let counts = self.counts.get(domain_counts)?;
+        let mut is_moved = false;
+        if !counts.filters.is_empty() {
+            for signature in node_set.nominations.signatures_ahead(pod.priority) {
+                let other = Neighbour::from(&**self.neighbours.example(signature));
+                is_moved |= counts.are_moved_by(other).ok()?;
+            }
         }
-        let (_, used) = self.rankings[ranking].as_mut()?;
-        *used = self.n_decisions;
-        if let Some(&behind) = self.diagnoses.behind.get(&(ranking, pod.priority)) {
-            return Some(behind);
+        let known = self.rankings.using(ranking, self.n_decisions)?.behind.get(&pod.priority);
+        if let Some(behind) = known.copied().filter(|&behind| self.rankings.has(behind)) {
+            return Some((behind, is_moved));
         }
         let set = self.topology_set(domain_counts);
         let behind =
             self.make_ranking(profile, pod, RankingPlugins::All, set, Some(pod.priority), view);
         // Making the new ranking may have dropped this one.
-        if self.rankings[ranking].is_some() && behind != ranking {
-            self.diagnoses.behind.insert((ranking, pod.priority), behind);
+        if let Some(entry) = self.rankings.get_mut(ranking) {
+            entry.behind.insert(pod.priority, behind);
         }
-        Some(behind)
+        Some((behind, is_moved))
     }
 
     /// Tries the nominated node of a pod.
     pub(super) fn try_nominated_node(
         &mut self,
         pod: &PodInfo,
-        (ranking, domain_counts): (usize, usize),
+        (ranking, domain_counts): (RankingId, CountsId),
         on: Snapshot<'_>,
     ) -> Result<NominatedNode<NominatedNodeRejection>, OnlyFromScratch> {
         try_nominated_node(pod, on.nominated, || ByRanking {
             pod,
-            ranking: &mut self.rankings[ranking].as_mut().expect("it was just brought up").0,
-            domain_counts: &self.domain_counts[domain_counts]
-                .as_ref()
-                .expect("it was just brought up")
-                .0,
+            ranking: &mut self.rankings.get_mut(ranking).expect("it was just brought up").ranking,
+            domain_counts: self.counts.get(domain_counts).expect("they were just brought up"),
             cluster: self
                 .node_set
                 .as_ref()
@@ -180,22 +119,24 @@ impl Memo {
     pub(super) fn failure(
         &mut self,
         member: Member<'_>,
-        (ranking, domain_counts): (usize, usize),
+        with: (RankingId, CountsId),
         own: Option<&NominatedNodeRejection>,
         view: View<'_>,
     ) -> Option<AttemptFailure> {
+        if self.counts.get(with.1)?.judge_nodes() {
+            let none = &mut UncachedFilters::none(member.pod);
+            let ranked_by = RankedBy { with, is_moved: false };
+            return self.late_failure(member, ranked_by, none, own, view);
+        }
         let node_set = self.node_set.as_ref()?;
-        let cluster = node_set.with(view);
-        let (counts, _) = self.domain_counts[domain_counts].as_ref()?;
-        let (one, _) = self.rankings[ranking].as_mut()?;
-        if counts.judge_nodes() || !one.judges_all_nodes() {
+        let (entry, priority) = (self.rankings.get_mut(with.0)?, member.pod.priority);
+        if !entry.ranking.judges_all_nodes() {
             return None;
         }
-        let key = (ranking, member.pod.priority);
-        let diagnosis = self.diagnoses.node_diagnosis(key, one, node_set, cluster);
-        let failure = diagnosis.failure(member, one, own, cluster);
-        let bytes = diagnosis.bytes();
-        self.diagnoses.note_bytes(key, bytes);
+        let cluster = node_set.with(view);
+        let (ranking, _, diagnosis) = entry.diagnose(with.1, priority, node_set, cluster)?;
+        let failure = diagnosis.failure(member, ranking, own, cluster);
+        self.rankings.weigh_diagnosis(with.0, priority);
         failure
     }
 
@@ -215,6 +156,16 @@ impl Memo {
         nominations
     }
 
+    /// Drops the domain counts that do not cover nominated pods.
+    pub(super) fn count_nominated(&mut self, pods: &[PodInfo]) {
+        for pod in pods {
+            let signature = self.neighbour(pod);
+            if let Some(signature) = signature.filter(|&one| !self.counts.counted_by.has(one)) {
+                self.find_counting(signature);
+            }
+        }
+    }
+
     /// Updates the nominated pods of one node.
     pub(super) fn renominate(&mut self, view: View<'_>, nominated: &NominatedPods, node: &str) {
         let Some(mut node_set) = self.node_set.take() else { return };
@@ -225,6 +176,7 @@ impl Memo {
             if known.is_none() {
                 return;
             }
+            self.count_nominated(&pods);
             node_set.changed.push((index, NodeReads::all()));
         }
         self.node_set = Some(node_set);
@@ -254,9 +206,12 @@ impl NominatedNodeJudge for ByRanking<'_> {
     ) -> Result<NominatedNode<NominatedNodeRejection>, OnlyFromScratch> {
         let (cluster, row) = (self.cluster, self.cluster.name_order.row(index));
         match self.ranking.first(row, Some(self.pod), cluster) {
-            None if self.domain_counts.pass(row, cluster) => Ok(NominatedNode::Passes(row)),
-            // The verdict by counts is the same for all pods of the signature.
-            None => Ok(NominatedNode::None),
+            None => Ok(match self.domain_counts.rejection(row, cluster) {
+                None => NominatedNode::Passes(row),
+                Some((plugin, why)) => {
+                    NominatedNode::Rejected(NominatedNodeRejection { index, plugin, why })
+                }
+            }),
             // With the pod on it the node should reject it all the more.
             Some(_) if self.ranking.entry(index).is_some() => Err(OnlyFromScratch),
             Some((_, why)) if why.code == Code::Error => Err(OnlyFromScratch),

@@ -1,18 +1,21 @@
 //! The counts by topology domain for pods of one signature.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use hashbrown::HashMap;
 use plimsoll_framework::domains::MOST_TERMS;
 use plimsoll_framework::parts::NodeReads;
 use plimsoll_framework::{
     ByDomain, Columns, CountHistogram, CountedNodes, Counting, DomainFilter, DomainScore,
-    DomainTerm, Neighbour, PodInfo, Point, Row, TermCount, TermTotals, TopologyKey, View,
+    DomainTerm, Neighbour, NodeCount, PodInfo, Point, Prepared, Rejection, Row, TermCount,
+    TermTotals, TopologyKey, Verdict, View,
 };
 use rustc_hash::FxBuildHasher;
 use smallvec::SmallVec;
 
 use super::change_log::ChangeLog;
+use super::diagnosis_cache::OnlyFromScratch;
 use super::node_ranking::ClusterView;
 use super::node_set::NodePlaces;
 use super::topology::{Domain, NO_DOMAIN};
@@ -105,7 +108,7 @@ impl DomainsInPlay {
 }
 
 /// A filter with the range of its terms.
-pub(crate) type RangedFilter = (Box<dyn DomainFilter>, Range<usize>);
+pub(crate) type RangedFilter = (Arc<dyn DomainFilter>, Range<usize>);
 /// A score with its weight and the range of its terms.
 pub(crate) type RangedScore = (i64, Box<dyn DomainScore>, Range<usize>);
 
@@ -147,12 +150,36 @@ impl CountPlan {
         view: &View<'_>,
         neighbours: &[Neighbour<'_>],
     ) -> Option<Self> {
+        let mut plan = CountPlan::of_filters(profile, uncached, pod, view, neighbours)?;
+        for (plugin, weight) in profile.at(Point::Score) {
+            let score = plugin.points.score.as_ref().filter(|one| one.applies_in(pod, view));
+            let Some(score) = score else { continue };
+            if score.is_by_row() {
+                continue;
+            }
+            match score.by_domain(pod, view, neighbours) {
+                ByDomain::Unsupported => return None,
+                ByDomain::Skips => {}
+                ByDomain::Counts(ranker) if MOST_TERMS < ranker.terms().len() => return None,
+                ByDomain::Counts(ranker) => {
+                    let range = plan.next_range(ranker.terms().len());
+                    plan.scores.push((weight, ranker, range));
+                    plan.score_names.push(plugin.name);
+                }
+            }
+        }
+        (plan.n_terms() <= MOST_TERMS).then_some(plan)
+    }
+
+    /// The same for filters alone.
+    pub(crate) fn of_filters(
+        profile: &Profile,
+        uncached: &[PluginIndex],
+        pod: &PodInfo,
+        view: &View<'_>,
+        neighbours: &[Neighbour<'_>],
+    ) -> Option<Self> {
         let mut plan = CountPlan::default();
-        let mut n_terms = 0;
-        let mut range = |n: usize| {
-            n_terms += n;
-            n_terms - n..n_terms
-        };
         for (index, _) in profile.indices(Point::Filter) {
             let plugin = profile.get(index);
             let Some(filter) = plugin.points.filter.as_ref().filter(|one| one.applies(pod)) else {
@@ -166,30 +193,34 @@ impl CountPlan {
                 ByDomain::Skips => {}
                 ByDomain::Counts(judge) if MOST_TERMS < judge.terms().len() => return None,
                 ByDomain::Counts(judge) => {
-                    let range = range(judge.terms().len());
-                    plan.filters.push((judge, range));
+                    let range = plan.next_range(judge.terms().len());
+                    plan.filters.push((Arc::from(judge), range));
                     plan.filter_names.push(plugin.name);
                 }
             }
         }
-        for (plugin, weight) in profile.at(Point::Score) {
-            let score = plugin.points.score.as_ref().filter(|one| one.applies_in(pod, view));
-            let Some(score) = score else { continue };
-            if score.is_by_row() {
-                continue;
-            }
-            match score.by_domain(pod, view, neighbours) {
-                ByDomain::Unsupported => return None,
-                ByDomain::Skips => {}
-                ByDomain::Counts(ranker) if MOST_TERMS < ranker.terms().len() => return None,
-                ByDomain::Counts(ranker) => {
-                    let range = range(ranker.terms().len());
-                    plan.scores.push((weight, ranker, range));
-                    plan.score_names.push(plugin.name);
-                }
-            }
-        }
-        (n_terms <= MOST_TERMS).then_some(plan)
+        Some(plan)
+    }
+
+    /// Whether filters may reject some nodes by counts, and not others.
+    pub(crate) fn judges_nodes(&self) -> bool {
+        judge_nodes(&self.filters)
+    }
+
+    /// Whether a filter could answer differently in a dry run with a pod like `other`.
+    pub(crate) fn is_moved_by(&self, other: Neighbour<'_>) -> bool {
+        let counts = |(judge, _): &RangedFilter| judge.count_in_dry_run(other);
+        self.filters.iter().any(|one| counts(one).is_none_or(|counting| !counting.is_empty()))
+    }
+
+    fn n_terms(&self) -> usize {
+        let last_filter = self.filters.last().map(|(_, range)| range.end);
+        let last_score = self.scores.last().map(|(_, _, range)| range.end);
+        last_score.or(last_filter).unwrap_or(0)
+    }
+
+    fn next_range(&self, n_terms: usize) -> Range<usize> {
+        self.n_terms()..self.n_terms() + n_terms
     }
 
     /// Whether nothing is counted, so that all nodes pass and are equal.
@@ -265,6 +296,12 @@ impl CountPlan {
             changed: ChangeLog::new(MOST_COUNT_CHANGES),
         }
     }
+}
+
+fn judge_nodes(filters: &[RangedFilter]) -> bool {
+    let passes =
+        |(judge, range): &RangedFilter| range.is_empty() && judge.verdict(&[], &[]).passes();
+    !filters.iter().all(passes)
 }
 
 fn counts_plain_pods(filters: &[RangedFilter], scores: &[RangedScore]) -> bool {
@@ -439,6 +476,32 @@ impl CountedTerm {
         TermTotals { domains: in_play.len, least, total: self.total, first_present: false }
     }
 
+    /// The smallest count of the domains other than this one, which has this count; `None` if there is none.
+    fn least_without(&self, domain: Domain, count: i64) -> Option<i64> {
+        let in_play = self.in_play.as_ref()?;
+        let is_in_play = in_play.has(domain as usize);
+        let n_others = in_play.len - usize::from(is_in_play);
+        if n_others == 0 {
+            return None;
+        }
+        let n_counted = match &self.counts {
+            CountTable::Coarse(counts) => {
+                let others = (0..in_play.witnesses.len()).filter(|&at| at != domain as usize);
+                let others = others.filter(|&at| in_play.has(at));
+                return others.map(|at| counts.get(at).copied().unwrap_or(0)).min();
+            }
+            CountTable::Dense(_, n_counted) => *n_counted,
+            CountTable::Sparse(counts) => counts.len(),
+        };
+        let spread = self.spread.as_ref()?;
+        if count == 0 {
+            let lowest = spread.least().unwrap_or(0);
+            return Some(if n_counted < n_others { lowest.min(0) } else { lowest });
+        }
+        let lowest = spread.least_without(count).unwrap_or(0);
+        Some(if n_counted - 1 < n_others { lowest.min(0) } else { lowest })
+    }
+
     /// The smallest count, where all but `n_counted` domains have 0.
     fn least_of_fine(&self, n_counted: usize, n_in_play: usize) -> i64 {
         let lowest = self.spread.as_ref().and_then(CountHistogram::least).unwrap_or(0);
@@ -452,20 +515,66 @@ impl DomainCounts {
         count(&self.filters, &self.scores, other)
     }
 
-    /// Whether a filter could answer differently in a dry run with a pod like `other`.
-    pub(crate) fn are_moved_by(&self, other: Neighbour<'_>) -> bool {
-        self.filters.iter().any(|(judge, _)| judge.is_moved_by(other))
+    /// Whether a filter could answer differently in a dry run with a pod like `other`. `Err` if it cannot be known
+    /// how.
+    pub(crate) fn are_moved_by(&self, other: Neighbour<'_>) -> Result<bool, OnlyFromScratch> {
+        let mut are_moved = false;
+        for (judge, _) in &self.filters {
+            are_moved |= !judge.count_in_dry_run(other).ok_or(OnlyFromScratch)?.is_empty();
+        }
+        if are_moved && !self.follow_dry_runs() { Err(OnlyFromScratch) } else { Ok(are_moved) }
+    }
+
+    /// Whether dry runs can begin with the counts.
+    pub(crate) fn follow_dry_runs(&self) -> bool {
+        !self.has_first && self.filters.iter().all(|(judge, _)| judge.follows_dry_runs())
+    }
+
+    /// Whether a plugin is one of the filters.
+    pub(crate) fn is_of(&self, plugin: &str) -> bool {
+        self.filter_names.contains(&plugin)
     }
 
     /// Whether filters can reject some nodes and not others.
     pub(crate) fn judge_nodes(&self) -> bool {
-        let passes =
-            |(judge, range): &RangedFilter| range.is_empty() && judge.verdict(&[], &[]).passes();
-        !self.filters.iter().all(passes)
+        judge_nodes(&self.filters)
     }
 
-    /// Whether the filters pass a node.
-    pub(crate) fn pass(&self, row: Row, cluster: ClusterView<'_>) -> bool {
+    /// The filters for dry runs on the node in `row`.
+    pub(crate) fn prepared_on(
+        &self,
+        row: Row,
+        cluster: ClusterView<'_>,
+    ) -> impl Iterator<Item = Prepared> {
+        let totals = self.totals(cluster);
+        self.filters.iter().map(move |(judge, range)| {
+            if judge.skips(&totals[range.clone()]) {
+                return Prepared::skipped();
+            }
+            let on_node = |at: usize| {
+                let term = &self.terms[at];
+                let domain = cluster.topologies[term.topology].domain(row);
+                let totals = totals[at];
+                if domain == NO_DOMAIN {
+                    return NodeCount { totals, ..NodeCount::default() };
+                }
+                let here = TermCount {
+                    present: true,
+                    count: self.count_in(at, domain),
+                    with_first: self.first_domain(at, cluster) == Some(domain),
+                };
+                NodeCount { here, totals, least_elsewhere: term.least_without(domain, here.count) }
+            };
+            Prepared::by_counts(judge.clone(), range.clone().map(on_node).collect())
+        })
+    }
+
+    /// The plugin of the first filter that rejects a node, and why.
+    pub(crate) fn rejection(
+        &self,
+        row: Row,
+        cluster: ClusterView<'_>,
+    ) -> Option<(&'static str, Rejection)> {
         let term_count = |(at, term): (usize, &CountedTerm)| {
             let domain = cluster.topologies[term.topology].domain(row);
             if domain == NO_DOMAIN {
@@ -476,14 +585,28 @@ impl DomainCounts {
         };
         let term_counts: Vec<TermCount> = self.terms.iter().enumerate().map(term_count).collect();
         let totals = self.totals(cluster);
-        self.filters.iter().all(|(judge, range)| {
-            judge.verdict(&term_counts[range.clone()], &totals[range.clone()]).passes()
+        self.first_rejection(&term_counts, &totals)
+    }
+
+    /// The plugin of the first filter that rejects nodes with these counts for the terms of the filters, and why.
+    pub(super) fn first_rejection(
+        &self,
+        term_counts: &[TermCount],
+        totals: &[TermTotals],
+    ) -> Option<(&'static str, Rejection)> {
+        let verdict = |(judge, range): &RangedFilter| {
+            judge.verdict(&term_counts[range.clone()], &totals[range.clone()])
+        };
+        let mut verdicts = self.filters.iter().map(verdict).zip(&self.filter_names);
+        verdicts.find_map(|(verdict, plugin)| match verdict {
+            Verdict::Pass => None,
+            Verdict::Fail(why) => Some((*plugin, why)),
         })
     }
 
     /// Adds `times` pods on the node in `row`, or removes them if it is negative. `node` is the node as it is to be
     /// seen, which differs from that in the cluster if it has just changed.
-    pub(crate) fn add(
+    pub(super) fn add(
         &mut self,
         counting: &Counting,
         times: i64,

@@ -50,7 +50,8 @@ impl Memo {
             self.forget_domain_counts();
         }
         if !stores.is_empty() {
-            self.diagnoses.forget_stores(stores);
+            self.diagnoses.forget_signature_diagnoses();
+            self.rankings.forget_stores(stores);
         }
         for change in log {
             if self.node_set.is_none() {
@@ -74,7 +75,7 @@ impl Memo {
         self.neighbours.begin();
         self.placed.clear();
         self.with_terms.clear();
-        self.counted_by.clear();
+        self.counts.counted_by.clear();
         self.is_overfull = false;
         for (_, row) in name_order.rows() {
             for pod in view.nodes.pods_on(row).iter() {
@@ -97,10 +98,10 @@ impl Memo {
         let (signature, is_new) = self.neighbours.number(pod)?;
         if is_new {
             self.placed.push(FastMap::default());
-            self.counted_by.add_signature();
+            self.counts.counted_by.add_signature();
             if !pod.affinity.is_empty() {
                 self.with_terms.push(signature);
-                if let Some(blank) = self.blank.take() {
+                if let Some(blank) = self.counts.blank {
                     self.drop_domain_counts(blank);
                 }
             }
@@ -153,8 +154,9 @@ impl Memo {
         if node_set.nominations.set(row, &pods, |pod| self.neighbour(pod)).is_none() {
             return;
         }
+        self.count_nominated(&pods);
         let cluster = node_set.with(view);
-        for (domain_counts, _) in self.domain_counts.iter_mut().flatten() {
+        for domain_counts in self.counts.iter_mut() {
             domain_counts.node_came(row, cluster);
         }
         self.node_set = Some(node_set);
@@ -177,7 +179,7 @@ impl Memo {
         // Nothing is nominated to a node that does not exist.
         let _ = node_set.nominations.set(row, &[], |_| None);
         let cluster = node_set.with(view);
-        for (domain_counts, _) in self.domain_counts.iter_mut().flatten() {
+        for domain_counts in self.counts.iter_mut() {
             domain_counts.node_gone(row, &domains, cluster);
         }
     }
@@ -188,7 +190,7 @@ impl Memo {
         let Some(node_set) = &self.node_set else { return };
         let now = view.nodes.node(row);
         let moves = node_set.moves(before, now);
-        if !moves && !self.counted_nodes_read.intersects(reads) {
+        if !moves && !self.counts.nodes_read.intersects(reads) {
             self.note(row, reads);
             return;
         }
@@ -206,7 +208,7 @@ impl Memo {
             }
         }
         let cluster = node_set.with(view);
-        for (domain_counts, _) in self.domain_counts.iter_mut().flatten() {
+        for domain_counts in self.counts.iter_mut() {
             domain_counts.node_gone(row, &domains, cluster);
             domain_counts.node_came(row, cluster);
         }
@@ -259,27 +261,21 @@ impl Memo {
                 self.profiles.values_mut().for_each(ProfileMemo::forget_from_scratch);
             }
         }
-        if !self.counted_by.has(signature) {
+        if !self.counts.counted_by.has(signature) {
             self.find_counting(signature);
         }
         let Some(node_set) = &self.node_set else { return };
-        for (number, counting) in self.counted_by.of(signature) {
-            if let Some((domain_counts, _)) = &mut self.domain_counts[*number] {
-                let before = domain_counts.bytes();
-                domain_counts.add(counting, times, row, node, node_set.places());
-                self.domain_count_bytes += domain_counts.bytes() - before;
-            }
-        }
+        let places = node_set.places();
+        self.counts.count(signature, |counts, by| counts.add(by, times, row, node, places));
     }
 
     /// Determines which domain counts count pods of a signature that is new on nodes.
-    fn find_counting(&mut self, signature: SignatureId) {
+    pub(super) fn find_counting(&mut self, signature: SignatureId) {
         let example = self.neighbours.example(signature).clone();
         let other = Neighbour::from(&*example);
         let is_plain = other.affinity.is_empty();
         let (mut counted_by, mut outdated) = (Vec::new(), Vec::new());
-        for (number, slot) in self.domain_counts.iter().enumerate() {
-            let Some((domain_counts, _)) = slot else { continue };
+        for (number, domain_counts) in self.counts.iter() {
             if is_plain && !domain_counts.counts_plain_pods {
                 continue;
             }
@@ -289,7 +285,7 @@ impl Memo {
                 Some(counting) => counted_by.push((number, counting)),
             }
         }
-        self.counted_by.set(signature, counted_by);
+        self.counts.counted_by.set(signature, counted_by);
         for number in outdated {
             self.drop_domain_counts(number);
         }

@@ -1,31 +1,27 @@
 //! Makes rankings and domain counts for new signatures, and updates those of known ones.
 
-use hashbrown::hash_map::Entry;
 use plimsoll_framework::{Counting, Neighbour, PodInfo, View};
 use smallvec::SmallVec;
 
 use super::Memo;
+use super::counts_cache::CountsId;
 use super::domain_counts::CountPlan;
 use super::node_ranking::{NodeRanking, RankingPlugins};
 use super::profile_memo::{SignatureCaches, SignatureEntry, TopologySet};
+use super::rankings::RankingId;
 use super::signatures::SignatureId;
 use super::sparse_domain_counts::SparseDomainCounts;
 use crate::cycle;
 use crate::profile::Profile;
 
-/// The memory for rankings, in bytes.
-const RANKING_BUDGET: usize = 1 << 30;
-/// The approximate size of a new ranking for each name index, in bytes.
-const RANKING_BYTES_PER_INDEX: usize = 40;
-/// At most this many domain counts are kept. Each of them is asked about every new signature of pods on
-/// nodes.
-const MOST_DOMAIN_COUNTS: usize = 1 << 16;
-
 impl Memo {
-    /// One pod for each signature of pods on nodes that have affinity terms.
+    /// One pod for each signature of pods on nodes and of nominated pods that have affinity terms.
     pub(super) fn neighbours_with_terms(&self) -> Vec<Neighbour<'_>> {
-        let placed = |signature: &&SignatureId| !self.placed[**signature as usize].is_empty();
-        let signatures = self.with_terms.iter().filter(placed);
+        let is_there = |signature: &&SignatureId| {
+            !self.placed[**signature as usize].is_empty()
+                || self.node_set.as_ref().is_some_and(|one| one.nominations.have(**signature))
+        };
+        let signatures = self.with_terms.iter().filter(is_there);
         signatures
             .map(|&signature| Neighbour::from(&**self.neighbours.example(signature)))
             .collect()
@@ -38,8 +34,12 @@ impl Memo {
         signature: SignatureId,
     ) -> Option<SignatureCaches> {
         match self.profiles[&profile.scheduler_name].entry(signature) {
-            SignatureEntry::Cached(caches) => Some(caches),
-            SignatureEntry::Unknown | SignatureEntry::FromScratch => None,
+            SignatureEntry::Cached(caches) if self.counts.has(caches.domain_counts) => {
+                let known = |id: &RankingId| self.rankings.has(*id);
+                let (ranking, base) = (caches.ranking.filter(known), caches.base.filter(known));
+                Some(SignatureCaches { ranking, base, ..caches })
+            }
+            _ => None,
         }
     }
 
@@ -61,7 +61,8 @@ impl Memo {
             return None;
         }
         let [ranking, base, counts] = of_profile.signatures(pod)?;
-        let domain_counts = if let Some(domain_counts) = of_profile.domain_counts_of(counts) {
+        let known = of_profile.domain_counts_of(counts).filter(|&id| self.counts.has(id));
+        let domain_counts = if let Some(domain_counts) = known {
             domain_counts
         } else {
             let made = self.make_domain_counts(profile, pod, view);
@@ -81,8 +82,8 @@ impl Memo {
     }
 
     /// The topologies of domain counts.
-    pub(super) fn topology_set(&mut self, domain_counts: usize) -> TopologySet {
-        let (domain_counts, _) = self.domain_counts[domain_counts].as_ref().expect("it is there");
+    pub(super) fn topology_set(&mut self, domain_counts: CountsId) -> TopologySet {
+        let domain_counts = self.counts.get(domain_counts).expect("they are there");
         let mut topologies: SmallVec<[usize; 4]> =
             (0..domain_counts.n_terms()).map(|term| domain_counts.topology(term)).collect();
         topologies.sort_unstable();
@@ -99,11 +100,12 @@ impl Memo {
         pod: &PodInfo,
         caches: SignatureCaches,
         view: View<'_>,
-    ) -> usize {
+    ) -> RankingId {
         if let Some(ranking) = caches.ranking {
             return ranking;
         }
-        let ranking = match self.profiles[&profile.scheduler_name].ranking_of(caches.ranking_key) {
+        let known = self.profiles[&profile.scheduler_name].ranking_of(caches.ranking_key);
+        let ranking = match known.filter(|&id| self.rankings.has(id)) {
             Some(ranking) => ranking,
             None => self.make_ranking(
                 profile,
@@ -127,11 +129,12 @@ impl Memo {
         pod: &PodInfo,
         caches: SignatureCaches,
         view: View<'_>,
-    ) -> usize {
+    ) -> RankingId {
         if let Some(base) = caches.base {
             return base;
         }
-        let base = match self.profiles[&profile.scheduler_name].base_of(caches.base_key) {
+        let known = self.profiles[&profile.scheduler_name].base_of(caches.base_key);
+        let base = match known.filter(|&id| self.rankings.has(id)) {
             Some(base) => base,
             None => self.make_ranking(
                 profile,
@@ -152,7 +155,7 @@ impl Memo {
         profile: &Profile,
         pod: &PodInfo,
         view: View<'_>,
-    ) -> Option<usize> {
+    ) -> Option<CountsId> {
         let uncached = &self.profiles[&profile.scheduler_name].uncached;
         let plan = CountPlan::new(profile, uncached, pod, &view, &self.neighbours_with_terms())?;
         if plan.is_blank() && self.with_terms.is_empty() {
@@ -165,7 +168,6 @@ impl Memo {
         if plan.told_apart().any(|term| cluster.topologies[numbers[term]].is_fine()) {
             return None;
         }
-        let number = free(&mut self.domain_counts);
         let mut countings: Vec<(SignatureId, Counting)> = Vec::new();
         let n_signatures =
             SignatureId::try_from(self.placed.len()).expect("signatures have 32 bits");
@@ -175,44 +177,41 @@ impl Memo {
         };
         for signature in signatures {
             let is_placed = !self.placed[signature as usize].is_empty();
-            if !is_placed && !self.counted_by.has(signature) {
+            if !is_placed && !self.counts.counted_by.has(signature) {
                 continue;
             }
             match plan.count(Neighbour::from(&**self.neighbours.example(signature))) {
                 Some(counting) => countings.push((signature, counting)),
                 // No pod of this signature is left on a node. It is asked about again when one is added.
-                None => self.counted_by.forget(signature),
+                None => self.counts.counted_by.forget(signature),
             }
         }
         let mut domain_counts = plan.domain_counts(pod, &numbers, cluster);
-        for (signature, counting) in
-            countings.into_iter().filter(|(_, counting)| !counting.is_empty())
-        {
-            for (&row, &times) in &self.placed[signature as usize] {
+        countings.retain(|(_, counting)| !counting.is_empty());
+        for (signature, counting) in &countings {
+            for (&row, &times) in &self.placed[*signature as usize] {
                 let node = (view.nodes, row);
-                domain_counts.add(&counting, i64::from(times), row, node, cluster.places());
+                domain_counts.add(counting, i64::from(times), row, node, cluster.places());
             }
-            self.counted_by.add(signature, number, counting);
         }
-        self.domain_count_bytes += domain_counts.bytes();
-        self.counted_nodes_read |= domain_counts.reads();
-        self.domain_counts[number] = Some((domain_counts, self.n_decisions));
-        Some(number)
+        let id = self.counts.insert(domain_counts, self.n_decisions);
+        for (signature, counting) in countings {
+            self.counts.counted_by.add(signature, id, counting);
+        }
+        Some(id)
     }
 
     /// The domain counts shared by all pods for which nothing is counted.
-    fn blank_domain_counts(&mut self, pod: &PodInfo, view: View<'_>) -> usize {
-        if let Some(blank) = self.blank {
+    fn blank_domain_counts(&mut self, pod: &PodInfo, view: View<'_>) -> CountsId {
+        if let Some(blank) = self.counts.blank {
             return blank;
         }
         self.make_room_for_domain_counts();
         let node_set = self.node_set.as_ref().expect("it was built when changes were followed");
         let domain_counts = CountPlan::default().domain_counts(pod, &[], node_set.with(view));
-        let number = free(&mut self.domain_counts);
-        self.domain_count_bytes += domain_counts.bytes();
-        self.domain_counts[number] = Some((domain_counts, self.n_decisions));
-        self.blank = Some(number);
-        number
+        let id = self.counts.insert(domain_counts, self.n_decisions);
+        self.counts.blank = Some(id);
+        id
     }
 
     pub(super) fn make_ranking(
@@ -223,18 +222,15 @@ impl Memo {
         set: TopologySet,
         behind: Option<i32>,
         view: View<'_>,
-    ) -> usize {
-        self.make_room_for_ranking();
+    ) -> RankingId {
         let node_set = self.node_set.as_ref().expect("it was built when changes were followed");
+        self.rankings.make_room(self.budgets.rankings, &node_set.name_order);
         let followed = (node_set.changed.end(), self.cluster_version);
         let cluster = node_set.with(view);
         let topologies = node_set.sets[set].clone();
         let ranking =
             NodeRanking::new(profile, pod, plugins, topologies, behind, followed, cluster);
-        let number = free(&mut self.rankings);
-        self.ranking_bytes.set(number, ranking.bytes());
-        self.rankings[number] = Some((ranking, self.n_decisions));
-        number
+        self.rankings.insert(ranking, self.n_decisions)
     }
 
     /// Updates a ranking, domain counts and their sparse counts. Returns `false` if the pod must be decided
@@ -242,15 +238,14 @@ impl Memo {
     pub(super) fn bring_up(
         &mut self,
         profile: &Profile,
-        ranking: usize,
-        domain_counts: usize,
+        ranking: RankingId,
+        domain_counts: CountsId,
         view: View<'_>,
     ) -> bool {
         let node_set = self.node_set.as_ref().expect("it was built when changes were followed");
         let cluster = node_set.with(view);
-        let (one, used) =
-            self.rankings[ranking].as_mut().expect("known signatures have their rankings");
-        *used = self.n_decisions;
+        let entry = self.rankings.using(ranking, self.n_decisions);
+        let one = &mut entry.expect("known signatures have their rankings").ranking;
         let followed = one.followed;
         one.followed = node_set.changed.end();
         let changes = node_set.changed.since(followed);
@@ -258,62 +253,32 @@ impl Memo {
         for (index, reads) in changes.into_iter().flatten() {
             one.follow(index, reads, cluster);
         }
-        if !is_followed || !one.follow_cluster(profile, self.cluster_version, cluster) {
+        let is_followed = is_followed && one.follow_cluster(profile, self.cluster_version, cluster);
+        if !is_followed {
             *one = one.again(profile, (node_set.changed.end(), self.cluster_version), cluster);
-            self.sparse_counts.retain(|&(other, _), _| other != ranking);
-            self.sparse_bytes.retain(|(other, _)| other != ranking);
         }
-        self.ranking_bytes.set(ranking, one.bytes());
-        if one.is_broken {
+        let is_broken = one.is_broken;
+        if !is_followed {
+            self.rankings.forget_sparse_of(ranking);
+        }
+        self.rankings.weigh(ranking);
+        if is_broken {
             return false;
         }
-        let (counts, used) =
-            self.domain_counts[domain_counts].as_mut().expect("known signatures have their counts");
-        *used = self.n_decisions;
-        let key = (ranking, domain_counts);
-        let sparse = match self.sparse_counts.entry(key) {
-            Entry::Occupied(known) => {
-                let sparse = known.into_mut();
-                if !sparse.follow(one, counts, cluster) {
-                    *sparse = SparseDomainCounts::new(one, counts, cluster);
-                }
-                sparse
-            }
-            Entry::Vacant(place) => place.insert(SparseDomainCounts::new(one, counts, cluster)),
+        let counts = self.counts.using(domain_counts, self.n_decisions);
+        let counts = counts.expect("known signatures have their counts");
+        let follow = |sparse: &mut SparseDomainCounts, one: &NodeRanking| {
+            sparse.follow(one, counts, cluster)
         };
-        self.sparse_bytes.set(key, sparse.bytes());
+        let make = |one: &NodeRanking| SparseDomainCounts::new(one, counts, cluster);
+        self.rankings.bring_up_sparse(ranking, domain_counts, follow, make);
         true
-    }
-
-    /// Drops the least recently used rankings until a new one fits. Two always stay, since a decision needs
-    /// up to two.
-    fn make_room_for_ranking(&mut self) {
-        let node_set = self.node_set.as_ref().expect("it was built when changes were followed");
-        let one = RANKING_BYTES_PER_INDEX * node_set.name_order.n_indices();
-        while RANKING_BUDGET < self.ranking_bytes.total() + one {
-            let kept = self.rankings.iter().enumerate();
-            let kept = kept.filter_map(|(at, slot)| Some((slot.as_ref()?.1, at)));
-            let n_kept = kept.clone().count();
-            let Some((_, number)) = kept.min().filter(|_| 2 <= n_kept) else { return };
-            self.drop_ranking(number);
-        }
     }
 
     /// Drops all domain counts if there are too many. Those in use are quickly made again.
     fn make_room_for_domain_counts(&mut self) {
-        if self.domain_counts.len() == MOST_DOMAIN_COUNTS
-            && self.domain_counts.iter().all(Option::is_some)
-        {
+        if self.counts.is_full() {
             self.forget_domain_counts();
         }
     }
-}
-
-/// The index of a free slot.
-fn free<T>(slots: &mut Vec<Option<T>>) -> usize {
-    let free = slots.iter().position(Option::is_none);
-    free.unwrap_or_else(|| {
-        slots.push(None);
-        slots.len() - 1
-    })
 }

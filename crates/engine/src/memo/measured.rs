@@ -18,27 +18,17 @@ impl Memo {
         went: &Went,
         meter: &mut CycleMeter,
     ) {
-        let (Some((ranking, domain_counts)), Some(node_set)) = (self.decided_by, &self.node_set)
-        else {
-            return;
-        };
-        let (Some(Some((ranking_of, _))), Some(Some((domain_counts_of, _)))) =
-            (self.rankings.get(ranking), self.domain_counts.get(domain_counts))
-        else {
-            return;
-        };
+        let (Some(with), Some(node_set)) = (self.decided_by, &self.node_set) else { return };
+        let caches = (&self.rankings, &self.counts);
+        let Some(chooser) = Chooser::of(caches, with, node_set.with(view)) else { return };
+        let Chooser { domain_counts: counts, cluster, .. } = chooser;
         let is_meant = |name: &&str| *name == plugin;
-        if !domain_counts_of.filter_names.iter().chain(&domain_counts_of.score_names).any(is_meant)
-        {
+        if !counts.filter_names.iter().chain(&counts.score_names).any(is_meant) {
             return;
         }
-        let Some(sparse) = self.sparse_counts.get(&(ranking, domain_counts)) else { return };
-        let cluster = node_set.with(view);
-        let chooser =
-            Chooser { ranking: ranking_of, domain_counts: domain_counts_of, sparse, cluster };
         let Some(own) = chooser.term_counts_of(cluster.name_order.index(row)) else { return };
-        let totals = domain_counts_of.totals(cluster);
-        let filters = domain_counts_of.filters.iter().zip(&domain_counts_of.filter_names);
+        let totals = counts.totals(cluster);
+        let filters = counts.filters.iter().zip(&counts.filter_names);
         for ((judge, range), &name) in filters.filter(|(_, name)| is_meant(name)) {
             let lap = meter.start_plugin();
             let status = match judge.verdict(&own[range.clone()], &totals[range.clone()]) {
@@ -50,7 +40,7 @@ impl Memo {
         if !went.iter().any(|&(phase, _)| phase == MeteredPoint::Score) {
             return;
         }
-        let scores = domain_counts_of.scores.iter().zip(&domain_counts_of.score_names);
+        let scores = counts.scores.iter().zip(&counts.score_names);
         for ((_, ranker, range), &name) in scores.filter(|(_, name)| is_meant(name)) {
             // A single node is in one domain of each term.
             let domains: SmallVec<[usize; 4]> = range.clone().map(|_| 1).collect();

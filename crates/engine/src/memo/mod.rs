@@ -15,17 +15,20 @@
 //! The [cycle](crate::cycle) decides from scratch where a plugin judges nodes neither by themselves nor by
 //! counts.
 
-mod account;
+mod arena;
+mod budgets;
 mod change_log;
 mod choose;
 mod choose_passing;
 mod costs;
 mod counted_values;
 mod countings;
+mod counts_cache;
 mod decide;
 mod diagnosis_cache;
 mod domain_counts;
 mod follow;
+mod late_failure;
 mod learn;
 mod measured;
 mod name_index_set;
@@ -38,33 +41,32 @@ mod nominations;
 mod pinned;
 mod preemption;
 mod profile_memo;
+mod rankings;
 mod sampled;
 mod scan;
 mod signature_diagnoses;
 mod signatures;
 mod sparse_domain_counts;
 mod topology;
-mod uncached_failure;
 mod uncached_filters;
 
 use std::collections::BTreeMap;
 
 use hashbrown::HashMap;
 use plimsoll_framework::Row;
-use plimsoll_framework::parts::{ClusterReads, NodeReads, PodReads};
+use plimsoll_framework::parts::{ClusterReads, PodReads};
 use rustc_hash::FxBuildHasher;
 
-use self::account::Account;
-use self::countings::Countings;
+use self::arena::Use;
+pub(crate) use self::budgets::Budgets;
+use self::counts_cache::{CountsCache, CountsId};
 pub(crate) use self::decide::{Recognised, Remembered, Scanned, Want};
 use self::diagnosis_cache::DiagnosisCache;
-use self::domain_counts::DomainCounts;
-use self::node_ranking::NodeRanking;
 use self::node_set::NodeSet;
 use self::profile_memo::ProfileMemo;
+use self::rankings::{RankingId, Rankings};
 use self::scan::Scanner;
 use self::signatures::{SignatureId, Signatures};
-use self::sparse_domain_counts::SparseDomainCounts;
 use crate::metrics::Phases;
 use crate::profile::Profile;
 use crate::scheduler::Scans;
@@ -72,11 +74,6 @@ use crate::scheduler::Scans;
 /// What a plugin reads of the pods on nodes. See [`Neighbour`].
 const NEIGHBOUR: PodReads =
     PodReads::NAMESPACE.union(PodReads::LABELS).union(PodReads::POD_AFFINITY);
-
-/// The memory for domain counts, in bytes, including what pods on nodes add to them.
-const DOMAIN_COUNTS_BUDGET: usize = 512 << 20;
-/// The memory for sparse domain counts, in bytes. They are quickly made again.
-const SPARSE_BUDGET: usize = 256 << 20;
 
 type FastMap<K, V> = HashMap<K, V, FxBuildHasher>;
 
@@ -91,29 +88,19 @@ pub(crate) struct Memo {
     with_terms: Vec<SignatureId>,
     /// For each signature of pods on nodes: how many of them are on each node. Valid as long as `node_set`.
     placed: Vec<FastMap<Row, u32>>,
-    counted_by: Countings,
-    rankings: Vec<Option<(NodeRanking, Use)>>,
-    ranking_bytes: Account<usize>,
-    domain_counts: Vec<Option<(DomainCounts, Use)>>,
-    /// The approximate size of the domain counts in bytes.
-    domain_count_bytes: usize,
-    /// The parts of a node that decide whether its pods count in any of the domain counts.
-    counted_nodes_read: NodeReads,
-    /// The domain counts shared by all pods for which nothing is counted. They are dropped when a pod with
-    /// affinity terms is added to a node, since its terms may apply to any pod.
-    blank: Option<usize>,
-    sparse_counts: FastMap<(usize, usize), SparseDomainCounts>,
-    sparse_bytes: Account<(usize, usize)>,
+    rankings: Rankings,
+    counts: CountsCache,
+    budgets: Budgets,
     /// Some signature is decided from scratch, perhaps only because of the terms of pods on nodes.
     has_given_up: bool,
     diagnoses: DiagnosisCache,
     scanner: Scanner,
     scans: Scans,
-    n_decisions: u64,
+    n_decisions: Use,
     /// The measurements of the current decision.
     pub(crate) phases: Phases,
     /// The ranking and the domain counts that were used for it.
-    decided_by: Option<(usize, usize)>,
+    decided_by: Option<(RankingId, CountsId)>,
     /// What plugins read of the cluster, other than nodes one by one.
     rankings_read: ClusterReads,
     domain_counts_read: ClusterReads,
@@ -124,9 +111,6 @@ pub(crate) struct Memo {
     pub(crate) n_built: usize,
 }
 
-/// When something was last used: the number of the decision.
-type Use = u64;
-
 impl Memo {
     pub(crate) fn new<'a>(profiles: impl Iterator<Item = &'a Profile>, scans: Scans) -> Self {
         let mut memo = Memo {
@@ -136,15 +120,9 @@ impl Memo {
             neighbours: neighbours(),
             with_terms: Vec::new(),
             placed: Vec::new(),
-            counted_by: Countings::default(),
-            rankings: Vec::new(),
-            ranking_bytes: Account::default(),
-            domain_counts: Vec::new(),
-            domain_count_bytes: 0,
-            counted_nodes_read: NodeReads::empty(),
-            blank: None,
-            sparse_counts: FastMap::default(),
-            sparse_bytes: Account::default(),
+            rankings: Rankings::default(),
+            counts: CountsCache::default(),
+            budgets: Budgets::default(),
             has_given_up: false,
             diagnoses: DiagnosisCache::default(),
             scanner: Scanner::default(),
@@ -180,7 +158,7 @@ impl Memo {
         self.neighbours = neighbours();
         self.placed.clear();
         self.with_terms.clear();
-        self.counted_by.clear();
+        self.counts.counted_by.clear();
         self.forget_domain_counts();
         self.forget_rankings();
         self.diagnoses.forget_signature_diagnoses();
@@ -189,53 +167,58 @@ impl Memo {
 
     fn forget_rankings(&mut self) {
         self.rankings.clear();
-        self.ranking_bytes.clear();
-        self.forget_sparse_counts();
-        self.diagnoses.forget_rankings();
         self.profiles.values_mut().for_each(ProfileMemo::forget_rankings);
     }
 
     fn forget_domain_counts(&mut self) {
-        self.domain_counts.clear();
-        self.domain_count_bytes = 0;
-        self.counted_nodes_read = NodeReads::empty();
-        self.blank = None;
-        self.forget_sparse_counts();
-        self.counted_by.forget_all();
+        self.counts.clear();
+        self.rankings.forget_sparse();
         self.profiles.values_mut().for_each(ProfileMemo::forget_domain_counts);
-    }
-
-    fn forget_sparse_counts(&mut self) {
-        self.sparse_counts.clear();
-        self.sparse_bytes.clear();
     }
 
     /// Drops what has grown beyond its limit.
     fn keep_within_bounds(&mut self) {
-        if DOMAIN_COUNTS_BUDGET < self.domain_count_bytes + self.counted_by.bytes() {
+        let [_, sparse, diagnoses] = self.rankings.bytes();
+        if self.budgets.domain_counts < self.counts.bytes() {
             self.forget_domain_counts();
         }
-        if SPARSE_BUDGET < self.sparse_bytes.total() {
-            self.forget_sparse_counts();
+        if self.budgets.sparse_counts < sparse {
+            self.rankings.forget_sparse();
+        }
+        if self.budgets.diagnoses < diagnoses {
+            self.rankings.forget_diagnoses();
         }
     }
 
-    fn drop_domain_counts(&mut self, number: usize) {
-        let gone = self.domain_counts[number].take();
-        self.domain_count_bytes -= gone.map_or(0, |(domain_counts, _)| domain_counts.bytes());
-        self.sparse_counts.retain(|&(_, domain_counts), _| domain_counts != number);
-        self.sparse_bytes.retain(|(_, domain_counts)| domain_counts != number);
-        self.counted_by.drop_domain_counts(number);
-        self.profiles.values_mut().for_each(|profile| profile.drop_domain_counts(number));
+    fn drop_domain_counts(&mut self, id: CountsId) {
+        self.counts.remove(id);
+        self.rankings.forget_sparse_with(id);
     }
 
-    fn drop_ranking(&mut self, number: usize) {
-        self.rankings[number] = None;
-        self.ranking_bytes.drop(number);
-        self.sparse_counts.retain(|&(ranking, _), _| ranking != number);
-        self.sparse_bytes.retain(|(ranking, _)| ranking != number);
-        self.diagnoses.drop_ranking(number);
-        self.profiles.values_mut().for_each(|profile| profile.drop_ranking(number));
+    /// What the caches take and what they may take, in bytes.
+    #[cfg(test)]
+    pub(crate) fn weights(&self) -> Vec<(&'static str, usize, usize)> {
+        let [rankings, sparse, diagnoses] = self.rankings.bytes();
+        let Budgets { topologies, signatures, .. } = self.budgets;
+        let mut weights = vec![
+            ("rankings", rankings, self.budgets.rankings),
+            ("sparse counts", sparse, self.budgets.sparse_counts),
+            ("diagnoses", diagnoses, self.budgets.diagnoses),
+            ("domain counts", self.counts.bytes(), self.budgets.domain_counts),
+        ];
+        let node_set = self.node_set.as_ref();
+        weights.extend(node_set.map(|one| ("topologies", one.topology_bytes(), topologies)));
+        let of_profiles = self.profiles.values().flat_map(ProfileMemo::all_signatures);
+        weights.extend(of_profiles.map(|one| ("signatures", one.bytes(), signatures)));
+        weights
+    }
+
+    /// Changes the limits, and drops everything.
+    #[cfg(test)]
+    pub(crate) fn limit(&mut self, budgets: Budgets) {
+        self.budgets = budgets;
+        self.profiles.values_mut().for_each(|profile| profile.limit(budgets.signatures));
+        self.forget();
     }
 }
 

@@ -43,7 +43,7 @@ impl NameOrder {
             grow(&mut order.index_of, row);
             grow(&mut order.names, row);
             order.index_of[row.index()] = to_index(order.row_of.len());
-            order.names[row.index()] = nodes.name_of(row).clone();
+            order.names[row.index()].clone_from(nodes.name_of(row));
             order.row_of.push(Some(row));
         }
         let at_end = LEAST_AT_END.max(order.sorted.len() / LONG_RUN);
@@ -113,7 +113,7 @@ impl NameOrder {
         let Some(index) = index else { return false };
         self.sorted.insert(at, row);
         grow(&mut self.names, row);
-        self.names[row.index()] = name.clone();
+        self.names[row.index()].clone_from(name);
         self.put(row, index);
         moved(to_index(index));
         true

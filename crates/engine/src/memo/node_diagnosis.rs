@@ -100,7 +100,9 @@ impl NodeDiagnosis {
     fn look(&mut self, index: NameIndex, ranking: &mut NodeRanking, cluster: ClusterView<'_>) {
         let row = cluster.name_order.at(index);
         for (_, candidates) in &mut self.candidates {
-            row.into_iter().for_each(|row| candidates.forget(row));
+            if let Some(row) = row {
+                candidates.forget(row);
+            }
         }
         let reason = match row.map(|row| ranking.why(index, row, cluster)) {
             Some(Some((at, why))) => self.reasons.add((ranking.plugin(at), why)),

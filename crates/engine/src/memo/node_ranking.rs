@@ -182,12 +182,11 @@ impl NodeRanking {
 
     /// Updates an index. `reads` have changed of its node, or it has another node or none if that is everything.
     pub(crate) fn follow(&mut self, index: NameIndex, reads: NodeReads, cluster: ClusterView<'_>) {
-        match cluster.name_order.at(index) {
-            Some(row) => self.look(index, row, reads, cluster),
-            None => {
-                self.verdicts[index as usize] = NO_NODE;
-                self.put(index, NodeEntry { group: NO_GROUP, static_score: 0 });
-            }
+        if let Some(row) = cluster.name_order.at(index) {
+            self.look(index, row, reads, cluster);
+        } else {
+            self.verdicts[index as usize] = NO_NODE;
+            self.put(index, NodeEntry { group: NO_GROUP, static_score: 0 });
         }
         if reads == NodeReads::all() {
             self.arrived.push(index);

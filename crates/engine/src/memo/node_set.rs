@@ -13,9 +13,6 @@ use super::node_ranking::ClusterView;
 use super::nominations::Nominations;
 use super::topology::{Domain, Topology};
 
-/// The memory for the domains of topology keys, in bytes: with 5000 nodes about 500 keys that nodes have.
-/// There are rarely more than a hundred.
-const TOPOLOGY_BUDGET: usize = 128 << 20;
 /// At most this many topology keys are known at a time. Pods may name keys that no node has.
 const MOST_KEYS: usize = 1 << 16;
 /// At most this many sets of topology keys are known at a time. They are searched for each new signature.
@@ -84,11 +81,18 @@ impl NodeSet {
         ClusterView { view, name_order, topologies, nominations }
     }
 
-    /// Whether there are too many topologies, so that everything must be dropped.
-    pub(super) fn is_full(&self) -> bool {
+    /// The approximate size of the topologies in bytes.
+    #[cfg(test)]
+    pub(super) fn topology_bytes(&self) -> usize {
+        self.topology_bytes
+    }
+
+    /// Whether there are too many topologies, so that everything must be dropped. `budget` is the memory for their
+    /// domains, in bytes.
+    pub(super) fn is_full(&self, budget: usize) -> bool {
         MOST_KEYS <= self.by_key.len()
             || MOST_SETS <= self.sets.len()
-            || TOPOLOGY_BUDGET <= self.topology_bytes
+            || budget <= self.topology_bytes
     }
 
     /// The index of a topology, which is made if necessary.

@@ -67,6 +67,11 @@ impl Nominations {
         self.on.keys().copied()
     }
 
+    /// Whether a nominated pod has a signature.
+    pub(crate) fn have(&self, signature: SignatureId) -> bool {
+        self.signatures.keys().any(|&(known, _)| known == signature)
+    }
+
     /// The signatures of all nominated pods for which a pod of `priority` must leave room.
     pub(crate) fn signatures_ahead(&self, priority: i32) -> impl Iterator<Item = SignatureId> {
         let ahead = self.signatures.keys().filter(move |&&(_, other)| priority <= other);

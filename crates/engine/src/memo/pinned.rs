@@ -1,10 +1,11 @@
 //! Pods that name the nodes on which they may run, such as those of a DaemonSet.
 
-use plimsoll_framework::{Candidates, NominatedPods, PodInfo, Row, View};
+use plimsoll_api::Str;
+use plimsoll_framework::{Candidates, Neighbour, NominatedPods, PodInfo, Row, View};
 
 use super::domain_counts::CountPlan;
 use super::node_ranking::RankingPlugins;
-use super::uncached_filters::UncachedFilters;
+use super::uncached_filters::{AskedOn, UncachedFilters};
 use super::{Memo, node_ranking};
 use crate::cycle::Cycle;
 use crate::profile::Profile;
@@ -39,22 +40,29 @@ impl Memo {
         let Some(first) = narrowed.next() else { return Pinned::Nowhere };
         let names =
             narrowed.fold(first, |names, other| names.intersection(&other).cloned().collect());
-        if !nominated.is_empty() || self.is_counted_by(profile, pod, view) {
+        if self.is_judged_by_counts(profile, pod, view, nominated)
+            || uncached.is_some_and(|uncached| uncached.limit_nodes() || uncached.may_err())
+        {
             return Pinned::OnlyFromScratch;
         }
-        let name_order =
-            &self.node_set.as_ref().expect("it was built when changes were followed").name_order;
-        let rows = names.iter().filter_map(|name| {
-            let index = name_order.find(name)?;
-            Some(name_order.row(index))
-        });
-        let rows: Vec<Row> = rows.collect();
-        if uncached.is_some_and(|uncached| uncached.limit_nodes() || uncached.may_err()) {
-            return Pinned::OnlyFromScratch;
+        let node_set = self.node_set.as_ref().expect("it was built when changes were followed");
+        let cluster = node_set.with(view);
+        let row_of = |name: &Str| {
+            let index = cluster.name_order.find(name)?;
+            Some(cluster.name_order.row(index))
+        };
+        let rows: Vec<Row> = names.iter().filter_map(row_of).collect();
+        let uncached = uncached.into_iter().flat_map(UncachedFilters::prepared);
+        let mut all = UncachedFilters::all_of(pod, filters.iter().chain(uncached).cloned());
+        let mut passes = |row: Row| all.rejection(row, AskedOn { cluster, moved: None }).is_none();
+        // The nominated node of a pod comes first.
+        if let Some(own) = nominated.node_of(&pod.key) {
+            return match row_of(own).filter(|row| rows.contains(row) && passes(*row)) {
+                Some(row) => Pinned::To(Cycle { n_judged: 1, ..Cycle::found(row, vec![row]) }),
+                None => Pinned::OnlyFromScratch,
+            };
         }
-        let all = || filters.iter().chain(uncached.into_iter().flat_map(UncachedFilters::prepared));
-        let passes = |row: &Row| all().all(|one| one.judge_one(pod, view.nodes, *row).passes());
-        let mut feasible = rows.iter().copied().filter(passes);
+        let mut feasible = rows.iter().copied().filter(|&row| passes(row));
         match (feasible.next(), feasible.next()) {
             (Some(row), None) => {
                 Pinned::To(Cycle { n_judged: rows.len(), ..Cycle::found(row, vec![row]) })
@@ -64,9 +72,24 @@ impl Memo {
         }
     }
 
-    /// Whether a plugin judges the pod by counts or needs a decision from scratch.
-    fn is_counted_by(&self, profile: &Profile, pod: &PodInfo, view: View<'_>) -> bool {
-        let plan = CountPlan::new(profile, &[], pod, &view, &self.neighbours_with_terms());
-        plan.is_none_or(|plan| plan.keys().next().is_some())
+    /// Whether a filter judges the pod by counts, or would with a nominated pod, or needs a decision from scratch.
+    fn is_judged_by_counts(
+        &self,
+        profile: &Profile,
+        pod: &PodInfo,
+        view: View<'_>,
+        nominated: &NominatedPods,
+    ) -> bool {
+        let uncached = &self.profiles[&profile.scheduler_name].uncached;
+        let neighbours = self.neighbours_with_terms();
+        let plan = CountPlan::of_filters(profile, uncached, pod, &view, &neighbours);
+        let Some(plan) = plan.filter(|plan| !plan.judges_nodes()) else { return true };
+        let node_set = self.node_set.as_ref().filter(|_| !nominated.is_empty());
+        let mut ahead = node_set
+            .into_iter()
+            .flat_map(|node_set| node_set.nominations.signatures_ahead(pod.priority));
+        ahead.any(|signature| {
+            plan.is_moved_by(Neighbour::from(&**self.neighbours.example(signature)))
+        })
     }
 }

@@ -11,6 +11,7 @@ use plimsoll_framework::{
 };
 
 use super::counted_values::{CountedValues, ValueId};
+use super::domain_counts::DomainCounts;
 use super::node_ranking::ClusterView;
 
 /// The approximate size of a reason in bytes.
@@ -124,16 +125,19 @@ pub(crate) struct CandidateSearch<'a> {
     own: Option<(Row, Option<Result<PreemptionCandidate, Rejection>>)>,
     cache: &'a mut CandidateCache,
     cluster: ClusterView<'a>,
-    /// If some of the filters are [uncached](super::uncached_filters).
-    uncached: Option<UncachedSearch<'a>>,
+    /// If there are [late filters](super::late_failure).
+    late: Option<LateSearch<'a>>,
 }
 
-/// What a search with uncached filters does not share with others.
-struct UncachedSearch<'a> {
+/// What a search with late filters does not share with others.
+struct LateSearch<'a> {
     /// The rows of the nodes that only these filters reject, ascending.
     only: &'a [Row],
-    /// The results of dry runs, by the index of the row.
-    found: BTreeMap<usize, Result<PreemptionCandidate, Rejection>>,
+    counts: &'a DomainCounts,
+    /// The candidates, by the index of the row.
+    found: BTreeMap<usize, PreemptionCandidate>,
+    /// Why there is none on other nodes.
+    reasons: CountedValues<Rejection>,
 }
 
 impl<'a> CandidateSearch<'a> {
@@ -151,13 +155,15 @@ impl<'a> CandidateSearch<'a> {
             cache.cover(last);
         }
         let own = own.map(|row| (row, None));
-        CandidateSearch { plugin, pod, filters, places, own, cache, cluster, uncached: None }
+        CandidateSearch { plugin, pod, filters, places, own, cache, cluster, late: None }
     }
 
-    /// Some of the filters, after all others, are uncached. They are the only ones that reject the nodes in
-    /// `only`. Where the others alone make evictions useless, they are useless for the same reason.
-    pub(crate) fn with_uncached_filters(self, only: &'a [Row]) -> Self {
-        CandidateSearch { uncached: Some(UncachedSearch { only, found: BTreeMap::new() }), ..self }
+    /// There are late filters: the last ones of the filters, and after them those by `counts`. They are the only
+    /// ones that reject the nodes in `only`. Where the others alone make evictions useless, they are useless for
+    /// the same reason.
+    pub(crate) fn with_late_filters(self, only: &'a [Row], counts: &'a DomainCounts) -> Self {
+        let (found, reasons) = (BTreeMap::new(), CountedValues::default());
+        CandidateSearch { late: Some(LateSearch { only, counts, found, reasons }), ..self }
     }
 
     fn dry_run(&mut self, row: Row) -> Result<PreemptionCandidate, Rejection> {
@@ -169,16 +175,25 @@ impl<'a> CandidateSearch<'a> {
         scratch.become_scratch(view.nodes, row);
         let own = self.own.as_ref().filter(|(own, _)| *own == row).map(|_| self.pod);
         let ahead = nominations.ahead(row, self.pod.priority, own);
-        let mut node = NodeDryRun::new(self.pod, self.filters, ahead, scratch);
+        let mut with_counts = Vec::new();
+        let filters = match self.late.as_ref().filter(|late| late.counts.judge_nodes()) {
+            None => self.filters,
+            Some(late) => {
+                with_counts.extend(self.filters.iter().cloned());
+                with_counts.extend(late.counts.prepared_on(row, self.cluster));
+                &with_counts
+            }
+        };
+        let mut node = NodeDryRun::new(self.pod, filters, ahead, scratch);
         let found = self.plugin.select_victims(self.pod, &mut node, view.stores);
         self.cache.scratch = node.into_scratch();
         found
     }
 
-    /// The cost of evictions on a node in a search with uncached filters.
-    fn uncached_cost(&mut self, row: Row) -> Option<PreemptionCost> {
+    /// The cost of evictions on a node in a search with late filters.
+    fn late_cost(&mut self, row: Row) -> Option<PreemptionCost> {
         let is_shared =
-            self.uncached.as_ref().is_some_and(|search| search.only.binary_search(&row).is_err());
+            self.late.as_ref().is_some_and(|search| search.only.binary_search(&row).is_err());
         if is_shared {
             if self.cache.states[row.index()] == CandidateState::Unknown {
                 let on_node = self.cluster.view.nodes.pods_on(row);
@@ -191,11 +206,18 @@ impl<'a> CandidateSearch<'a> {
             }
         }
         let found = self.dry_run(row);
-        let cost = found.as_ref().ok().map(|candidate| candidate.cost);
-        if let Some(search) = &mut self.uncached {
-            search.found.insert(row.index(), found);
+        let late = self.late.as_mut()?;
+        match found {
+            Ok(candidate) => {
+                let cost = candidate.cost;
+                late.found.insert(row.index(), candidate);
+                Some(cost)
+            }
+            Err(why) => {
+                late.reasons.add(why);
+                None
+            }
         }
-        cost
     }
 
     /// The cost of evictions on the nominated node.
@@ -227,8 +249,8 @@ impl PreemptionCandidates for CandidateSearch<'_> {
                 }
             }
             let at = row.index();
-            if self.uncached.is_some() {
-                match self.uncached_cost(row) {
+            if self.late.is_some() {
+                match self.late_cost(row) {
                     Some(cost) => return Some((place, cost)),
                     None => continue,
                 }
@@ -251,14 +273,12 @@ impl PreemptionCandidates for CandidateSearch<'_> {
 
     fn victims(&self, place: usize) -> Vec<PodKey> {
         let row = self.places[place];
-        let uncached = self.uncached.as_ref();
+        let late = self.late.as_ref();
         let candidate = match &self.own {
             Some((own, found)) if *own == row => {
                 found.as_ref().and_then(|found| found.as_ref().ok())
             }
-            _ if uncached.is_some() => {
-                uncached.and_then(|search| search.found.get(&row.index())?.as_ref().ok())
-            }
+            _ if late.is_some() => late.and_then(|search| search.found.get(&row.index())),
             _ => self.cache.candidates[row.index()].as_ref(),
         };
         candidate.expect("only a candidate is asked for").victims.to_vec()
@@ -271,8 +291,7 @@ impl PreemptionCandidates for CandidateSearch<'_> {
             known.filter(|&at| self.cache.states.get(at) == Some(&CandidateState::Impossible));
         let known = known.map(|at| self.cache.reason_of[at]);
         let own = own.and_then(|(_, found)| found.as_ref()?.as_ref().err());
-        let uncached = self.uncached.iter().flat_map(|search| search.found.values());
-        let uncached = uncached.filter_map(|found| Some((found.as_ref().err()?, 1)));
-        self.cache.reasons.iter(known).chain(own.map(|why| (why, 1))).chain(uncached).collect()
+        let late = self.late.iter().flat_map(|search| search.reasons.iter(None));
+        self.cache.reasons.iter(known).chain(own.map(|why| (why, 1))).chain(late).collect()
     }
 }

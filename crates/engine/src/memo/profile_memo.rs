@@ -1,11 +1,11 @@
 //! The signatures of the pods of one profile, and the caches that belong to them.
 
-use std::collections::BTreeMap;
-
 use plimsoll_framework::parts::{ClusterReads, PodReads};
 use plimsoll_framework::{PodInfo, Point, View};
 
 use super::costs::Costs;
+use super::counts_cache::CountsId;
+use super::rankings::RankingId;
 use super::signatures::{SignatureId, Signatures};
 use super::{FastMap, scan};
 use crate::profile::{PluginIndex, Profile};
@@ -23,12 +23,11 @@ pub(crate) enum SignatureEntry {
 /// The caches from which pods of a signature are decided.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SignatureCaches {
-    /// The index of the node ranking, if it was made.
-    pub(crate) ranking: Option<usize>,
-    /// The index of the base ranking for scans, if it was made.
-    pub(crate) base: Option<usize>,
-    /// The index of the domain counts.
-    pub(crate) domain_counts: usize,
+    /// The node ranking, if it was made.
+    pub(crate) ranking: Option<RankingId>,
+    /// The base ranking for scans, if it was made.
+    pub(crate) base: Option<RankingId>,
+    pub(crate) domain_counts: CountsId,
     /// The key of the ranking: the signature for plugins that judge each node by itself, and the topologies
     /// of the domain counts.
     pub(crate) ranking_key: (SignatureId, TopologySet),
@@ -48,13 +47,13 @@ pub(crate) struct ProfileMemo {
     signatures: Signatures,
     entries: Vec<SignatureEntry>,
     ranking_signatures: Signatures,
-    rankings: FastMap<(SignatureId, TopologySet), usize>,
+    rankings: FastMap<(SignatureId, TopologySet), RankingId>,
     base_signatures: Signatures,
-    bases: FastMap<(SignatureId, TopologySet), usize>,
+    bases: FastMap<(SignatureId, TopologySet), RankingId>,
     /// By the key of the ranking: the costs of rankings and of scans.
     pub(super) costs: FastMap<(SignatureId, TopologySet), Costs>,
     count_signatures: Signatures,
-    domain_counts: BTreeMap<SignatureId, usize>,
+    domain_counts: FastMap<SignatureId, CountsId>,
     /// Whether the totals of its scores are exact in scans.
     pub(super) can_scan: bool,
     /// What plugins that judge each node by itself read, other than the node.
@@ -127,7 +126,7 @@ impl ProfileMemo {
             costs: FastMap::default(),
             can_scan: scan::are_totals_exact(profile.at(Point::Score).map(|(_, weight)| weight)),
             count_signatures: Signatures::new(by_count),
-            domain_counts: BTreeMap::new(),
+            domain_counts: FastMap::default(),
             rankings_read,
             domain_counts_read,
         }
@@ -164,6 +163,25 @@ impl ProfileMemo {
             .any(Signatures::is_full)
     }
 
+    /// The signatures of each use.
+    #[cfg(test)]
+    pub(super) fn all_signatures(&self) -> [&Signatures; 4] {
+        [&self.signatures, &self.ranking_signatures, &self.base_signatures, &self.count_signatures]
+    }
+
+    /// Changes the memory for each of them, in bytes.
+    #[cfg(test)]
+    pub(super) fn limit(&mut self, most_bytes: usize) {
+        for signatures in [
+            &mut self.signatures,
+            &mut self.ranking_signatures,
+            &mut self.base_signatures,
+            &mut self.count_signatures,
+        ] {
+            signatures.limit(most_bytes);
+        }
+    }
+
     pub(crate) fn entry(&self, signature: SignatureId) -> SignatureEntry {
         self.entries[signature as usize]
     }
@@ -185,17 +203,17 @@ impl ProfileMemo {
         &self,
         ranking_key: (SignatureId, TopologySet),
         base_key: (SignatureId, TopologySet),
-        domain_counts: usize,
+        domain_counts: CountsId,
     ) -> SignatureCaches {
         let (ranking, base) = (self.ranking_of(ranking_key), self.base_of(base_key));
         SignatureCaches { ranking, base, domain_counts, ranking_key, base_key }
     }
 
-    pub(crate) fn ranking_of(&self, ranking_key: (SignatureId, TopologySet)) -> Option<usize> {
+    pub(crate) fn ranking_of(&self, ranking_key: (SignatureId, TopologySet)) -> Option<RankingId> {
         self.rankings.get(&ranking_key).copied()
     }
 
-    pub(crate) fn base_of(&self, base_key: (SignatureId, TopologySet)) -> Option<usize> {
+    pub(crate) fn base_of(&self, base_key: (SignatureId, TopologySet)) -> Option<RankingId> {
         self.bases.get(&base_key).copied()
     }
 
@@ -203,7 +221,7 @@ impl ProfileMemo {
         &mut self,
         signature: SignatureId,
         caches: SignatureCaches,
-        ranking: usize,
+        ranking: RankingId,
     ) {
         self.rankings.insert(caches.ranking_key, ranking);
         self.learn(
@@ -216,7 +234,7 @@ impl ProfileMemo {
         &mut self,
         signature: SignatureId,
         caches: SignatureCaches,
-        base: usize,
+        base: RankingId,
     ) {
         self.bases.insert(caches.base_key, base);
         self.learn(
@@ -225,11 +243,15 @@ impl ProfileMemo {
         );
     }
 
-    pub(crate) fn domain_counts_of(&self, count_signature: SignatureId) -> Option<usize> {
+    pub(crate) fn domain_counts_of(&self, count_signature: SignatureId) -> Option<CountsId> {
         self.domain_counts.get(&count_signature).copied()
     }
 
-    pub(crate) fn set_domain_counts(&mut self, count_signature: SignatureId, domain_counts: usize) {
+    pub(crate) fn set_domain_counts(
+        &mut self,
+        count_signature: SignatureId,
+        domain_counts: CountsId,
+    ) {
         self.domain_counts.insert(count_signature, domain_counts);
     }
 
@@ -259,29 +281,10 @@ impl ProfileMemo {
         self.entries.fill(SignatureEntry::Unknown);
     }
 
-    pub(crate) fn drop_ranking(&mut self, number: usize) {
-        self.rankings.retain(|_, ranking| *ranking != number);
-        self.bases.retain(|_, base| *base != number);
-        self.forget_those(|caches| [caches.ranking, caches.base].contains(&Some(number)));
-    }
-
-    pub(crate) fn drop_domain_counts(&mut self, number: usize) {
-        self.domain_counts.retain(|_, domain_counts| *domain_counts != number);
-        self.forget_those(|caches| caches.domain_counts == number);
-    }
-
     /// Forgets which signatures had to be decided from scratch, since this may have changed.
     pub(crate) fn forget_from_scratch(&mut self) {
         for signature in &mut self.entries {
             if *signature == SignatureEntry::FromScratch {
-                *signature = SignatureEntry::Unknown;
-            }
-        }
-    }
-
-    fn forget_those(&mut self, are: impl Fn(&SignatureCaches) -> bool) {
-        for signature in &mut self.entries {
-            if matches!(signature, SignatureEntry::Cached(caches) if are(caches)) {
                 *signature = SignatureEntry::Unknown;
             }
         }

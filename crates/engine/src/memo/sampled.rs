@@ -224,7 +224,7 @@ impl Scanner {
             let is_left = NEVER < total
                 && candidate_of.as_ref().is_none_or(|all| all.look(chooser, index).is_some());
             let mut passes =
-                || uncached.as_deref_mut().is_none_or(|one| one.pass(row, chooser.cluster));
+                || uncached.as_deref_mut().is_none_or(|one| one.pass(row, chooser.asked()));
             if is_left && passes() {
                 if sample.len() == order.limit {
                     break;

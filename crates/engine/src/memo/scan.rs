@@ -261,7 +261,7 @@ impl Scanner {
         for (at, (total, &group)) in self.totals.iter_mut().zip(&self.groups).enumerate() {
             if NEVER < *total && (asks_all || !is_feasible[group as usize]) {
                 let row = chooser.cluster.name_order.row(to_index(at));
-                match uncached.pass(row, chooser.cluster) {
+                match uncached.pass(row, chooser.asked()) {
                     true => is_feasible[group as usize] = true,
                     false => *total = NEVER,
                 }
@@ -401,18 +401,14 @@ impl Memo {
         self.decided_by = Some((base, domain_counts));
         let node_set = self.node_set.as_ref().expect("it was built when changes were followed");
         let cluster = node_set.with(view);
-        let chooser = Chooser {
-            ranking: &self.rankings[base].as_ref()?.0,
-            domain_counts: &self.domain_counts[domain_counts].as_ref()?.0,
-            sparse: &self.sparse_counts[&(base, domain_counts)],
-            cluster,
-        };
+        let (caches, with) = ((&self.rankings, &self.counts), (base, domain_counts));
+        let chooser = Chooser::of(caches, with, cluster)?;
         let scanner = &mut self.scanner;
         scanner.follow(&placement, &node_set.changed, cluster.name_order, view)?;
         scanner.totals.clone_from(&chooser.ranking.totals);
         scanner.apply_bounds(&placement, cluster);
         if let Some(uncached) = &mut uncached {
-            uncached.find_errors(profile, cluster).ok()?;
+            uncached.find_errors(profile, chooser.asked()).ok()?;
         }
         let n_judged = match order {
             Some(order) => scanner.keep_sample(order, uncached.take(), &chooser),
@@ -432,7 +428,7 @@ impl Memo {
         };
         let mut passes = |index| {
             let row = cluster.name_order.row(index);
-            uncached.as_deref_mut().is_none_or(|uncached| uncached.pass(row, cluster))
+            uncached.as_deref_mut().is_none_or(|uncached| uncached.pass(row, chooser.asked()))
         };
         let left = scanner.totals.iter().enumerate().filter(|(_, total)| NEVER < **total);
         let mut feasible = left.filter(|&(at, _)| passes(to_index(at)));

@@ -4,6 +4,7 @@ use hashbrown::HashTable;
 use plimsoll_framework::PodInfo;
 use plimsoll_framework::parts::PodReads;
 
+use super::Budgets;
 use crate::signature;
 
 /// The id of a signature.
@@ -11,9 +12,6 @@ pub(crate) type SignatureId = u32;
 
 /// The most signatures. If all pods of a cluster differ, remembering more does not help.
 const MOST: usize = 1 << 20;
-/// The memory for the example pods, in bytes. A signature takes as much memory as a pod, even after its last
-/// pod is gone.
-const MOST_BYTES: usize = 256 << 20;
 /// Pods larger than this have no signature, in bytes. It is unlikely that another pod is equal, and pods can
 /// exceed a megabyte.
 const LARGEST: usize = 64 << 10;
@@ -46,7 +44,7 @@ impl Signatures {
             largest: LARGEST,
             pods: Vec::new(),
             bytes: 0,
-            most_bytes: MOST_BYTES,
+            most_bytes: Budgets::default().signatures,
             table: HashTable::new(),
             last: None,
         }
@@ -65,7 +63,7 @@ impl Signatures {
     /// Applies the memory limit from now on, and only to signatures that are added later. The cluster holds
     /// the pods known so far in any case, so that they take no additional memory here.
     pub(crate) fn count_from_here(&mut self) {
-        self.most_bytes = self.bytes.saturating_add(MOST_BYTES);
+        self.most_bytes = self.bytes.saturating_add(Budgets::default().signatures);
     }
 
     /// The signature of `pod`, and whether it is new. `None` if there are too many signatures or the pod is
@@ -108,6 +106,18 @@ impl Signatures {
         self.bytes = 0;
         self.table.clear();
         self.last = None;
+    }
+
+    /// The size of the example pods, in bytes.
+    #[cfg(test)]
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Changes the memory limit, in bytes.
+    #[cfg(test)]
+    pub(super) fn limit(&mut self, most_bytes: usize) {
+        self.most_bytes = most_bytes;
     }
 
     /// Whether no new signature can be added.

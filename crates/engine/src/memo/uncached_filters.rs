@@ -15,7 +15,8 @@ use rand::Rng;
 
 use super::choose::Chooser;
 use super::choose_passing::PassingChoice;
-use super::decide::found;
+use super::decide::{RankedBy, found};
+use super::domain_counts::DomainCounts;
 use super::node_diagnosis::NominatedNodeRejection;
 use super::node_ranking::ClusterView;
 use super::nominations::OnScratch;
@@ -47,54 +48,99 @@ pub(crate) struct UncachedFilters {
     scratch: Columns,
 }
 
+/// What uncached filters are asked about.
+#[derive(Clone, Copy)]
+pub(super) struct AskedOn<'a> {
+    pub(super) cluster: ClusterView<'a>,
+    /// The filters by counts, if a nominated pod moves one of them. They judge each node with the nominated pods
+    /// ahead there; what they say without these is the same for the whole group.
+    pub(super) moved: Option<&'a DomainCounts>,
+}
+
+impl<'a> Chooser<'a> {
+    /// What uncached filters are asked about if there are no nominated pods.
+    pub(super) fn asked(&self) -> AskedOn<'a> {
+        AskedOn { cluster: self.cluster, moved: None }
+    }
+}
+
 /// A node could not be judged: the pod must be decided from scratch.
 pub(super) struct CannotJudge;
 
 impl UncachedFilters {
-    /// Whether a node passes; [`rejection`](Self::rejection) says why not.
-    pub(super) fn pass(&mut self, row: Row, cluster: ClusterView<'_>) -> bool {
-        let is_candidate = match &self.candidates {
-            Candidates::All => true,
-            Candidates::Only(names) => names.contains(cluster.view.nodes.name_of(row)),
-        };
-        is_candidate && self.rejection(row, cluster).is_none()
+    /// No filters.
+    pub(super) fn none(pod: &PodInfo) -> Self {
+        UncachedFilters {
+            pod: pod.clone(),
+            all: Vec::new(),
+            candidates: Candidates::All,
+            scratch: Columns::default(),
+        }
     }
 
-    /// The first filter that rejects a node, and why. As in runtime/framework.go,
+    /// All filters of a pod, to judge single nodes. They have no names.
+    pub(super) fn all_of(pod: &PodInfo, filters: impl Iterator<Item = Prepared>) -> Self {
+        let filter = |(place, prepared)| UncachedFilter { plugin: "", place, prepared };
+        UncachedFilters {
+            all: filters.enumerate().map(filter).collect(),
+            ..UncachedFilters::none(pod)
+        }
+    }
+
+    /// Whether a node passes; [`rejection`](Self::rejection) says why not.
+    pub(super) fn pass(&mut self, row: Row, on: AskedOn<'_>) -> bool {
+        let is_candidate = match &self.candidates {
+            Candidates::All => true,
+            Candidates::Only(names) => names.contains(on.cluster.view.nodes.name_of(row)),
+        };
+        is_candidate && self.rejection(row, on).is_none()
+    }
+
+    /// The plugin of the first filter that rejects a node, and why. As in runtime/framework.go,
     /// RunFilterPluginsWithNominatedPods: the node is first judged with the nominated pods ahead of the pod.
     pub(super) fn rejection(
         &mut self,
         row: Row,
-        cluster: ClusterView<'_>,
-    ) -> Option<(usize, Rejection)> {
-        let ClusterView { view, nominations, .. } = cluster;
+        on: AskedOn<'_>,
+    ) -> Option<(&'static str, Rejection)> {
+        let ClusterView { view, nominations, .. } = on.cluster;
         if nominations.has_ahead(row, self.pod.priority) {
             let ahead = nominations.ahead(row, self.pod.priority, Some(&self.pod));
-            if let Some(why) = self.rejection_with(&ahead, row, view.nodes) {
+            if let Some(why) = self.rejection_with(&ahead, row, on) {
                 return Some(why);
             }
         }
-        first_rejection(self.prepared(), &self.pod, view.nodes, row)
+        let (at, why) = first_rejection(self.prepared(), &self.pod, view.nodes, row)?;
+        Some((self.all[at].plugin, why))
     }
 
-    /// The same with other pods on the node.
+    /// The same with other pods on the node, for which filters by counts are asked, too, if nominated pods count.
     fn rejection_with(
         &mut self,
         ahead: &[PodInfo],
         row: Row,
-        nodes: &Columns,
-    ) -> Option<(usize, Rejection)> {
+        on: AskedOn<'_>,
+    ) -> Option<(&'static str, Rejection)> {
         if ahead.is_empty() {
             return None;
         }
         let mut filters: Vec<Prepared> = self.prepared().cloned().collect();
+        if let Some(counts) = on.moved {
+            filters.extend(counts.prepared_on(row, on.cluster));
+        }
+        let nodes = on.cluster.view.nodes;
         let on_scratch = OnScratch { scratch: &mut self.scratch, nodes, row };
         let (scratch, only) = on_scratch.with_each(ahead, |pod, scratch, only| {
             for filter in &mut filters {
                 filter.update(PodChange::Added(pod), scratch, only);
             }
         });
-        first_rejection(filters.iter(), &self.pod, scratch, only)
+        let (at, why) = first_rejection(filters.iter(), &self.pod, scratch, only)?;
+        let plugin = match self.all.get(at) {
+            Some(one) => one.plugin,
+            None => on.moved?.filter_names[at - self.all.len()],
+        };
+        Some((plugin, why))
     }
 
     /// Looks for nodes that cannot be judged: among all nodes if there may be any, otherwise only among those
@@ -102,18 +148,21 @@ impl UncachedFilters {
     pub(super) fn find_errors(
         &mut self,
         profile: &Profile,
-        cluster: ClusterView<'_>,
+        on: AskedOn<'_>,
     ) -> Result<(), CannotJudge> {
         let may_err = self.may_err();
         // If all filters run on each node, none hides the error of another.
         if profile.run_all_filters && may_err {
             return Err(CannotJudge);
         }
-        let nominated = cluster.nominations.rows();
-        let all = may_err.then(|| cluster.name_order.rows().map(|(_, row)| row));
+        if self.all.is_empty() {
+            return Ok(());
+        }
+        let nominated = on.cluster.nominations.rows();
+        let all = may_err.then(|| on.cluster.name_order.rows().map(|(_, row)| row));
         for row in all.into_iter().flatten().chain(nominated) {
             // A filter that rejects the node hides the errors of those after it, as in a decision from scratch.
-            let why = self.rejection(row, cluster);
+            let why = self.rejection(row, on);
             if why.is_some_and(|(_, why)| why.code == Code::Error) {
                 return Err(CannotJudge);
             }
@@ -122,9 +171,9 @@ impl UncachedFilters {
     }
 
     /// Whether one of them rejects a node with the nominated pods ahead of the pod.
-    pub(super) fn reject_with_nominated(&mut self, row: Row, cluster: ClusterView<'_>) -> bool {
-        let ahead = cluster.nominations.ahead(row, self.pod.priority, Some(&self.pod));
-        self.rejection_with(&ahead, row, cluster.view.nodes).is_some()
+    pub(super) fn reject_with_nominated(&mut self, row: Row, on: AskedOn<'_>) -> bool {
+        let ahead = on.cluster.nominations.ahead(row, self.pod.priority, Some(&self.pod));
+        self.rejection_with(&ahead, row, on).is_some()
     }
 
     /// The prepared filters.
@@ -162,25 +211,38 @@ impl Memo {
     pub(super) fn choose_uncached(
         &mut self,
         member: Member<'_>,
-        with: (usize, usize),
+        ranked_by: RankedBy,
         uncached: &mut UncachedFilters,
         on: Snapshot<'_>,
         (want, order): (Want, Option<SampleOrder<'_>>),
         chance: &mut TieBreaker<'_, impl Rng>,
     ) -> Option<Cycle> {
+        let RankedBy { with, is_moved } = ranked_by;
         let own = match self.try_nominated_node(member.pod, with, on).ok()? {
             NominatedNode::None => None,
             NominatedNode::Rejected(own) if own.why.code == Code::Error => return None,
+            // Filters by counts are asked only about nodes that these pass.
+            NominatedNode::Rejected(own) if self.counts.get(with.1)?.is_of(own.plugin) => {
+                let cluster = self.node_set.as_ref()?.with(on.view);
+                let moved = self.counts.get(with.1).filter(|_| is_moved);
+                let row = cluster.name_order.row(own.index);
+                match uncached.rejection(row, AskedOn { cluster, moved }) {
+                    _ if uncached.limit_nodes() => return None,
+                    None => Some(own),
+                    Some((_, why)) if why.code == Code::Error => return None,
+                    Some((plugin, why)) => Some(NominatedNodeRejection { plugin, why, ..own }),
+                }
+            }
             NominatedNode::Rejected(own) => Some(own),
             NominatedNode::Passes(_) if uncached.limit_nodes() => return None,
             NominatedNode::Passes(row) => {
                 let cluster = self.node_set.as_ref()?.with(on.view);
-                match uncached.rejection(row, cluster) {
+                let moved = self.counts.get(with.1).filter(|_| is_moved);
+                match uncached.rejection(row, AskedOn { cluster, moved }) {
                     None => return Some(Cycle { n_judged: 1, ..Cycle::found(row, vec![row]) }),
                     Some((_, why)) if why.code == Code::Error => return None,
-                    Some((at, why)) => {
+                    Some((plugin, why)) => {
                         let index = cluster.name_order.index(row);
-                        let plugin = uncached.all[at].plugin;
                         Some(NominatedNodeRejection { index, plugin, why })
                     }
                 }
@@ -188,31 +250,26 @@ impl Memo {
         };
         let node_set = self.node_set.as_ref()?;
         let cluster = node_set.with(on.view);
-        uncached.find_errors(member.profile, cluster).ok()?;
-        let chooser = Chooser {
-            ranking: &self.rankings[with.0].as_ref()?.0,
-            domain_counts: &self.domain_counts[with.1].as_ref()?.0,
-            sparse: &self.sparse_counts[&with],
-            cluster,
-        };
+        let chooser = Chooser::of((&self.rankings, &self.counts), with, cluster)?;
+        let asked = AskedOn { cluster, moved: is_moved.then_some(chooser.domain_counts) };
+        uncached.find_errors(member.profile, asked).ok()?;
         let feasible = chooser.feasible_now();
         if let Some(order) = order.filter(|order| order.limit < feasible.len()) {
             if uncached.limit_nodes() {
                 return None;
             }
-            let visited =
-                Visited::new(&chooser, &feasible, order, |row| uncached.pass(row, cluster));
+            let visited = Visited::new(&chooser, &feasible, order, |row| uncached.pass(row, asked));
             self.phases.over(MeteredPoint::Filter);
             if !visited.is_empty() {
                 self.phases.is_scored = visited.is_scored();
                 let n_judged = visited.n_judged(node_set.nominated_row(member.pod, on.nominated));
                 return visited.choose(&chooser, &feasible, n_judged, want, chance);
             }
-            let failure = self.uncached_failure(member, with, uncached, own.as_ref(), on.view)?;
+            let failure = self.late_failure(member, ranked_by, uncached, own.as_ref(), on.view)?;
             return Some(Cycle::failed(failure, on.view.nodes.len()));
         }
         let choice = chooser.choose_passing(feasible, want, |index| {
-            uncached.pass(cluster.name_order.row(index), cluster)
+            uncached.pass(cluster.name_order.row(index), asked)
         });
         self.phases.over(MeteredPoint::Filter);
         match choice {
@@ -227,7 +284,7 @@ impl Memo {
             PassingChoice::Nothing if uncached.limit_nodes() => None,
             PassingChoice::Nothing => {
                 let failure =
-                    self.uncached_failure(member, with, uncached, own.as_ref(), on.view)?;
+                    self.late_failure(member, ranked_by, uncached, own.as_ref(), on.view)?;
                 Some(Cycle::failed(failure, on.view.nodes.len()))
             }
         }

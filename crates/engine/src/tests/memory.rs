@@ -189,7 +189,7 @@ fn a_diagnosis_is_repeated_only_for_pods_of_equal_priority() {
          3 pod r cpu=2 oust=yes for=plain-lab only=a prio=4";
     check(
         script,
-        7,
+        6,
         expect![[r#"
             1s p #1 !! 0/1 nodes are available: 1 Insufficient cpu. nobody to oust
             2s q #1 !! 0/1 nodes are available: 1 Insufficient cpu. nobody to oust

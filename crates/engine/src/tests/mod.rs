@@ -4,6 +4,7 @@
 
 mod audit;
 mod binding;
+mod budgets;
 mod choice;
 mod counted_nodes;
 mod effects;

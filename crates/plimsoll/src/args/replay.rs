@@ -65,6 +65,7 @@ pub(crate) enum ReplayEngine {
 /// What `plimsoll run` records.
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Recording")]
+#[expect(clippy::struct_field_names, reason = "the flags have these names")]
 pub(crate) struct Record {
     /// Record everything that enters the engine to this file, for `plimsoll replay`
     ///

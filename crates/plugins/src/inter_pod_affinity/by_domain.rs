@@ -95,6 +95,16 @@ impl DomainCounter for RequiredTerms {
 }
 
 impl DomainFilter for RequiredTerms {
+    fn follows_dry_runs(&self) -> bool {
+        true
+    }
+
+    /// As in filtering.go, PreFilter: nothing is judged if neither the pod nor a pod on a node has a term about the other.
+    fn skips(&self, totals: &[TermTotals]) -> bool {
+        let is_of_others = |rule: &AffinityRule| *rule == AffinityRule::ExistingAntiAffinity;
+        self.rules.iter().all(is_of_others) && totals.iter().all(|one| one.total == 0)
+    }
+
     fn compares_domains(&self) -> bool {
         false
     }

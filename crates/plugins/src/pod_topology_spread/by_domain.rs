@@ -95,9 +95,16 @@ impl DomainCounter for Hard {
 }
 
 impl DomainFilter for Hard {
-    fn is_moved_by(&self, other: Neighbour<'_>) -> bool {
+    fn follows_dry_runs(&self) -> bool {
+        true
+    }
+
+    /// As in filtering.go, updateWithPod: pods that are being deleted count.
+    fn count_in_dry_run(&self, other: Neighbour<'_>) -> Option<Counting> {
         let spreading = &self.counted.spreading;
-        (0..spreading.constraints.len()).any(|at| spreading.speaks_of(at, other))
+        let terms = (0..).zip(0..spreading.constraints.len());
+        let counts = terms.filter(|&(_, at)| spreading.speaks_of(at, other));
+        Some(counts.map(|(term, _)| (term, 1)).collect())
     }
 
     fn compares_domains(&self) -> bool {

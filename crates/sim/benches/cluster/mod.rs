@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 const ZONES: u32 = 3;
 
 /// The kinds of pods, with their fields in addition to requests.
-pub fn kinds() -> [(&'static str, Value); 4] {
+pub(crate) fn kinds() -> [(&'static str, Value); 4] {
     let pods = json!({"matchLabels": {"app": "web"}});
     let spread = |when: &str| {
         json!({"topologySpreadConstraints": [{
@@ -37,7 +37,7 @@ fn object(manifest: &Value) -> Object {
     wire::object(manifest).expect("the manifest is right")
 }
 
-pub fn pod(name: &str, more: &Value) -> Pod {
+pub(crate) fn pod(name: &str, more: &Value) -> Pod {
     let requests = json!({"cpu": "100m", "memory": "500Mi"});
     let mut spec = json!({"containers": [{"name": "c", "resources": {"requests": requests}}]});
     let fields = spec.as_object_mut().expect("it is an object");
@@ -51,7 +51,7 @@ pub fn pod(name: &str, more: &Value) -> Pod {
 }
 
 /// A scheduler that knows `n_nodes` nodes with `per_node` pods of a kind each.
-pub fn scheduler(kind: &Value, n_nodes: u32, per_node: u32) -> Scheduler {
+pub(crate) fn scheduler(kind: &Value, n_nodes: u32, per_node: u32) -> Scheduler {
     let registry = in_tree();
     let catalogue = Catalogue::of(&registry, &default_profile());
     let specs = Configuration::default_for(&catalogue).profile_specs();

@@ -1,5 +1,6 @@
 //! The simulator, in virtual time.
 
+mod counted;
 mod engines;
 mod errors;
 mod mishaps;
@@ -9,3 +10,4 @@ mod profiles;
 mod script;
 mod swarm;
 mod volumes;
+mod world;

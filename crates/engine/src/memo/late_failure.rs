@@ -1,20 +1,25 @@
-//! Why pods to which [uncached filters](super::uncached_filters) apply fit nowhere.
+//! Why pods fit nowhere that some nodes reject by *late filters*: [uncached filters](super::uncached_filters),
+//! and filters that judge by [counts](super::domain_counts).
 //!
 //! Most nodes are rejected by other filters, for which the reasons and the preemption candidates are
-//! remembered. The uncached filters are asked about the other nodes only.
+//! remembered. The late filters are asked about the other nodes only, and filters by counts only once for each
+//! group of nodes. Dry runs begin with the counts of the node, so that no other pod is looked at.
 
 use plimsoll_framework::points::PostFilterPoint;
 use plimsoll_framework::{
     Code, CycleState, PodInfo, Point, PostFilterAnswer, Prepared, Rejection, Row, View,
 };
 
-use super::counted_values::CountedValues;
+use super::choose::Chooser;
+use super::counted_values::{CountedValues, ValueId};
+use super::decide::RankedBy;
 use super::diagnosis_cache::OnlyFromScratch;
+use super::domain_counts::DomainCounts;
 use super::name_index_set::NameIndex;
 use super::node_diagnosis::{NodeDiagnosis, NominatedNodeRejection};
 use super::node_ranking::{ClusterView, NodeRanking};
 use super::preemption::{CandidateCache, CandidateSearch};
-use super::uncached_filters::UncachedFilters;
+use super::uncached_filters::{AskedOn, UncachedFilters};
 use super::{FastMap, Memo};
 use crate::cycle::{AttemptFailure, Cycle, PostFilterRun};
 use crate::diagnosis::{self, FitErrorCause};
@@ -23,11 +28,15 @@ use crate::metrics::CycleMeter;
 use crate::profile::Profile;
 use crate::unit::Member;
 
-/// The reasons of the nodes that only uncached filters reject.
+/// The plugin that rejects a node, and why.
+type Reason = (&'static str, Rejection);
+
+/// The reasons of the nodes that only late filters reject.
 #[derive(Default)]
-struct UncachedRejections {
-    of: FastMap<NameIndex, (&'static str, Rejection)>,
-    counted: CountedValues<(&'static str, Rejection)>,
+struct LateRejections {
+    /// By name index, ascending.
+    of: Vec<(NameIndex, ValueId)>,
+    counted: CountedValues<Reason>,
 }
 
 impl Memo {
@@ -66,42 +75,61 @@ impl Memo {
 
     /// Why a pod fits nowhere, after no node has passed a ranking, counts and `uncached` filters. `None` if
     /// this can only be found from scratch.
-    pub(super) fn uncached_failure(
+    pub(super) fn late_failure(
         &mut self,
-        Member { profile, .. }: Member<'_>,
-        (ranking, domain_counts): (usize, usize),
+        Member { profile, pod }: Member<'_>,
+        RankedBy { with, is_moved }: RankedBy,
         uncached: &mut UncachedFilters,
         own: Option<&NominatedNodeRejection>,
         view: View<'_>,
     ) -> Option<AttemptFailure> {
         let node_set = self.node_set.as_ref()?;
         let cluster = node_set.with(view);
-        let (counts, _) = self.domain_counts[domain_counts].as_ref()?;
-        let (one, _) = self.rankings[ranking].as_mut()?;
-        if counts.judge_nodes() || profile.run_all_filters || !one.judges_all_nodes() {
+        let counts = self.counts.get(with.1)?;
+        let entry = self.rankings.get_mut(with.0)?;
+        if profile.run_all_filters
+            || !entry.ranking.judges_all_nodes()
+            || !are_late(profile, &entry.ranking, uncached, counts)
+        {
             return None;
         }
-        // The first filter that rejects a node gives the reason.
-        if !come_first(profile, one, uncached) {
-            return None;
-        }
-        let key = (ranking, uncached.pod.priority);
-        let diagnosis = self.diagnoses.node_diagnosis(key, one, node_set, cluster);
-        let rejections = UncachedRejections::of(diagnosis, uncached, own, cluster);
+        let (ranking, sparse, diagnosis) =
+            entry.diagnose(with.1, pod.priority, node_set, cluster)?;
+        let chooser = Chooser { ranking, domain_counts: counts, sparse, cluster };
+        let on = AskedOn { cluster, moved: is_moved.then_some(counts) };
+        let rejections = LateRejections::of(diagnosis, uncached, own, on, &chooser);
         let failure = rejections.and_then(|rejections| {
-            rejections.failure(profile, (uncached, one, diagnosis), own, cluster)
+            rejections.failure(profile, (uncached, diagnosis), own, &chooser)
         });
-        let bytes = diagnosis.bytes();
-        self.diagnoses.note_bytes(key, bytes);
+        self.rankings.weigh_diagnosis(with.0, pod.priority);
         failure
     }
 }
 
-/// Whether all filters of a ranking come before the uncached ones.
-fn come_first(profile: &Profile, ranking: &NodeRanking, uncached: &UncachedFilters) -> bool {
-    let first = uncached.all.first().map_or(usize::MAX, |one| one.place);
-    let mut from_there = profile.at(Point::Filter).skip(first);
-    !from_there.any(|(plugin, _)| ranking.plugins().any(|name| name == plugin.name))
+/// Whether the filters of a ranking come first, then the uncached ones, and then those by counts. The first one
+/// that rejects a node gives the reason.
+fn are_late(
+    profile: &Profile,
+    ranking: &NodeRanking,
+    uncached: &UncachedFilters,
+    counts: &DomainCounts,
+) -> bool {
+    let mut reached = 0;
+    profile.at(Point::Filter).all(|(plugin, _)| {
+        let is = |name: &'static str| name == plugin.name;
+        let kind = if counts.filter_names.iter().any(|name| is(name)) {
+            2
+        } else if uncached.all.iter().any(|one| is(one.plugin)) {
+            1
+        } else if ranking.plugins().any(is) {
+            0
+        } else {
+            return true;
+        };
+        let in_order = reached <= kind;
+        reached = kind;
+        in_order
+    })
 }
 
 /// The row of the node in the status of a pod.
@@ -123,53 +151,73 @@ fn ask_post_filters(
     PostFilterRun::new(failure).go_on(profile, meter, ask).ok()
 }
 
-impl UncachedRejections {
-    /// Asks the uncached filters about the nodes that pass all others. `None` if one cannot be judged.
+impl LateRejections {
+    /// Finds the reasons of the nodes that pass the ranking. `None` if one cannot be judged.
     fn of(
         diagnosis: &NodeDiagnosis,
         uncached: &mut UncachedFilters,
         own: Option<&NominatedNodeRejection>,
-        cluster: ClusterView<'_>,
+        on: AskedOn<'_>,
+        chooser: &Chooser<'_>,
     ) -> Option<Self> {
-        let mut rejections = UncachedRejections::default();
+        let mut rejections = LateRejections::default();
+        let name_order = on.cluster.name_order;
+        let asks = !uncached.all.is_empty() || on.moved.is_some();
+        let mut by_counts: FastMap<(u32, Option<usize>), Option<Reason>> = FastMap::default();
         for index in diagnosis.passing() {
             if own.is_some_and(|own| own.index == index) {
                 continue;
             }
-            let (at, why) = uncached.rejection(cluster.name_order.row(index), cluster)?;
-            if why.code == Code::Error {
+            let why = match asks {
+                true => uncached.rejection(name_order.row(index), on),
+                false => None,
+            };
+            let why = if let Some(why) = why {
+                why
+            } else {
+                let (group, _) = chooser.ranking.entry(index)?;
+                let sparse_group = chooser.sparse.group_of(index);
+                let find = || chooser.rejection_by_counts(group as usize, sparse_group);
+                by_counts.entry((group, sparse_group)).or_insert_with(find).clone()?
+            };
+            if why.1.code == Code::Error {
                 return None;
             }
-            let reason = (uncached.all[at].plugin, why);
-            rejections.counted.add(reason.clone());
-            rejections.of.insert(index, reason);
+            rejections.of.push((index, rejections.counted.add(why)));
         }
-        // With nominated pods a node is judged twice. If only the second time another filter rejects it, an
-        // uncached filter may have rejected it before.
-        let with_nominated = cluster.nominations.rows();
-        let rejected =
-            with_nominated.filter(|&row| !diagnosis.passes(cluster.name_order.index(row)));
-        for row in rejected {
-            if uncached.reject_with_nominated(row, cluster) {
+        // With nominated pods a node is judged twice. If only the second time another filter rejects it, a
+        // late filter may have rejected it before.
+        let rows = on.cluster.nominations.rows().filter(|_| asks);
+        let is_own = |index: NameIndex| own.is_some_and(|own| own.index == index);
+        for row in rows {
+            let index = name_order.index(row);
+            if !diagnosis.passes(index) && !is_own(index) && uncached.reject_with_nominated(row, on)
+            {
                 return None;
             }
         }
         Some(rejections)
     }
 
+    /// Why a node is rejected that passes the ranking.
+    fn why(&self, index: NameIndex) -> Option<&Rejection> {
+        let at = self.of.binary_search_by_key(&index, |&(index, _)| index).ok()?;
+        Some(&self.counted.value(self.of[at].1).1)
+    }
+
     fn failure(
         &self,
         profile: &Profile,
-        (uncached, ranking, diagnosis): (&UncachedFilters, &NodeRanking, &mut NodeDiagnosis),
+        (uncached, diagnosis): (&UncachedFilters, &mut NodeDiagnosis),
         own: Option<&NominatedNodeRejection>,
-        cluster: ClusterView<'_>,
+        chooser: &Chooser<'_>,
     ) -> Option<AttemptFailure> {
-        let pod = &uncached.pod;
+        let (pod, cluster) = (&uncached.pod, chooser.cluster);
         let mut failure = AttemptFailure::default();
         let mut rejections = Vec::new();
         let others = own.map(|own| (own.plugin, &own.why, 1)).into_iter();
-        let uncounted = self.counted.iter(None).map(|((plugin, why), n)| (*plugin, why, n));
-        for (plugin, why, n) in diagnosis.counted(own).chain(others).chain(uncounted) {
+        let late = self.counted.iter(None).map(|((plugin, why), n)| (*plugin, why, n));
+        for (plugin, why, n) in diagnosis.counted(own).chain(others).chain(late) {
             if why.code == Code::Error {
                 return None;
             }
@@ -182,9 +230,7 @@ impl UncachedRejections {
             let index = cluster.name_order.index(row);
             let code = match own.filter(|own| own.index == index) {
                 Some(own) => own.why.code,
-                None => {
-                    self.of.get(&index).map_or_else(|| diagnosis.code(index), |(_, why)| why.code)
-                }
+                None => self.why(index).map_or_else(|| diagnosis.code(index), |why| why.code),
             };
             (row, code)
         });
@@ -199,19 +245,25 @@ impl UncachedRejections {
             if let Some(answer) = by_node.without_dry_run(pod, nominated, &cluster.view) {
                 return Some(answer);
             }
+            let counts = chooser.domain_counts;
+            if counts.judge_nodes() && !counts.follow_dry_runs() {
+                return None;
+            }
             let mut only: Vec<Row> =
-                self.of.keys().map(|&index| cluster.name_order.row(index)).collect();
+                self.of.iter().map(|&(index, _)| cluster.name_order.row(index)).collect();
             only.sort_unstable();
             let places = self.places(diagnosis, own, cluster);
             let filters: Vec<Prepared> = match places.is_empty() {
                 true => Vec::new(),
-                false => ranking.prepared.iter().chain(uncached.prepared()).cloned().collect(),
+                false => {
+                    chooser.ranking.prepared.iter().chain(uncached.prepared()).cloned().collect()
+                }
             };
             let own = own.map(|own| cluster.name_order.row(own.index));
             let candidates = diagnosis.candidates(name, by_node);
             let mut search =
                 CandidateSearch::new(by_node, pod, &filters, &places, own, candidates, cluster)
-                    .with_uncached_filters(&only);
+                    .with_late_filters(&only, counts);
             by_node.choose(pod, &mut search)
         })
     }
@@ -228,8 +280,8 @@ impl UncachedRejections {
         places.retain(|&row| Some(row) != own_row);
         let could_help = |why: &Rejection| why.code == Code::Unschedulable;
         places.extend(own_row.filter(|_| own.is_some_and(|own| could_help(&own.why))));
-        let uncached = self.of.iter().filter(|(_, (_, why))| could_help(why));
-        places.extend(uncached.map(|(&index, _)| cluster.name_order.row(index)));
+        let late = self.of.iter().filter(|(_, why)| could_help(&self.counted.value(*why).1));
+        places.extend(late.map(|&(index, _)| cluster.name_order.row(index)));
         places.sort_unstable();
         places
     }

@@ -1,0 +1,37 @@
+//! The limits of what is remembered.
+//!
+//! Only the API server limits the size of a pod, and nothing limits the number of pods. So everything that is
+//! remembered has a limit in bytes. The sizes are approximate; what matters is that they grow with what they
+//! stand for. What exceeds its limit is dropped, and made again when it is needed.
+
+/// The memory for each part of what is remembered, in bytes. A part may exceed its limit by what one decision adds.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Budgets {
+    /// Node rankings. The least recently used one is dropped, but two always stay, since a decision needs up to two.
+    pub(crate) rankings: usize,
+    /// Sparse domain counts. They are quickly made again.
+    pub(crate) sparse_counts: usize,
+    /// Node diagnoses with their preemption candidates.
+    pub(crate) diagnoses: usize,
+    /// Domain counts, with what pods on nodes add to them.
+    pub(crate) domain_counts: usize,
+    /// The domains of topology keys: with 5000 nodes about 500 keys that nodes have. There are rarely more than a
+    /// hundred.
+    pub(crate) topologies: usize,
+    /// The example pods of the signatures of one use. A signature takes as much memory as a pod, even after its last
+    /// pod is gone.
+    pub(crate) signatures: usize,
+}
+
+impl Default for Budgets {
+    fn default() -> Self {
+        Budgets {
+            rankings: 1 << 30,
+            sparse_counts: 256 << 20,
+            diagnoses: 512 << 20,
+            domain_counts: 512 << 20,
+            topologies: 128 << 20,
+            signatures: 256 << 20,
+        }
+    }
+}

@@ -1,0 +1,100 @@
+//! The domain counts, with what pods on nodes add to them.
+
+use plimsoll_framework::Counting;
+use plimsoll_framework::parts::NodeReads;
+
+use super::arena::{Arena, Id, Use};
+use super::countings::Countings;
+use super::domain_counts::DomainCounts;
+
+/// At most this many domain counts are kept. Each of them is asked about every new signature of pods on
+/// nodes.
+const MOST: usize = 1 << 16;
+
+/// The id of domain counts.
+pub(crate) type CountsId = Id<DomainCounts>;
+
+/// The domain counts.
+#[derive(Default)]
+pub(super) struct CountsCache {
+    all: Arena<DomainCounts>,
+    /// Their approximate size in bytes.
+    bytes: usize,
+    /// What pods of each signature add to them.
+    pub(super) counted_by: Countings,
+    /// The parts of a node that decide whether its pods count in any of them.
+    pub(super) nodes_read: NodeReads,
+    /// Those shared by all pods for which nothing is counted. They are dropped when a pod with affinity terms is added
+    /// to a node, since its terms may apply to any pod.
+    pub(super) blank: Option<CountsId>,
+}
+
+impl CountsCache {
+    pub(super) fn get(&self, id: CountsId) -> Option<&DomainCounts> {
+        self.all.get(id)
+    }
+
+    /// The same, and notes that it is used.
+    pub(super) fn using(&mut self, id: CountsId, now: Use) -> Option<&mut DomainCounts> {
+        self.all.using(id, now)
+    }
+
+    pub(super) fn has(&self, id: CountsId) -> bool {
+        self.all.has(id)
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = (CountsId, &DomainCounts)> {
+        self.all.iter()
+    }
+
+    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut DomainCounts> {
+        self.all.iter_mut()
+    }
+
+    pub(super) fn insert(&mut self, counts: DomainCounts, now: Use) -> CountsId {
+        self.bytes += counts.bytes();
+        self.nodes_read |= counts.reads();
+        self.all.insert(counts, now)
+    }
+
+    /// Drops domain counts. What depends on them finds nothing any more.
+    pub(super) fn remove(&mut self, id: CountsId) {
+        self.bytes -= self.all.remove(id).map_or(0, |gone| gone.bytes());
+        self.counted_by.remove(id);
+        self.blank = self.blank.filter(|&blank| blank != id);
+    }
+
+    /// Drops all domain counts.
+    pub(super) fn clear(&mut self) {
+        self.all.clear();
+        self.bytes = 0;
+        self.counted_by.forget_all();
+        self.nodes_read = NodeReads::empty();
+        self.blank = None;
+    }
+
+    /// Whether there is no room for more.
+    pub(super) fn is_full(&self) -> bool {
+        MOST <= self.all.len()
+    }
+
+    /// Applies `add` to all domain counts that count pods of a signature, with what such a pod adds to them.
+    pub(super) fn count(
+        &mut self,
+        signature: super::signatures::SignatureId,
+        mut add: impl FnMut(&mut DomainCounts, &Counting),
+    ) {
+        for (id, counting) in self.counted_by.of(signature) {
+            if let Some(counts) = self.all.get_mut(*id) {
+                let before = counts.bytes();
+                add(counts, counting);
+                self.bytes += counts.bytes() - before;
+            }
+        }
+    }
+
+    /// Their approximate size in bytes, with what pods on nodes add to them.
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes + self.counted_by.bytes()
+    }
+}

@@ -1,0 +1,194 @@
+//! The node rankings, with all that depends on them.
+
+use plimsoll_framework::parts::StoreReads;
+
+use super::FastMap;
+use super::arena::{Arena, Id, Use};
+use super::counts_cache::CountsId;
+use super::name_order::NameOrder;
+use super::node_diagnosis::NodeDiagnosis;
+use super::node_ranking::{ClusterView, NodeRanking};
+use super::node_set::NodeSet;
+use super::sparse_domain_counts::SparseDomainCounts;
+
+/// The approximate size of a new ranking for each name index, in bytes.
+const BYTES_PER_INDEX: usize = 40;
+
+/// The id of a node ranking.
+pub(crate) type RankingId = Id<RankingEntry>;
+
+/// A node ranking, and what is dropped with it.
+pub(crate) struct RankingEntry {
+    pub(super) ranking: NodeRanking,
+    bytes: usize,
+    /// With their sizes in bytes.
+    sparse: FastMap<CountsId, (SparseDomainCounts, usize)>,
+    /// By priority: the ranking for pods of this priority that also leaves room for nominated pods.
+    pub(super) behind: FastMap<i32, RankingId>,
+    /// By priority, with their sizes in bytes.
+    diagnoses: FastMap<i32, (NodeDiagnosis, usize)>,
+}
+
+impl RankingEntry {
+    /// The sparse counts of the ranking with domain counts, if they are known.
+    pub(super) fn sparse(&self, counts: CountsId) -> Option<&SparseDomainCounts> {
+        self.sparse.get(&counts).map(|(sparse, _)| sparse)
+    }
+
+    /// The ranking, its sparse counts and the diagnosis for pods of a priority, which is up to date. The others must
+    /// be, too.
+    pub(super) fn diagnose(
+        &mut self,
+        counts: CountsId,
+        priority: i32,
+        node_set: &NodeSet,
+        cluster: ClusterView<'_>,
+    ) -> Option<(&mut NodeRanking, &SparseDomainCounts, &mut NodeDiagnosis)> {
+        let RankingEntry { ranking, sparse, diagnoses, .. } = self;
+        let ends = (node_set.changed.end(), node_set.came_or_gone.end());
+        let known = diagnoses.entry(priority);
+        let (diagnosis, _) =
+            known.or_insert_with(|| (NodeDiagnosis::new(ranking, ends, cluster), 0));
+        if !diagnosis.follow(ranking, &node_set.changed, &node_set.came_or_gone, cluster) {
+            *diagnosis = NodeDiagnosis::new(ranking, ends, cluster);
+        }
+        Some((ranking, &sparse.get(&counts)?.0, diagnosis))
+    }
+}
+
+/// The node rankings.
+#[derive(Default)]
+pub(super) struct Rankings {
+    all: Arena<RankingEntry>,
+    /// The size of the rankings themselves, in bytes.
+    bytes: usize,
+    sparse_bytes: usize,
+    diagnosis_bytes: usize,
+}
+
+impl Rankings {
+    pub(super) fn get(&self, id: RankingId) -> Option<&RankingEntry> {
+        self.all.get(id)
+    }
+
+    pub(super) fn get_mut(&mut self, id: RankingId) -> Option<&mut RankingEntry> {
+        self.all.get_mut(id)
+    }
+
+    /// The same, and notes that it is used.
+    pub(super) fn using(&mut self, id: RankingId, now: Use) -> Option<&mut RankingEntry> {
+        self.all.using(id, now)
+    }
+
+    pub(super) fn has(&self, id: RankingId) -> bool {
+        self.all.has(id)
+    }
+
+    pub(super) fn insert(&mut self, ranking: NodeRanking, now: Use) -> RankingId {
+        let bytes = ranking.bytes();
+        self.bytes += bytes;
+        let entry = RankingEntry {
+            ranking,
+            bytes,
+            sparse: FastMap::default(),
+            behind: FastMap::default(),
+            diagnoses: FastMap::default(),
+        };
+        self.all.insert(entry, now)
+    }
+
+    /// Drops a ranking and all that depends on it.
+    pub(super) fn remove(&mut self, id: RankingId) {
+        let Some(entry) = self.all.remove(id) else { return };
+        self.bytes -= entry.bytes;
+        self.sparse_bytes -= entry.sparse.values().map(|(_, bytes)| bytes).sum::<usize>();
+        self.diagnosis_bytes -= entry.diagnoses.values().map(|(_, bytes)| bytes).sum::<usize>();
+    }
+
+    /// Drops the least recently used rankings until a new one fits into `budget`, in bytes.
+    pub(super) fn make_room(&mut self, budget: usize, name_order: &NameOrder) {
+        let one = BYTES_PER_INDEX * name_order.n_indices();
+        while budget < self.bytes + one && 2 <= self.all.len() {
+            let Some(last) = self.all.least_recently_used() else { return };
+            self.remove(last);
+        }
+    }
+
+    /// Drops everything.
+    pub(super) fn clear(&mut self) {
+        *self = Rankings { all: std::mem::take(&mut self.all), ..Rankings::default() };
+        self.all.clear();
+    }
+
+    /// Notes the size of a ranking that has changed.
+    pub(super) fn weigh(&mut self, id: RankingId) {
+        if let Some(entry) = self.all.get_mut(id) {
+            let bytes = entry.ranking.bytes();
+            self.bytes = self.bytes + bytes - std::mem::replace(&mut entry.bytes, bytes);
+        }
+    }
+
+    /// Brings the sparse counts of a ranking with domain counts up to date; both must be. `follow` returns `false` if
+    /// they must be made again, which `make` does.
+    pub(super) fn bring_up_sparse(
+        &mut self,
+        id: RankingId,
+        counts: CountsId,
+        mut follow: impl FnMut(&mut SparseDomainCounts, &NodeRanking) -> bool,
+        make: impl Fn(&NodeRanking) -> SparseDomainCounts,
+    ) {
+        let Some(RankingEntry { ranking, sparse, .. }) = self.all.get_mut(id) else { return };
+        let (one, bytes) = sparse.entry(counts).or_insert_with(|| (make(ranking), 0));
+        if !follow(one, ranking) {
+            *one = make(ranking);
+        }
+        let now = one.bytes();
+        self.sparse_bytes = self.sparse_bytes + now - std::mem::replace(bytes, now);
+    }
+
+    /// Notes the size of a diagnosis that has changed.
+    pub(super) fn weigh_diagnosis(&mut self, id: RankingId, priority: i32) {
+        let Some(entry) = self.all.get_mut(id) else { return };
+        let Some((diagnosis, bytes)) = entry.diagnoses.get_mut(&priority) else { return };
+        let now = diagnosis.bytes();
+        self.diagnosis_bytes = self.diagnosis_bytes + now - std::mem::replace(bytes, now);
+    }
+
+    /// Drops the sparse counts of a ranking, which was made again.
+    pub(super) fn forget_sparse_of(&mut self, id: RankingId) {
+        if let Some(entry) = self.all.get_mut(id) {
+            let gone = entry.sparse.drain().map(|(_, (_, bytes))| bytes);
+            self.sparse_bytes -= gone.sum::<usize>();
+        }
+    }
+
+    /// Drops the sparse counts with domain counts that are gone.
+    pub(super) fn forget_sparse_with(&mut self, counts: CountsId) {
+        let gone = self.all.iter_mut().filter_map(|entry| entry.sparse.remove(&counts));
+        self.sparse_bytes -= gone.map(|(_, bytes)| bytes).sum::<usize>();
+    }
+
+    /// Drops all sparse counts.
+    pub(super) fn forget_sparse(&mut self) {
+        self.all.iter_mut().for_each(|entry| entry.sparse.clear());
+        self.sparse_bytes = 0;
+    }
+
+    /// Drops all diagnoses.
+    pub(super) fn forget_diagnoses(&mut self) {
+        self.all.iter_mut().for_each(|entry| entry.diagnoses.clear());
+        self.diagnosis_bytes = 0;
+    }
+
+    /// Forgets what was derived from stores that have changed.
+    pub(super) fn forget_stores(&mut self, stores: StoreReads) {
+        for entry in self.all.iter_mut() {
+            entry.diagnoses.values_mut().for_each(|(diagnosis, _)| diagnosis.forget_stores(stores));
+        }
+    }
+
+    /// The size of the rankings, of the sparse counts and of the diagnoses, in bytes.
+    pub(super) fn bytes(&self) -> [usize; 3] {
+        [self.bytes, self.sparse_bytes, self.diagnosis_bytes]
+    }
+}

@@ -1,0 +1,172 @@
+//! Everything that is remembered stays in its budget, whatever pods come.
+
+use plimsoll_framework::prelude::*;
+use rand::{RngExt, SeedableRng};
+use rand_pcg::Pcg64;
+
+use super::{lab, plugins};
+use crate::memo::Budgets;
+use crate::{Event, Next, Observation, Options, Profile, ProfileSpec, Scans, Scheduler};
+
+/// The topology keys that nodes have.
+const KEYS: u32 = 40;
+const NODES: u32 = 30;
+const PODS: u32 = 1_500;
+/// By how much a part may exceed its budget, in bytes: what one decision adds.
+const MARGIN: usize = 16 << 10;
+
+/// At most one pod with the same labels is in a domain of the topology key that they name. The pod and its name for
+/// nodes are as hostile as they can be: every pod has labels of its own.
+struct Alone;
+
+impl Plugin for Alone {
+    const NAME: &'static str = "Alone";
+    type Args = NoArgs;
+    fn new(_: NoArgs, _: &FeatureGates) -> Self {
+        Alone
+    }
+}
+
+fn key_of(labels: &Labels) -> Option<&Str> {
+    labels.get("key")
+}
+
+fn verdict(count: i64) -> Verdict {
+    if count == 0 { Verdict::Pass } else { Verdict::unschedulable("not alone") }
+}
+
+impl PreFilter for Alone {
+    type Pod = Labels;
+    type Node = Labels;
+    type Cluster = Nodes<(Labels, Pods)>;
+    type State = (Str, std::collections::BTreeMap<Str, i64>);
+
+    fn pre_filter(
+        &self,
+        own: &Labels,
+        nodes: NodesRef<'_, (Labels, Pods)>,
+    ) -> Result<Option<Self::State>, Rejection> {
+        let Some(key) = key_of(own) else { return Ok(None) };
+        let mut counts = std::collections::BTreeMap::new();
+        for (labels, pods) in nodes.iter() {
+            let Some(domain) = labels.get(key) else { continue };
+            let alike = pods.iter().filter(|pod| pod.labels == *own).count();
+            *counts.entry(domain.clone()).or_default() += i64::try_from(alike).expect("few pods");
+        }
+        Ok(Some((key.clone(), counts)))
+    }
+
+    fn filter(&self, (key, counts): &Self::State, labels: &Labels) -> Verdict {
+        verdict(labels.get(key).and_then(|domain| counts.get(domain)).copied().unwrap_or(0))
+    }
+}
+
+impl FilterByCounts for Alone {
+    type Objects = ();
+    fn by_domain(&self, own: &Labels, (): (), _: Neighbours<'_>) -> ByDomain<dyn DomainFilter> {
+        let Some(key) = key_of(own) else { return ByDomain::Skips };
+        let term = DomainTerm { key: TopologyKey::Label(key.clone()), nodes: CountedNodes::all() };
+        ByDomain::Counts(Box::new(CountsAlike([term], own.clone())))
+    }
+}
+
+struct CountsAlike([DomainTerm; 1], Labels);
+
+impl DomainCounter for CountsAlike {
+    fn terms(&self) -> &[DomainTerm] {
+        &self.0
+    }
+    fn counts_plain_pods(&self) -> bool {
+        true
+    }
+    fn count(&self, other: Neighbour<'_>) -> Option<Counting> {
+        Some(if *other.labels == self.1 { smallvec![(0, 1)] } else { smallvec![] })
+    }
+}
+
+impl DomainFilter for CountsAlike {
+    fn compares_domains(&self) -> bool {
+        false
+    }
+    fn verdict(&self, term_counts: &[TermCount], _: &[TermTotals]) -> Verdict {
+        verdict(term_counts[0].count)
+    }
+}
+
+fn scheduler(scans: Scans) -> Scheduler {
+    let alone = Entry::of::<Alone>().pre_filter().filter_by_counts().done();
+    let others = ["Sort", "Binder", "Cpu", "Zone"];
+    let registry = Registry::new(
+        plugins::entries().into_iter().filter(|one| others.contains(&one.name())).chain([alone]),
+    );
+    let mut spec = ProfileSpec { scheduler_name: "lab".into(), ..ProfileSpec::default() };
+    for entry in registry.iter() {
+        for &point in entry.points() {
+            spec.points.entry(point).or_default().push((entry.name().to_owned(), 1));
+        }
+    }
+    let profile = Profile::new(&spec, &registry, &FeatureGates::default());
+    let options = Options { scans, audit_every: 10, ..Options::default() };
+    Scheduler::new(vec![profile.expect("it is one")], options, 0).expect("there is a profile")
+}
+
+/// Decides many pods, no two of which are alike, and returns the largest size of each part with its budget.
+fn largest(scans: Scans, budgets: Budgets) -> Vec<(&'static str, usize, usize)> {
+    let mut scheduler = scheduler(scans);
+    let mut rng = Pcg64::seed_from_u64(1);
+    for number in 0..NODES {
+        let mut node = lab::node(&format!("n{number:02}"), &["cpu=1000"]);
+        let keys = (0..KEYS).map(|key| (format!("k{key}"), format!("v{}", number / (key % 4 + 1))));
+        node.labels = keys.map(|(key, value)| (Str::from(key), Str::from(value))).collect();
+        scheduler.observe(Time::ZERO, Event::Node(Box::new(Observation::Is(node))));
+    }
+    scheduler.memo.as_mut().expect("decisions are remembered").limit(budgets);
+    let mut largest: Vec<(&'static str, usize, usize)> = Vec::new();
+    for number in 0..PODS {
+        let mut pod = lab::pod(&format!("p{number}"), &["cpu=1"]);
+        let template = std::sync::Arc::make_mut(&mut pod.template);
+        let key = format!("k{}", rng.random_range(0..KEYS + 5));
+        let labels = [("id", format!("{number}")), ("key", key)];
+        template.labels =
+            labels.map(|(key, value)| (Str::from(key), Str::from(value))).into_iter().collect();
+        template.priority = rng.random_range(0..50);
+        template.asks.fit.milli_cpu = rng.random_range(1..1000) * 1000;
+        scheduler.observe(Time::ZERO, Event::pod(pod));
+        let mut effects = Vec::new();
+        while matches!(scheduler.step(Time::ZERO, &mut effects), Next::Again) {}
+        let memo = scheduler.memo.as_ref().expect("decisions are remembered");
+        for (at, (name, bytes, budget)) in memo.weights().into_iter().enumerate() {
+            match largest.get_mut(at) {
+                Some((_, most, _)) => *most = bytes.max(*most),
+                None => largest.push((name, bytes, budget)),
+            }
+        }
+    }
+    assert_eq!(scheduler.audit().differences, []);
+    largest
+}
+
+#[test]
+fn every_cache_stays_in_its_budget_under_pods_that_all_differ() {
+    let few = 48 << 10;
+    let small = Budgets {
+        rankings: few,
+        sparse_counts: few / 8,
+        diagnoses: few,
+        domain_counts: few,
+        topologies: few,
+        signatures: few,
+    };
+    for scans in [Scans::Never, Scans::WhereCheaper] {
+        for (name, bytes, budget) in largest(scans, small) {
+            assert!(bytes <= budget + MARGIN, "{scans:?}: {name} takes {bytes} bytes of {budget}");
+        }
+        // Without small budgets they would exceed these.
+        let exceeding = largest(scans, Budgets::default());
+        let exceeding = exceeding.iter().filter(|(_, bytes, _)| few + MARGIN < *bytes);
+        let names: Vec<&str> = exceeding.map(|(name, ..)| *name).collect();
+        assert!(names.contains(&"rankings"), "{scans:?}: {names:?}");
+        assert!(names.contains(&"domain counts"), "{scans:?}: {names:?}");
+        assert!(names.contains(&"signatures"), "{scans:?}: {names:?}");
+    }
+}
