@@ -13,6 +13,8 @@ pub(crate) struct Budgets {
     pub(crate) sparse_counts: usize,
     /// Node diagnoses with their preemption candidates.
     pub(crate) diagnoses: usize,
+    /// The totals of scans. If they take more, those of further classes are not kept.
+    pub(crate) kept_totals: usize,
     /// Domain counts, with what pods on nodes add to them.
     pub(crate) domain_counts: usize,
     /// The domains of topology keys: with 5000 nodes about 500 keys that nodes have. There are rarely more than a
@@ -29,6 +31,7 @@ impl Default for Budgets {
             rankings: 1 << 30,
             sparse_counts: 256 << 20,
             diagnoses: 512 << 20,
+            kept_totals: 256 << 20,
             domain_counts: 512 << 20,
             topologies: 128 << 20,
             signatures: 256 << 20,

@@ -259,7 +259,7 @@ impl Memo {
         }
         let is_broken = one.is_broken;
         if !is_followed {
-            self.rankings.forget_sparse_of(ranking);
+            self.rankings.made_again(ranking);
         }
         self.rankings.weigh(ranking);
         if is_broken {

@@ -28,6 +28,7 @@ mod decide;
 mod diagnosis_cache;
 mod domain_counts;
 mod follow;
+mod kept_totals;
 mod late_failure;
 mod learn;
 mod measured;
@@ -48,6 +49,7 @@ mod signature_diagnoses;
 mod signatures;
 mod sparse_domain_counts;
 mod topology;
+mod totals;
 mod uncached_filters;
 
 use std::collections::BTreeMap;
@@ -199,12 +201,14 @@ impl Memo {
     #[cfg(test)]
     pub(crate) fn weights(&self) -> Vec<(&'static str, usize, usize)> {
         let [rankings, sparse, diagnoses] = self.rankings.bytes();
+        let kept_totals = self.profiles.values().map(|one| one.kept.bytes()).sum();
         let Budgets { topologies, signatures, .. } = self.budgets;
         let mut weights = vec![
             ("rankings", rankings, self.budgets.rankings),
             ("sparse counts", sparse, self.budgets.sparse_counts),
             ("diagnoses", diagnoses, self.budgets.diagnoses),
             ("domain counts", self.counts.bytes(), self.budgets.domain_counts),
+            ("kept totals", kept_totals, self.budgets.kept_totals),
         ];
         let node_set = self.node_set.as_ref();
         weights.extend(node_set.map(|one| ("topologies", one.topology_bytes(), topologies)));

@@ -5,6 +5,7 @@ use plimsoll_framework::{PodInfo, Point, View};
 
 use super::costs::Costs;
 use super::counts_cache::CountsId;
+use super::kept_totals::KeptScans;
 use super::rankings::RankingId;
 use super::signatures::{SignatureId, Signatures};
 use super::{FastMap, scan};
@@ -52,6 +53,8 @@ pub(crate) struct ProfileMemo {
     bases: FastMap<(SignatureId, TopologySet), RankingId>,
     /// By the key of the ranking: the costs of rankings and of scans.
     pub(super) costs: FastMap<(SignatureId, TopologySet), Costs>,
+    /// By the same key: the last scans.
+    pub(super) kept: KeptScans,
     count_signatures: Signatures,
     domain_counts: FastMap<SignatureId, CountsId>,
     /// Whether the totals of its scores are exact in scans.
@@ -124,6 +127,7 @@ impl ProfileMemo {
             base_signatures: Signatures::new(ignoring_pods),
             bases: FastMap::default(),
             costs: FastMap::default(),
+            kept: KeptScans::default(),
             can_scan: scan::are_totals_exact(profile.at(Point::Score).map(|(_, weight)| weight)),
             count_signatures: Signatures::new(by_count),
             domain_counts: FastMap::default(),
@@ -273,6 +277,7 @@ impl ProfileMemo {
         self.rankings.clear();
         self.bases.clear();
         self.costs.clear();
+        self.kept.clear();
         self.entries.fill(SignatureEntry::Unknown);
     }
 

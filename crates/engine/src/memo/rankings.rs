@@ -21,6 +21,8 @@ pub(crate) type RankingId = Id<RankingEntry>;
 pub(crate) struct RankingEntry {
     pub(super) ranking: NodeRanking,
     bytes: usize,
+    /// How often it was made again.
+    pub(super) n_made_again: u64,
     /// With their sizes in bytes.
     sparse: FastMap<CountsId, (SparseDomainCounts, usize)>,
     /// By priority: the ranking for pods of this priority that also leaves room for nominated pods.
@@ -90,6 +92,7 @@ impl Rankings {
         let entry = RankingEntry {
             ranking,
             bytes,
+            n_made_again: 0,
             sparse: FastMap::default(),
             behind: FastMap::default(),
             diagnoses: FastMap::default(),
@@ -154,9 +157,10 @@ impl Rankings {
         self.diagnosis_bytes = self.diagnosis_bytes + now - std::mem::replace(bytes, now);
     }
 
-    /// Drops the sparse counts of a ranking, which was made again.
-    pub(super) fn forget_sparse_of(&mut self, id: RankingId) {
+    /// Notes that a ranking was made again, and drops its sparse counts.
+    pub(super) fn made_again(&mut self, id: RankingId) {
         if let Some(entry) = self.all.get_mut(id) {
+            entry.n_made_again += 1;
             let gone = entry.sparse.drain().map(|(_, (_, bytes))| bytes);
             self.sparse_bytes -= gone.sum::<usize>();
         }

@@ -220,7 +220,7 @@ impl Scanner {
         let mut n_visited = 0;
         for row in order.visits() {
             let index = chooser.cluster.name_order.index(row);
-            let total = self.totals[index as usize];
+            let total = self.totals.of[index as usize];
             let is_left = NEVER < total
                 && candidate_of.as_ref().is_none_or(|all| all.look(chooser, index).is_some());
             let mut passes =
@@ -233,9 +233,9 @@ impl Scanner {
             }
             n_visited += 1;
         }
-        self.totals.fill(NEVER);
+        self.totals.of.fill(NEVER);
         for (index, total) in sample {
-            self.totals[index as usize] = total;
+            self.totals.of[index as usize] = total;
         }
         n_visited
     }

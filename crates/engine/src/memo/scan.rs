@@ -5,11 +5,15 @@
 //! node must have left, and an upper bound of its score. These are evaluated for all nodes in a few passes
 //! over arrays. Then the plugins judge the nodes with the highest bounds, until no other node can be better.
 //! So the bounds determine the cost of a decision, and the plugins its result.
+//!
+//! The totals are [kept](super::kept_totals) for the next pod of the class. If few nodes have changed by then, only
+//! these are computed.
 
 use plimsoll_api::Str;
 use plimsoll_framework::parts::NodeReads;
 use plimsoll_framework::{
-    ByRow, MAX_NODE_SCORE, NEVER, Needs, PodInfo, Point, Row, RowScore, ScoreBound, Supply, View,
+    ByRow, Columns, MAX_NODE_SCORE, NEVER, Needs, PodInfo, Point, Row, RowScore, ScoreBound,
+    Supply, View,
 };
 use smallvec::SmallVec;
 
@@ -17,18 +21,19 @@ use super::Memo;
 use super::change_log::ChangeLog;
 use super::choose::Chooser;
 use super::decide::Want;
+use super::kept_totals::{KeptTotals, PART, RecentSupply};
 use super::name_index_set::NameIndex;
 use super::name_order::NameOrder;
 use super::node_ranking::ClusterView;
 use super::profile_memo::SignatureCaches;
+use super::rankings::RankingId;
 use super::signatures::SignatureId;
+use super::totals::Totals;
 use super::uncached_filters::UncachedFilters;
 use crate::metrics::MeteredPoint;
 use crate::profile::Profile;
 use crate::sample::SampleOrder;
 
-/// The size of the blocks of nodes whose highest total is stored, so that most blocks are skipped.
-const BLOCK: usize = 64;
 /// At most this many resources are tracked.
 const MOST_RESOURCES: usize = 64;
 /// Up to this number, integers are exact in 32-bit floats.
@@ -40,14 +45,14 @@ pub(super) fn reads_placement(reads: NodeReads) -> bool {
 }
 
 /// The plugins that read the pods on a node, prepared for one pod.
-struct PlacementPlugins {
+pub(super) struct PlacementPlugins {
     needs: SmallVec<[Needs; 2]>,
     scores: SmallVec<[PlacementScore; 4]>,
     /// What the scores read of a node.
     reads: NodeReads,
 }
 
-struct PlacementScore {
+pub(super) struct PlacementScore {
     plugin: &'static str,
     weight: i64,
     bound: Box<dyn ScoreBound>,
@@ -95,6 +100,11 @@ impl PlacementPlugins {
         self.needs.iter().map(|needs| needs.0.len()).sum()
     }
 
+    /// The names of the plugins that score.
+    pub(super) fn plugins(&self) -> impl Iterator<Item = &'static str> {
+        self.scores.iter().map(|one| one.plugin)
+    }
+
     /// The weighted scores of a node; `None` if one is out of range.
     fn score(&self, pod: &PodInfo, view: View<'_>, row: Row) -> Option<i64> {
         let weighted = self.scores.iter().map(|one| {
@@ -102,6 +112,44 @@ impl PlacementPlugins {
             (0..=MAX_NODE_SCORE).contains(&score).then_some(score * one.weight)
         });
         weighted.sum()
+    }
+}
+
+impl PlacementScore {
+    /// Adds its bounds. `own` are the parts of the score that depend only on the node.
+    pub(super) fn add(&self, supply: &Supply, own: &[f32], out: &mut [f32]) {
+        self.bound.add(supply, own, to_f32(self.weight), out);
+    }
+}
+
+/// The bounds of the scores for one pod, each with the parts that depend only on the node.
+pub(super) struct BoundsOf<'a>(SmallVec<[(&'a PlacementScore, &'a [f32]); 4]>);
+
+impl<'a> BoundsOf<'a> {
+    /// The scores, each with the parts by name index, which are empty if the score has no such part.
+    pub(super) fn each(&self) -> impl Iterator<Item = (&'a PlacementScore, &'a [f32])> {
+        self.0.iter().copied()
+    }
+
+    /// Excludes nodes that have too little left of `supply`. `row` is the row of a node by its place there.
+    pub(super) fn exclude(
+        placement: &PlacementPlugins,
+        supply: &Supply,
+        out: &mut [f32],
+        nodes: &Columns,
+        row: impl Fn(usize) -> Option<Row>,
+    ) {
+        for needs in &placement.needs {
+            if !needs.sieve(supply, out) {
+                continue;
+            }
+            needs.doubtful(supply, |at| {
+                let row = row(at).filter(|_| NEVER < out[at]);
+                if row.is_some_and(|row| !needs.are_met(nodes, row)) {
+                    out[at] = NEVER;
+                }
+            });
+        }
     }
 }
 
@@ -134,13 +182,13 @@ pub(super) struct Scanner {
     /// The position in the change log of nodes.
     followed: u64,
     node_parts: Vec<NodeScoreParts>,
-    /// By name index: an upper bound of the total of each node.
-    pub(super) totals: Vec<f32>,
+    /// An upper bound of the total of each node.
+    pub(super) totals: Totals,
+    /// What nodes that changed last have left.
+    pub(super) recent: RecentSupply,
     /// By name index: the group of the base ranking, or the sparse group, whose numbers follow those of the
     /// ranking.
     groups: Vec<u32>,
-    /// The highest total of each block.
-    tops: Vec<f32>,
 }
 
 impl Scanner {
@@ -161,25 +209,27 @@ impl Scanner {
         if MOST_RESOURCES < placement.n_needed() {
             return None;
         }
-        match log.since(self.followed).filter(|_| self.supply.len() == name_order.n_indices()) {
-            Some(changes) => {
-                for (index, _) in changes.filter(|&(_, reads)| changes_amounts(reads)) {
-                    if let Some(row) = name_order.at(index) {
-                        self.supply.look(index as usize, view.nodes, row);
-                    }
+        let is_made = self.supply.len() == name_order.n_indices();
+        if let Some(changes) = log.since(self.followed).filter(|_| is_made) {
+            for (index, reads) in changes {
+                let row = name_order.at(index);
+                self.recent.push(index, row, view);
+                if let Some(row) = row.filter(|_| changes_amounts(reads)) {
+                    self.supply.look(index as usize, view.nodes, row);
                 }
             }
-            None => self.supply = Supply::new(name_order.n_indices()),
+        } else {
+            self.supply = Supply::new(name_order.n_indices());
+            self.recent = RecentSupply::new(name_order.n_indices(), log.end());
         }
         self.followed = log.end();
-        let places = || name_order.rows().map(|(index, row)| (index as usize, row));
         for (resource, _) in placement.needs.iter().flat_map(|needs| &needs.0) {
-            self.supply.cover(resource, view.nodes, places());
+            self.cover(resource, name_order, view);
         }
         for one in &placement.scores {
             let resources = one.bound.resources();
             for resource in &resources {
-                self.supply.cover(resource, view.nodes, places());
+                self.cover(resource, name_order, view);
             }
             self.follow_node_parts(one, resources, log, name_order, view);
         }
@@ -188,6 +238,15 @@ impl Scanner {
             return None;
         }
         Some(())
+    }
+
+    /// Tracks `resource` from now on, too.
+    fn cover(&mut self, resource: &Str, name_order: &NameOrder, view: View<'_>) {
+        if self.supply.stock(resource).is_none() {
+            let places = name_order.rows().map(|(index, row)| (index as usize, row));
+            self.supply.cover(resource, view.nodes, places);
+            self.recent.cover(resource, name_order, view);
+        }
     }
 
     fn follow_node_parts(
@@ -230,26 +289,46 @@ impl Scanner {
         }
     }
 
+    /// The bounds of the scores, which must have been followed.
+    pub(super) fn bounds_of<'a>(&'a self, placement: &'a PlacementPlugins) -> BoundsOf<'a> {
+        let with_parts = |one: &'a PlacementScore| {
+            let resources = one.bound.resources();
+            let parts = self.node_parts.iter().find(|parts| parts.is_of(one.plugin, &resources));
+            (one, &*parts.expect("it was just brought up").of)
+        };
+        BoundsOf(placement.scores.iter().map(with_parts).collect())
+    }
+
     /// Excludes nodes that have too little left, and adds the bounds of the scores to the totals of the
     /// others.
     fn apply_bounds(&mut self, placement: &PlacementPlugins, cluster: ClusterView<'_>) {
-        for needs in &placement.needs {
-            if !needs.sieve(&self.supply, &mut self.totals) {
-                continue;
-            }
-            let view = cluster.view;
-            needs.doubtful(&self.supply, |at| {
-                let row = cluster.name_order.at(to_index(at)).filter(|_| NEVER < self.totals[at]);
-                if row.is_some_and(|row| !needs.are_met(view.nodes, row)) {
-                    self.totals[at] = NEVER;
-                }
-            });
+        let mut totals = std::mem::take(&mut self.totals);
+        let row = |at| cluster.name_order.at(to_index(at));
+        BoundsOf::exclude(placement, &self.supply, &mut totals.of, cluster.view.nodes, row);
+        for (one, parts) in self.bounds_of(placement).each() {
+            one.add(&self.supply, parts, &mut totals.of);
         }
-        for one in &placement.scores {
-            let resources = one.bound.resources();
-            let own = self.node_parts.iter().find(|own| own.is_of(one.plugin, &resources));
-            let own = own.expect("it was just brought up");
-            one.bound.add(&self.supply, &own.of, to_f32(one.weight), &mut self.totals);
+        self.totals = totals;
+    }
+
+    /// Brings the totals of the last scan up to date; `None` if they must be made again.
+    fn bring_up(
+        &self,
+        mut kept: Box<KeptTotals>,
+        made: (RankingId, u64),
+        placement: &PlacementPlugins,
+        chooser: &Chooser<'_>,
+    ) -> Option<Box<KeptTotals>> {
+        if !kept.follow(made, self, placement, chooser) {
+            return None;
+        }
+        let Some(groups) = kept.groups.take() else { return Some(kept) };
+        match GroupScores::of(chooser, groups.lens)? {
+            GroupScores::ByGroup(now) if now.added == groups.added => {
+                kept.groups = Some(now);
+                Some(kept)
+            }
+            _ => None,
         }
     }
 
@@ -258,7 +337,7 @@ impl Scanner {
     fn find_feasible_groups(&mut self, uncached: &mut UncachedFilters, chooser: &Chooser<'_>) {
         let mut is_feasible = vec![false; chooser.n_groups()];
         let asks_all = chooser.counts_feasible_nodes();
-        for (at, (total, &group)) in self.totals.iter_mut().zip(&self.groups).enumerate() {
+        for (at, (total, &group)) in self.totals.of.iter_mut().zip(&self.groups).enumerate() {
             if NEVER < *total && (asks_all || !is_feasible[group as usize]) {
                 let row = chooser.cluster.name_order.row(to_index(at));
                 match uncached.pass(row, chooser.asked()) {
@@ -276,98 +355,25 @@ impl Scanner {
         uncached: Option<&mut UncachedFilters>,
     ) -> Option<GroupScores> {
         let n_groups = chooser.ranking.groups.len();
-        let n_all_groups = chooser.n_groups();
-        let number_of = |sparse_group: Option<usize>, group: usize| {
-            sparse_group.map_or(group, |sparse_group| n_groups + sparse_group)
-        };
         for (index, of) in chooser.sparse.placed() {
             self.groups[index as usize] = to_index(n_groups + of);
         }
         if let Some(uncached) = uncached {
             self.find_feasible_groups(uncached, chooser);
         }
-        let mut lens = vec![0; n_all_groups];
-        for (&group, &total) in self.groups.iter().zip(&self.totals) {
+        let mut lens = vec![0; chooser.n_groups()];
+        for (&group, &total) in self.groups.iter().zip(&self.totals.of) {
             if NEVER < total {
                 lens[group as usize] += 1;
             }
         }
-        let feasible = chooser.feasible(|group, sparse_group| lens[number_of(sparse_group, group)]);
-        let scores = match feasible.len() {
-            0 => return Some(GroupScores::NoNode),
-            1 => None,
-            _ => Some(chooser.scores(&feasible)?),
-        };
-        let mut added = vec![None; n_all_groups];
-        for (at, one) in feasible.candidates.iter().enumerate() {
-            let score = scores.as_ref().map_or(0, |scores| scores[at]);
-            added[number_of(one.sparse_group, one.group)] = Some(score);
-        }
-        let by_group: Vec<f32> = added.iter().map(|one| one.map_or(NEVER, to_f32)).collect();
-        for (total, &group) in self.totals.iter_mut().zip(&self.groups) {
-            *total += by_group[group as usize];
-        }
-        Some(GroupScores::ByGroup(added))
-    }
-
-    /// The nodes with the highest total, ascending; if only the first one is wanted, the others may be
-    /// missing. `exact` computes the real total of a node, which is at most its bound; `Some(None)` if the node
-    /// is rejected. `None` if it cannot be computed.
-    fn best(
-        &mut self,
-        want: Want,
-        mut exact: impl FnMut(NameIndex) -> Option<Option<i64>>,
-    ) -> Option<Vec<NameIndex>> {
-        self.tops.clear();
-        self.tops.extend(self.totals.chunks(BLOCK).map(highest));
-        let mut best: Vec<NameIndex> = Vec::new();
-        let mut highest_yet = i64::MIN;
-        let mut bar = self.next_below(f32::INFINITY);
-        while NEVER < bar && highest_yet <= to_i64(bar) {
-            for index in self.at(bar) {
-                let Some(total) = exact(index)? else { continue };
-                if highest_yet < total {
-                    highest_yet = total;
-                    best.clear();
-                }
-                if highest_yet == total {
-                    best.push(index);
-                }
-                // No other node can be better, and equally good ones follow.
-                if want == Want::First && total == to_i64(bar) && best.len() == 1 {
-                    return Some(best);
-                }
+        let scores = GroupScores::of(chooser, lens)?;
+        if let GroupScores::ByGroup(groups) = &scores {
+            for (total, &group) in self.totals.of.iter_mut().zip(&self.groups) {
+                *total += groups.score(group as usize);
             }
-            if highest_yet == to_i64(bar) {
-                break;
-            }
-            bar = self.next_below(bar);
         }
-        best.sort_unstable();
-        Some(best)
-    }
-
-    /// The highest total below `above`.
-    fn next_below(&self, above: f32) -> f32 {
-        let blocks = self.tops.iter().zip(self.totals.chunks(BLOCK));
-        blocks.fold(NEVER, |next, (&top, block)| {
-            let found = match top {
-                _ if top <= next => NEVER,
-                _ if top < above => top,
-                _ => block.iter().copied().filter(|&one| one < above).fold(NEVER, f32::max),
-            };
-            found.max(next)
-        })
-    }
-
-    /// The nodes with this bound, ascending.
-    fn at(&self, bar: f32) -> impl Iterator<Item = NameIndex> + '_ {
-        let blocks = self.tops.iter().zip(self.totals.chunks(BLOCK)).enumerate();
-        let blocks = blocks.filter(move |(_, (top, _))| bar <= **top);
-        blocks.flat_map(move |(number, (_, block))| {
-            let at = block.iter().enumerate().filter(move |&(_, &one)| bar <= one && one <= bar);
-            at.map(move |(at, _)| to_index(number * BLOCK + at))
-        })
+        Some(scores)
     }
 }
 
@@ -375,8 +381,56 @@ impl Scanner {
 enum GroupScores {
     /// No node is feasible.
     NoNode,
-    /// By group; `None` if its nodes are not feasible.
-    ByGroup(Vec<Option<i64>>),
+    ByGroup(GroupTotals),
+}
+
+impl GroupScores {
+    /// The scores if so many nodes of each group are left; `None` if the counts do not suffice.
+    fn of(chooser: &Chooser<'_>, lens: Vec<usize>) -> Option<Self> {
+        let n_groups = chooser.ranking.groups.len();
+        let number_of = |sparse_group: Option<usize>, group: usize| {
+            sparse_group.map_or(group, |sparse_group| n_groups + sparse_group)
+        };
+        let feasible = chooser.feasible(|group, sparse_group| lens[number_of(sparse_group, group)]);
+        let scores = match feasible.len() {
+            0 => return Some(GroupScores::NoNode),
+            1 => None,
+            _ => Some(chooser.scores(&feasible)?),
+        };
+        let mut added = vec![None; lens.len()];
+        for (at, one) in feasible.candidates.iter().enumerate() {
+            let score = scores.as_ref().map_or(0, |scores| scores[at]);
+            added[number_of(one.sparse_group, one.group)] = Some(score);
+        }
+        let by_group = added.iter().map(|one| one.map_or(NEVER, to_f32)).collect();
+        Some(GroupScores::ByGroup(GroupTotals { lens, added, by_group }))
+    }
+}
+
+/// What is added to the totals of the nodes of each group.
+pub(super) struct GroupTotals {
+    /// How many nodes have enough left.
+    lens: Vec<usize>,
+    /// `None` if the nodes of the group are not feasible.
+    added: Vec<Option<i64>>,
+    /// The same; [`NEVER`] if they are not feasible.
+    by_group: Vec<f32>,
+}
+
+impl GroupTotals {
+    pub(super) fn score(&self, group: usize) -> f32 {
+        self.by_group[group]
+    }
+
+    /// Notes whether a node of a group has enough left, and had before.
+    pub(super) fn count(&mut self, group: usize, had: bool, has: bool) {
+        self.lens[group] = self.lens[group] + usize::from(has) - usize::from(had);
+    }
+
+    /// The approximate size in bytes.
+    pub(super) fn bytes(&self) -> usize {
+        self.lens.len() * (size_of::<usize>() + size_of::<Option<i64>>() + size_of::<f32>())
+    }
 }
 
 impl Memo {
@@ -393,6 +447,7 @@ impl Memo {
         (want, order): (Want, Option<SampleOrder<'_>>),
     ) -> Option<(Vec<Row>, usize)> {
         let placement = PlacementPlugins::of(profile, pod, view)?;
+        let key = caches.ranking_key;
         let (base, domain_counts) =
             (self.base_of(profile, signature, pod, caches, view), caches.domain_counts);
         if !self.bring_up(profile, base, domain_counts, view) {
@@ -403,46 +458,67 @@ impl Memo {
         let cluster = node_set.with(view);
         let (caches, with) = ((&self.rankings, &self.counts), (base, domain_counts));
         let chooser = Chooser::of(caches, with, cluster)?;
+        let made = (base, self.rankings.get(base)?.n_made_again);
         let scanner = &mut self.scanner;
         scanner.follow(&placement, &node_set.changed, cluster.name_order, view)?;
-        scanner.totals.clone_from(&chooser.ranking.totals);
-        scanner.apply_bounds(&placement, cluster);
-        if let Some(uncached) = &mut uncached {
-            uncached.find_errors(profile, chooser.asked()).ok()?;
-        }
-        let n_judged = match order {
-            Some(order) => scanner.keep_sample(order, uncached.take(), &chooser),
-            None => view.nodes.len(),
+        // What other plugins or a sample have excluded must not be kept.
+        let can_keep =
+            uncached.is_none() && order.is_none() && chooser.domain_counts.n_terms() == 0;
+        let end = node_set.changed.end();
+        let most_changes = (cluster.name_order.n_indices() / PART) as u64;
+        let kept_bytes: usize = self.profiles.values().map(|one| one.kept.bytes()).sum();
+        let of_profile = self.profiles.get_mut(&profile.scheduler_name)?;
+        let (last_end, kept) = match can_keep {
+            true => of_profile.kept.take(key, end),
+            false => (None, None),
         };
-        self.phases.over(MeteredPoint::Filter);
-        let by_group = if chooser.tells_apart() {
-            scanner.groups.clear();
-            let groups = chooser.ranking.groups_of_nodes();
-            scanner.groups.extend(groups.map(Option::unwrap_or_default));
-            match scanner.add_group_scores(&chooser, uncached.as_deref_mut())? {
-                GroupScores::NoNode => return None,
-                GroupScores::ByGroup(added) => Some(added),
+        let kept = kept.and_then(|kept| scanner.bring_up(kept, made, &placement, &chooser));
+        let mut n_judged = view.nodes.len();
+        let mut by_group = None;
+        if kept.is_none() {
+            scanner.totals.of.clone_from(&chooser.ranking.totals);
+            scanner.apply_bounds(&placement, cluster);
+            if let Some(uncached) = &mut uncached {
+                uncached.find_errors(profile, chooser.asked()).ok()?;
             }
-        } else {
-            None
+            if let Some(order) = order {
+                n_judged = scanner.keep_sample(order, uncached.take(), &chooser);
+            }
+        }
+        self.phases.over(MeteredPoint::Filter);
+        if kept.is_none() {
+            if chooser.tells_apart() {
+                scanner.groups.clear();
+                let groups = chooser.ranking.groups_of_nodes();
+                scanner.groups.extend(groups.map(Option::unwrap_or_default));
+                by_group = match scanner.add_group_scores(&chooser, uncached.as_deref_mut())? {
+                    GroupScores::NoNode => return None,
+                    GroupScores::ByGroup(groups) => Some(groups),
+                };
+            }
+            scanner.totals.find_tops();
+        }
+        let (totals, groups) = match &kept {
+            Some(kept) => (&kept.totals, &kept.groups),
+            None => (&scanner.totals, &by_group),
         };
         let mut passes = |index| {
             let row = cluster.name_order.row(index);
             uncached.as_deref_mut().is_none_or(|uncached| uncached.pass(row, chooser.asked()))
         };
-        let left = scanner.totals.iter().enumerate().filter(|(_, total)| NEVER < **total);
+        let left = totals.of.iter().enumerate().filter(|(_, total)| NEVER < **total);
         let mut feasible = left.filter(|&(at, _)| passes(to_index(at)));
         self.phases.is_scored = feasible.nth(1).is_some();
-        let groups = std::mem::take(&mut scanner.groups);
         // If a bound is too high, it is so for many equal nodes, so the last score often applies again.
         let mut last: Option<(Row, i64)> = None;
-        let best = scanner.best(want, |index| {
+        let best = totals.best(want, |index| {
             if !passes(index) {
                 return Some(None);
             }
-            let (_, static_score) = chooser.ranking.entry(index)?;
-            let beside = match &by_group {
-                Some(added) => added[groups[index as usize] as usize]?,
+            let (group, static_score) = chooser.ranking.entry(index)?;
+            let beside = match groups {
+                Some(groups) if kept.is_some() => groups.added[group as usize]?,
+                Some(groups) => groups.added[scanner.groups[index as usize] as usize]?,
                 None => 0,
             };
             let row = cluster.name_order.row(index);
@@ -454,9 +530,18 @@ impl Memo {
             };
             last = Some((row, score));
             Some(Some(static_score + beside + score))
-        });
-        scanner.groups = groups;
-        let best: Vec<Row> = best?.into_iter().map(|index| cluster.name_order.row(index)).collect();
+        })?;
+        let best: Vec<Row> = best.into_iter().map(|index| cluster.name_order.row(index)).collect();
+        if let Some(kept) = kept {
+            of_profile.kept.put(key, kept);
+        } else if last_end.is_some_and(|last_end| end - last_end <= most_changes) {
+            let totals = (scanner.totals.clone(), by_group);
+            let new = KeptTotals::new(made, end, &placement, &chooser, totals);
+            match kept_bytes + new.bytes() <= self.budgets.kept_totals {
+                true => of_profile.kept.put(key, Box::new(new)),
+                false => of_profile.kept.sweep(end, most_changes),
+            }
+        }
         (!best.is_empty()).then_some((best, n_judged))
     }
 }
@@ -467,20 +552,7 @@ pub(super) fn are_totals_exact(weights: impl Iterator<Item = i64>) -> bool {
     sum.saturating_mul(MAX_NODE_SCORE) <= MOST_TOTAL
 }
 
-/// The highest number. Several are compared at a time.
-fn highest(block: &[f32]) -> f32 {
-    const LANES: usize = 8;
-    let (chunks, rest) = block.as_chunks::<LANES>();
-    let mut lanes = [NEVER; LANES];
-    for chunk in chunks {
-        for at in 0..LANES {
-            lanes[at] = if lanes[at] < chunk[at] { chunk[at] } else { lanes[at] };
-        }
-    }
-    rest.iter().chain(&lanes).copied().fold(NEVER, f32::max)
-}
-
-fn to_index(at: usize) -> NameIndex {
+pub(super) fn to_index(at: usize) -> NameIndex {
     NameIndex::try_from(at).expect("indices and groups have 32 bits")
 }
 
@@ -490,6 +562,6 @@ pub(super) fn to_f32(total: i64) -> f32 {
 }
 
 #[expect(clippy::cast_possible_truncation, reason = "totals are exact, see `are_totals_exact`")]
-fn to_i64(total: f32) -> i64 {
+pub(super) fn to_i64(total: f32) -> i64 {
     total as i64
 }

@@ -153,6 +153,7 @@ fn every_cache_stays_in_its_budget_under_pods_that_all_differ() {
         rankings: few,
         sparse_counts: few / 8,
         diagnoses: few,
+        kept_totals: few,
         domain_counts: few,
         topologies: few,
         signatures: few,

@@ -118,7 +118,8 @@ fn what_a_difference_does_not_need_is_left_out() {
     let recording = recording.expect("the file can be written");
     shrunk.record(make(), recording.recorder());
     recording.finish().expect("all was written");
-    let outcome = replay(std::slice::from_ref(&small), &registry, Engine::Fast).expect("it can be read");
+    let outcome =
+        replay(std::slice::from_ref(&small), &registry, Engine::Fast).expect("it can be read");
     assert_eq!(outcome.difference, None);
     let [large, small] =
         [&path, &small].map(|path| std::fs::metadata(path).expect("it is there").len());
