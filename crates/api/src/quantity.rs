@@ -147,6 +147,38 @@ impl Quantity {
         self.amount.at_most_in_units_of(MILLI)
     }
 
+    /// The amount, if upstream keeps it as a whole number of 64 bits: not `1000m` nor `1.5Gi`, although
+    /// these are whole, too. As in quantity.go, AsInt64.
+    ///
+    /// ```
+    /// # use plimsoll_api::quantity::Quantity;
+    /// let whole = |text| Quantity::parse(text).expect("well formed").as_i64();
+    /// assert_eq!((whole("2k"), whole("1Ki")), (Some(2000), Some(1024)));
+    /// assert_eq!((whole("1000m"), whole("1.5Gi")), (None, None));
+    /// ```
+    pub fn as_i64(&self) -> Option<i64> {
+        match self.amount {
+            Amount::Small { value, exponent: 0 } => Some(value),
+            Amount::Small { value, exponent } if 0 < exponent => {
+                value.checked_mul(10_i64.checked_pow(exponent.unsigned_abs())?)
+            }
+            Amount::Small { .. } | Amount::Large { .. } => None,
+        }
+    }
+
+    /// The amount as a floating-point number. As in quantity.go, AsApproximateFloat64.
+    ///
+    /// ```
+    /// # use plimsoll_api::quantity::Quantity;
+    /// let half = Quantity::parse("500m").expect("well formed").as_approximate_f64();
+    /// assert!((half - 0.5).abs() < 1e-9);
+    /// ```
+    #[expect(clippy::cast_precision_loss, reason = "it is an approximation")]
+    pub fn as_approximate_f64(&self) -> f64 {
+        let (value, exponent) = self.amount.parts();
+        if exponent == 0 { value as f64 } else { value as f64 * 10_f64.powi(exponent) }
+    }
+
     /// How it was written.
     pub fn format(&self) -> Format {
         self.format

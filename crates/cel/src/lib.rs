@@ -1,0 +1,125 @@
+//! Selectors of devices: CEL expressions as kube-scheduler 1.36 compiles and evaluates them.
+//!
+//! ```
+//! use plimsoll_cel::{AttributeValue, Device, Expression};
+//!
+//! let expression = Expression::compile(r#"device.attributes["gpu.example.com"].model == "A100""#)?;
+//! let model = AttributeValue::String("A100".to_owned());
+//! let device = Device::new("gpu.example.com", false, [("model", model)], []);
+//! assert_eq!(expression.matches(&device), Ok(true));
+//! # Ok::<(), plimsoll_cel::CompileError>(())
+//! ```
+//!
+//! # What is here, and what is not
+//!
+//! The language and its environment are those of cel-go with the libraries that Kubernetes 1.36 adds,
+//! each with all its functions (`overloads.txt` lists them): the same types, values, errors and costs.
+//! Everything, the parser included, is in this crate; from others come regular expressions, semantic
+//! versions and quantities. `docs/decisions/0017-cel-of-our-own.md` says why.
+//!
+//! The way of an expression is `lexer`, `parser` with `macros`, `checker` with `types` and
+//! `overloads`, `validators`, `plan`, `eval` with `folds`, `cost` and `budget`.
+//!
+//! These differ from cel-go, and no device that the API server accepts makes them matter often:
+//!
+//! * An expression nests at most 250 levels, as there, and its tree has at most 400: there the second is
+//!   unlimited. An evaluation ends after ten million steps, whatever it costs: there a list that holds
+//!   itself twice, again and again, ends only with the memory.
+//! * Messages (`google.protobuf.Duration{}`) cannot be written, and time zones other than UTC only as
+//!   offsets.
+//! * Keys of maps are iterated over in their order; there the order is random.
+//! * After a syntax error nothing else is reported, and the words of such an error can differ.
+#![warn(clippy::disallowed_methods, clippy::disallowed_types)]
+
+mod ast;
+mod budget;
+mod checker;
+mod cost;
+mod device;
+mod error;
+mod eval;
+mod folds;
+mod functions;
+mod lexer;
+mod macros;
+mod overloads;
+mod parser;
+mod plan;
+mod source;
+mod types;
+mod validators;
+mod value;
+
+pub use crate::device::{AttributeValue, Device};
+pub use crate::error::{CompileError, EvaluationError};
+
+use crate::eval::Evaluation;
+use crate::plan::Plan;
+use crate::types::Type;
+use crate::value::Value;
+
+/// A compiled expression that selects devices.
+#[derive(Debug)]
+pub struct Expression {
+    plan: Plan,
+}
+
+impl Expression {
+    /// Compiles an expression, whose value must be a truth value or that of an attribute.
+    ///
+    /// The error has the text that kube-scheduler shows after `CEL compile error: `. The caller limits
+    /// the length of the source; the API server accepts 10 KiB. The time is proportional to it, apart
+    /// from inputs made to be slow, which nesting and the size of types limit.
+    pub fn compile(source: &str) -> Result<Self, CompileError> {
+        let failed = |mut issues: Vec<source::Issue>| {
+            CompileError(format!("compilation failed: {}", source::describe(source, &mut issues)))
+        };
+        let parsed = parser::parse(source).map_err(|issue| failed(vec![issue]))?;
+        let checked = checker::check(&parsed).map_err(failed)?;
+        let issues = validators::validate(&parsed.root, &checked);
+        if !issues.is_empty() {
+            return Err(failed(issues));
+        }
+        let of = &checked.types[parsed.root.id];
+        if !matches!(of, Type::Bool | Type::Any) {
+            let message = format!("must evaluate to bool or the unknown type, not {of}");
+            return Err(CompileError(message));
+        }
+        let plan = plan::plan(&parsed.root, &checked)
+            .map_err(|why| CompileError(format!("program instantiation failed: {why}")))?;
+        Ok(Self { plan })
+    }
+
+    /// Whether the expression selects a device.
+    ///
+    /// The error has the text that kube-scheduler shows after `CEL runtime error: `. An evaluation that
+    /// costs more than 1,000,000 (in units of cel-go, for which a step of a loop is a few) is one, too.
+    pub fn matches(&self, device: &Device) -> Result<bool, EvaluationError> {
+        if let Some(fault) = device.fault() {
+            return Err(EvaluationError(fault.to_owned()));
+        }
+        let mut evaluation = Evaluation::new(device, self.plan.slots);
+        match evaluation.evaluate(&self.plan.root) {
+            Ok(Value::Bool(matches)) => Ok(matches),
+            Ok(other) => Err(EvaluationError(not_bool(&other))),
+            Err(fault) => Err(EvaluationError(fault.into_text())),
+        }
+    }
+}
+
+/// The error for an attribute that is no truth value. Each type of cel-go has its own words.
+fn not_bool(value: &Value) -> String {
+    let name = value.type_name();
+    let why = match value {
+        Value::String(_) => "unsupported native conversion from string to 'bool'".to_owned(),
+        Value::Int(_) | Value::Uint(_) => {
+            format!("unsupported type conversion from '{name}' to bool")
+        }
+        Value::List(_) => "type conversion error from list to 'bool'".to_owned(),
+        _ => {
+            let short = name.rsplit('.').next().unwrap_or(name);
+            format!("type conversion error from '{short}' to 'bool'")
+        }
+    };
+    format!("CEL result of type {name} could not be converted to bool: {why}")
+}
