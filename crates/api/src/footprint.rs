@@ -5,10 +5,14 @@
 
 use std::mem::size_of;
 
+use crate::devices::{
+    ClaimSource, ContainerDevices, ContainerResourceClaim, ExtendedClaimStatus, ExtendedRequest,
+    NodeAllocatableClaimStatus, PodClaimStatus,
+};
 use crate::{
-    AffinityTerm, Controller, HostPort, Labels, NodeSelectorTerm, Pod, PodAffinity, PodTemplate,
-    PodVolume, PodVolumeKind, Requirement, Resources, Scalars, Selector, SpreadConstraint, Str,
-    Test, Toleration, VolumeSource, WeightedTerm,
+    AffinityTerm, Controller, HostPort, Labels, NodeSelectorTerm, Pod, PodAffinity, PodDevices,
+    PodResourceClaim, PodTemplate, PodVolume, PodVolumeKind, Quantity, Requirement, Resources,
+    Scalars, Selector, SpreadConstraint, Str, Test, Toleration, VolumeSource, WeightedTerm,
 };
 
 /// A text of up to this many bytes is stored inline; a longer one is on the heap.
@@ -183,6 +187,70 @@ impl Elsewhere for PodVolume {
     }
 }
 
+impl Elsewhere for PodResourceClaim {
+    fn elsewhere(&self) -> usize {
+        let source = match &self.source {
+            ClaimSource::Unknown => 0,
+            ClaimSource::Claim(name) | ClaimSource::Template(name) => name.elsewhere(),
+        };
+        self.name.elsewhere() + source
+    }
+}
+
+impl Elsewhere for ContainerDevices {
+    fn elsewhere(&self) -> usize {
+        self.container.elsewhere() + self.claims.elsewhere() + self.extended.elsewhere()
+    }
+}
+
+impl Elsewhere for ExtendedRequest {
+    fn elsewhere(&self) -> usize {
+        self.resource.elsewhere()
+    }
+}
+
+impl Elsewhere for ContainerResourceClaim {
+    fn elsewhere(&self) -> usize {
+        self.name.elsewhere() + self.request.elsewhere()
+    }
+}
+
+impl Elsewhere for PodDevices {
+    fn elsewhere(&self) -> usize {
+        self.claims.elsewhere() + self.extended.elsewhere() + self.node_allocatable.elsewhere()
+    }
+}
+
+impl Elsewhere for PodClaimStatus {
+    fn elsewhere(&self) -> usize {
+        self.name.elsewhere() + self.claim.elsewhere()
+    }
+}
+
+impl Elsewhere for ExtendedClaimStatus {
+    fn elsewhere(&self) -> usize {
+        self.claim.elsewhere() + self.requests.elsewhere()
+    }
+}
+
+impl Elsewhere for (Str, Str, Str) {
+    fn elsewhere(&self) -> usize {
+        self.0.elsewhere() + self.1.elsewhere() + self.2.elsewhere()
+    }
+}
+
+impl Elsewhere for NodeAllocatableClaimStatus {
+    fn elsewhere(&self) -> usize {
+        self.claim.elsewhere() + self.containers.elsewhere() + self.resources.elsewhere()
+    }
+}
+
+impl Elsewhere for (Str, Quantity) {
+    fn elsewhere(&self) -> usize {
+        self.0.elsewhere()
+    }
+}
+
 impl PodTemplate {
     /// An estimate of its size in bytes.
     pub fn bytes(&self) -> usize {
@@ -208,6 +276,7 @@ impl PodTemplate {
             required_features,
             volumes,
             resource_claims,
+            container_devices,
         } = self;
         let amounts = [&asks.fit, &asks.balance, &asks.room, requests, limits];
         size_of::<PodTemplate>()
@@ -227,13 +296,17 @@ impl PodTemplate {
             + required_features.elsewhere()
             + volumes.elsewhere()
             + resource_claims.elsewhere()
+            + container_devices.elsewhere()
     }
 }
 
 impl Pod {
     /// An estimate of its size in bytes, including its template.
     pub fn bytes(&self) -> usize {
-        size_of::<Pod>() + self.annotations.elsewhere() + self.template.bytes()
+        size_of::<Pod>()
+            + self.annotations.elsewhere()
+            + self.devices.elsewhere()
+            + self.template.bytes()
     }
 }
 
@@ -250,6 +323,18 @@ mod tests {
 
     fn many<T>(n: usize, one: impl Fn(Str) -> T) -> Vec<T> {
         (0..n).map(|number| one(format!("a-name-of-more-than-24-bytes-{number}").into())).collect()
+    }
+
+    fn pod_claim(name: Str) -> PodResourceClaim {
+        PodResourceClaim { source: ClaimSource::Claim(name.clone()), name }
+    }
+
+    fn one_container(container: Str) -> ContainerDevices {
+        ContainerDevices { container, ..ContainerDevices::default() }
+    }
+
+    fn claim_status(name: Str) -> PodClaimStatus {
+        PodClaimStatus { name, claim: None }
     }
 
     #[test]
@@ -278,7 +363,7 @@ mod tests {
         let toleration =
             |key| Toleration { key: Some(key), value: None, effect: None, comparison: None };
         let requirement = |values| Requirement { key: "k".into(), test: Test::In(values) };
-        let large: [(&str, usize); 13] = [
+        let large: [(&str, usize); 15] = [
             ("labels", bytes(|pod| pod.labels = many(N, |key| (key, "")).into_iter().collect())),
             (
                 "annotations",
@@ -292,7 +377,16 @@ mod tests {
             ("images", bytes(|pod| pod.images.names = many(N, |name| name))),
             ("gates", bytes(|pod| pod.scheduling_gates = many(N, |name| name))),
             ("volumes", bytes(|pod| pod.volumes = many(N, volume))),
-            ("claims", bytes(|pod| pod.resource_claims = many(N, |name| name))),
+            ("claims", bytes(|pod| pod.resource_claims = many(N, pod_claim))),
+            ("container claims", bytes(|pod| pod.container_devices = many(N, one_container))),
+            (
+                "claim statuses",
+                bytes(|pod| {
+                    let claims = many(N, claim_status);
+                    let devices = PodDevices { claims, ..PodDevices::default() };
+                    pod.devices = Some(Box::new(devices));
+                }),
+            ),
             (
                 "resources",
                 bytes(|pod| pod.requests.scalar = many(N, |name| (name, 1)).into_iter().collect()),

@@ -6,12 +6,15 @@ use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
+use serde_json::Value;
+
 use crate::store::{ErasedStore, Store};
 use crate::wire::{Manifest, Object, Reader, WireError};
 use crate::{
-    CsiDriver, CsiNode, CsiStorageCapacity, Namespace, Node, ObjectKey, PersistentVolume,
-    PersistentVolumeClaim, Pod, PodDisruptionBudget, ReplicaSet, ReplicationController, Service,
-    StatefulSet, StorageClass, Str, VolumeAttachment,
+    CsiDriver, CsiNode, CsiStorageCapacity, DeviceClass, DeviceTaintRule, Namespace, Node,
+    ObjectKey, PersistentVolume, PersistentVolumeClaim, Pod, PodDisruptionBudget, ReplicaSet,
+    ReplicationController, ResourceClaim, ResourceSlice, Service, StatefulSet, StorageClass, Str,
+    VolumeAttachment,
 };
 
 /// A kind of objects that scheduling reads, implemented by the type of one object.
@@ -70,6 +73,13 @@ pub trait Kind: Any + fmt::Debug + PartialEq + Send + Sync {
     fn read(manifest: Manifest<'_>) -> Result<Self, WireError>
     where
         Self: Sized;
+    /// A manifest in the best of the [`Kind::VERSIONS`], as it is written in `api_version`, which is another one of them.
+    fn convert(manifest: Value, _api_version: &str) -> Value
+    where
+        Self: Sized,
+    {
+        manifest
+    }
     /// Its namespace and name. The namespace of a cluster-wide object is ignored. A namespaced object without a
     /// namespace is in `default`.
     fn key(&self) -> ObjectKey;
@@ -90,6 +100,7 @@ struct Facts {
     without: Option<&'static str>,
     wakes_pods: bool,
     read: fn(Manifest<'_>) -> Result<Object, WireError>,
+    convert: fn(Value, &str) -> Value,
     store: fn() -> Box<dyn ErasedStore>,
 }
 
@@ -110,6 +121,7 @@ impl<K: Kind> FactsOf<K> {
         without: K::WITHOUT,
         wakes_pods: K::WAKES_PODS,
         read: read::<K>,
+        convert: K::convert,
         store: || Box::new(Arc::new(Store::<K>::default())),
     };
 }
@@ -183,6 +195,14 @@ impl KindRef {
     pub fn reader(self, api_version: &str) -> Option<Reader> {
         let version = self.versions().iter().find(|version| **version == api_version)?;
         Some(Reader::new(self, version))
+    }
+
+    /// A manifest in the best version, as it is written in `api_version`.
+    pub fn convert(self, manifest: Value, api_version: &str) -> Value {
+        match self.versions().first() {
+            Some(best) if *best != api_version => (self.0.convert)(manifest, api_version),
+            _ => manifest,
+        }
     }
 
     /// A store for objects of this kind.
@@ -344,7 +364,7 @@ impl fmt::Debug for AnyObject {
 }
 
 /// The kinds of Kubernetes that scheduling reads.
-const BUILT_IN: [KindRef; 15] = [
+const BUILT_IN: [KindRef; 19] = [
     KindRef::of::<Pod>(),
     KindRef::of::<Node>(),
     KindRef::of::<Namespace>(),
@@ -360,6 +380,10 @@ const BUILT_IN: [KindRef; 15] = [
     KindRef::of::<CsiStorageCapacity>(),
     KindRef::of::<VolumeAttachment>(),
     KindRef::of::<PodDisruptionBudget>(),
+    KindRef::of::<ResourceClaim>(),
+    KindRef::of::<ResourceSlice>(),
+    KindRef::of::<DeviceClass>(),
+    KindRef::of::<DeviceTaintRule>(),
 ];
 
 /// The kinds that are read: those of Kubernetes, and those that plugins add.

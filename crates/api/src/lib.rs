@@ -6,6 +6,7 @@
 //! Their serde form is for recordings, in a binary format. It is not the form of objects on the wire.
 #![warn(clippy::disallowed_methods, clippy::disallowed_types)]
 
+pub mod devices;
 pub mod edition;
 pub mod features;
 mod footprint;
@@ -13,9 +14,11 @@ pub mod images;
 pub mod kind;
 pub mod label_syntax;
 pub mod labels;
+mod memo_cell;
 pub mod node;
 pub mod node_selector;
 mod object_meta;
+pub mod object_stores;
 pub mod pod;
 pub mod pod_affinity;
 pub mod pod_template;
@@ -36,14 +39,20 @@ pub mod volumes;
 pub mod wire;
 pub mod workload;
 
+pub use devices::{
+    DeviceClass, DeviceTaintRule, PodDevices, PodResourceClaim, ResourceClaim,
+    ResourceClaimTemplate, ResourceSlice,
+};
 pub use edition::{Edition, Unscheduled};
 pub use images::{NodeImage, PodImages, normalized_image_name};
 pub use jiff::Timestamp;
 pub use kind::{AnyObject, Kind, KindRef, Kinds};
 pub use labels::{Labels, Requirement, Selector, Test};
+pub use memo_cell::MemoCell;
 pub use node::{AvoidedController, Node};
 pub use node_selector::{NodeSelection, NodeSelectorTerm, PreferredNodes};
 pub use object_meta::ObjectMeta;
+pub use object_stores::{Derived, ObjectStores};
 pub use pod::{Pod, PodKey, PodPhase};
 pub use pod_affinity::{AffinityTerm, PodAffinity, WeightedTerm};
 pub use pod_template::{Controller, PodTemplate, PreemptionPolicy};
@@ -57,7 +66,7 @@ pub use storage::{
     Attached, BindingMode, CsiDriver, CsiNode, CsiNodeDriver, CsiStorageCapacity, StorageClass,
     VolumeAttachment,
 };
-pub use store::{AnyEntry, AnyVersions, KeyRef, ObjectStores, Store, Versions};
+pub use store::{AnyEntry, AnyVersions, KeyRef, Store, Versions};
 pub use taints::{Comparison, Comparisons, Effect, Taint, Toleration};
 pub use templates::Templates;
 pub use topology_spread::{SpreadConstraint, WhenUnsatisfiable};

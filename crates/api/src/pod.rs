@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::requests::{Demand, PodResourcesInput, RequestGates};
-use crate::{Edition, Labels, ObjectKey, PodTemplate, Str, Timestamp};
+use crate::{Edition, Labels, ObjectKey, PodDevices, PodTemplate, Str, Timestamp};
 
 /// Namespace and name of a pod.
 pub type PodKey = ObjectKey;
@@ -60,6 +60,8 @@ pub struct Pod {
     /// The input for computing its requests, if these depend on the release, on gates or on its status.
     /// Until [`Pod::reckon`] is called, the requests are those of the newest release.
     pub resources: Option<Box<PodResourcesInput>>,
+    /// What its status says about claims on devices, if it says anything.
+    pub devices: Option<Box<PodDevices>>,
     /// What it shares with the other pods of its controller.
     pub template: Arc<PodTemplate>,
 }
@@ -70,12 +72,16 @@ impl Pod {
         Pod { key, template: template.into(), ..Pod::default() }
     }
 
-    /// Computes its requests with `gates`, and drops the input for that.
+    /// Computes its requests with `gates`, and drops the input for that, unless the pod has claims: their devices can
+    /// stand for resources.
     pub fn reckon(&mut self, gates: RequestGates) {
-        let Some(resources) = self.resources.take().filter(|_| gates != RequestGates::default())
-        else {
+        let Some(resources) = self.resources.take() else { return };
+        if !self.resource_claims.is_empty() {
+            self.resources = Some(resources.clone());
+        }
+        if gates == RequestGates::default() {
             return;
-        };
+        }
         let Demand { asks, on_node, limits } = Demand::of(&resources, gates);
         let is_so = self.asks == asks
             && self.requests == on_node.requests

@@ -2,9 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::devices::ContainerDevices;
 use crate::{
-    Asks, HostPort, Labels, NodeSelection, NonZero, PodAffinity, PodImages, PodVolume,
-    PreferredNodes, Resources, SpreadConstraint, Str, Toleration,
+    Asks, HostPort, Labels, NodeSelection, NonZero, PodAffinity, PodImages, PodResourceClaim,
+    PodVolume, PreferredNodes, Resources, SpreadConstraint, Str, Toleration,
 };
 
 /// Whether a pod may evict others.
@@ -75,6 +76,8 @@ pub struct PodTemplate {
     pub required_features: Vec<Str>,
     /// Its volumes, as far as scheduling reads them.
     pub volumes: Vec<PodVolume>,
-    /// Names of its resource claims (`spec.resourceClaims`).
-    pub resource_claims: Vec<Str>,
+    /// Its claims on devices (`spec.resourceClaims`), in their order.
+    pub resource_claims: Vec<PodResourceClaim>,
+    /// The claims that its init containers and containers use (`resources.claims`), if they use some.
+    pub container_devices: Vec<ContainerDevices>,
 }

@@ -148,6 +148,9 @@ pub fn is_scalar_resource_name(name: &str) -> bool {
         || name.starts_with(ATTACHABLE_VOLUMES_PREFIX)
 }
 
+/// Begins the name of the resource that every device class stands for; the name of the class follows.
+pub const DEVICE_CLASS_PREFIX: &str = "deviceclass.resource.kubernetes.io/";
+
 /// Whether a resource is an extended resource, such as `nvidia.com/gpu`: its name has a domain other
 /// than `kubernetes.io`, and can also be used in a quota.
 ///
@@ -160,6 +163,11 @@ pub fn is_extended_resource_name(name: &str) -> bool {
         && !name.starts_with(QUOTA_REQUESTS_PREFIX)
         && is_subdomain(domain, MAX_SUBDOMAIN - QUOTA_REQUESTS_PREFIX.len())
         && is_qualified(rest)
+}
+
+/// Whether a device class can stand for a resource. As in pkg/scheduler/util, IsDRAExtendedResourceName.
+pub fn is_for_devices(name: &str) -> bool {
+    is_extended_resource_name(name) || name.starts_with(DEVICE_CLASS_PREFIX)
 }
 
 /// The longest domain name, in bytes.

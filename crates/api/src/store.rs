@@ -1,6 +1,6 @@
 //! Objects of one kind by their keys: as they were observed, and as they are assumed to be.
 
-use std::any::{Any, TypeId};
+use std::any::Any;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
@@ -99,29 +99,35 @@ impl<K: Kind> From<Versions<K>> for AnyVersions {
 /// All that a store holds of one object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AnyEntry {
-    /// As it was observed.
-    pub observed: AnyObject,
+    /// As it was observed; `None` for one that is only assumed.
+    pub observed: Option<AnyObject>,
     /// What it is assumed to be, if that differs.
     pub assumed: Option<AnyObject>,
+    /// Whether that stays assumed, whatever is observed.
+    pub is_held: bool,
 }
 
-/// One object.
+/// One object. It was observed, or it is held.
 #[derive(Debug)]
 struct Entry<K> {
-    observed: Arc<K>,
+    observed: Option<Arc<K>>,
     /// What it is assumed to be, if that differs from what was observed.
     assumed: Option<Arc<K>>,
+    /// Whether that stays assumed, whatever is observed.
+    is_held: bool,
 }
 
 impl<K> Entry<K> {
     fn latest(&self) -> &Arc<K> {
-        self.assumed.as_ref().unwrap_or(&self.observed)
+        let latest = self.assumed.as_ref().or(self.observed.as_ref());
+        latest.expect("an object was observed, or it is held")
     }
 }
 
 impl<K> Clone for Entry<K> {
     fn clone(&self) -> Self {
-        Entry { observed: self.observed.clone(), assumed: self.assumed.clone() }
+        let Entry { observed, assumed, is_held } = self;
+        Entry { observed: observed.clone(), assumed: assumed.clone(), is_held: *is_held }
     }
 }
 
@@ -134,6 +140,8 @@ impl<K> Clone for Entry<K> {
 /// state is. If the same state is reported again, as in a relist, the assumption remains. As in
 /// passive_assume_cache.go, mayExpire: an object of an API server has a version, so no two of its states are equal. A
 /// watch never goes back in time, so a state that differs is newer.
+///
+/// An assumption that is [held](Store::hold) is used until it is dropped, whatever is observed.
 pub struct Store<K> {
     /// A hash map, because filters look up objects for every node.
     by_key: HashMap<ObjectKey, Entry<K>, FxBuildHasher>,
@@ -171,18 +179,25 @@ impl<K: Kind> Store<K> {
     pub fn set(&mut self, object: impl Into<Arc<K>>) -> Option<Versions<K>> {
         let object = object.into();
         let key = key_of(&*object);
-        if self.by_key.get(&key).is_some_and(|entry| *entry.observed == *object) {
+        let known = self.by_key.get_mut(&key);
+        let seen = known.as_ref().and_then(|entry| entry.observed.as_ref());
+        if seen.is_some_and(|seen| **seen == *object) {
             return None;
         }
-        let entry = Entry { observed: object.clone(), assumed: None };
-        let before = self.by_key.insert(key.clone(), entry).map(|entry| entry.observed);
+        if let Some(entry) = known.filter(|entry| entry.is_held) {
+            let before = entry.observed.replace(object.clone());
+            return Some(Versions { before, after: Some(object) });
+        }
+        let entry = Entry { observed: Some(object.clone()), assumed: None, is_held: false };
+        let before = self.by_key.insert(key.clone(), entry).and_then(|entry| entry.observed);
         self.now_is(&key, Some(object.clone()));
         Some(Versions { before, after: Some(object) })
     }
 
-    /// Removes an object; `None` if there was none.
+    /// Removes an object, with what is assumed about it. `None` if it was not observed.
     pub fn remove(&mut self, key: &ObjectKey) -> Option<Versions<K>> {
-        let before = self.by_key.remove(key)?.observed;
+        let before = self.by_key.get(key)?.observed.clone()?;
+        self.by_key.remove(key);
         self.now_is(key, None);
         Some(Versions { before: Some(before), after: None })
     }
@@ -192,20 +207,36 @@ impl<K: Kind> Store<K> {
     pub fn assume(&mut self, object: impl Into<Arc<K>>) -> bool {
         let object = object.into();
         let key = key_of(&*object);
-        let Some(entry) = self.by_key.get_mut(&key) else { return false };
-        entry.assumed = Some(object.clone());
+        let known = self.by_key.get_mut(&key);
+        let Some(entry) = known.filter(|entry| entry.observed.is_some()) else { return false };
+        (entry.assumed, entry.is_held) = (Some(object.clone()), false);
         self.now_is(&key, Some(object));
         true
     }
 
+    /// Assumes that an object is as given until this is [dropped](Self::restore), replaced, or the object is deleted. The
+    /// object need not have been observed.
+    pub fn hold(&mut self, object: impl Into<Arc<K>>) {
+        let object = object.into();
+        let key = key_of(&*object);
+        let none = || Entry { observed: None, assumed: None, is_held: true };
+        let entry = self.by_key.entry(key.clone()).or_insert_with(none);
+        (entry.assumed, entry.is_held) = (Some(object.clone()), true);
+        self.now_is(&key, Some(object));
+    }
+
     /// Drops the assumption about an object, if there is one.
     pub fn restore(&mut self, key: &ObjectKey) {
-        if let Some(entry) = self.by_key.get_mut(key)
-            && entry.assumed.take().is_some()
-        {
-            let observed = entry.observed.clone();
-            self.now_is(key, Some(observed));
+        let Some(entry) = self.by_key.get_mut(key) else { return };
+        entry.is_held = false;
+        if entry.assumed.take().is_none() {
+            return;
         }
+        let observed = entry.observed.clone();
+        if observed.is_none() {
+            self.by_key.remove(key);
+        }
+        self.now_is(key, observed);
     }
 
     /// The object of this key, as it is assumed to be.
@@ -215,12 +246,17 @@ impl<K: Kind> Store<K> {
 
     /// The object of this key, as it was observed.
     pub fn observed<'a>(&self, key: impl Into<KeyRef<'a>>) -> Option<&Arc<K>> {
-        self.by_key.get(&key.into()).map(|entry| &entry.observed)
+        self.by_key.get(&key.into())?.observed.as_ref()
     }
 
     /// Whether there is an assumption about the object.
     pub fn is_assumed<'a>(&self, key: impl Into<KeyRef<'a>>) -> bool {
         self.by_key.get(&key.into()).is_some_and(|entry| entry.assumed.is_some())
+    }
+
+    /// Whether an assumption about the object is [held](Self::hold).
+    pub fn is_held<'a>(&self, key: impl Into<KeyRef<'a>>) -> bool {
+        self.by_key.get(&key.into()).is_some_and(|entry| entry.is_held)
     }
 
     /// All objects as they are assumed to be, in the order of their keys.
@@ -292,8 +328,10 @@ pub(crate) trait ErasedStore: Any + fmt::Debug + Send + Sync {
     fn set(&mut self, object: &AnyObject) -> Option<AnyVersions>;
     fn remove(&mut self, key: &ObjectKey) -> Option<AnyVersions>;
     fn assume(&mut self, object: &AnyObject);
+    fn hold(&mut self, object: &AnyObject);
     fn restore(&mut self, key: &ObjectKey);
     fn entry(&self, key: &ObjectKey) -> Option<AnyEntry>;
+    fn latest(&self, key: &ObjectKey) -> Option<AnyObject>;
     fn clone_box(&self) -> Box<dyn ErasedStore>;
 }
 
@@ -312,136 +350,25 @@ impl<K: Kind> ErasedStore for Arc<Store<K>> {
             Arc::make_mut(self).assume(object);
         }
     }
+    fn hold(&mut self, object: &AnyObject) {
+        if let Some(object) = object.shared::<K>() {
+            Arc::make_mut(self).hold(object);
+        }
+    }
     fn restore(&mut self, key: &ObjectKey) {
         Arc::make_mut(self).restore(key);
     }
     fn entry(&self, key: &ObjectKey) -> Option<AnyEntry> {
         let entry = self.by_key.get(key)?;
-        let any = |object: &Arc<K>| AnyObject::from(object.clone());
-        Some(AnyEntry { observed: any(&entry.observed), assumed: entry.assumed.as_ref().map(any) })
+        let any = |object: &Option<Arc<K>>| object.clone().map(AnyObject::from);
+        let (observed, assumed) = (any(&entry.observed), any(&entry.assumed));
+        Some(AnyEntry { observed, assumed, is_held: entry.is_held })
+    }
+    fn latest(&self, key: &ObjectKey) -> Option<AnyObject> {
+        self.by_key.get(key).map(|entry| AnyObject::from(entry.latest().clone()))
     }
     fn clone_box(&self) -> Box<dyn ErasedStore> {
         Box::new(self.clone())
-    }
-}
-
-/// Objects of many kinds.
-#[derive(Debug)]
-pub struct ObjectStores(Vec<KindStore>);
-
-/// The store of one kind, with its type: plugins look for their stores in every decision.
-#[derive(Debug)]
-struct KindStore {
-    of: TypeId,
-    store: Box<dyn ErasedStore>,
-}
-
-impl KindStore {
-    fn new(store: Box<dyn ErasedStore>) -> Self {
-        let any: &dyn Any = &*store;
-        KindStore { of: any.type_id(), store }
-    }
-}
-
-impl Default for ObjectStores {
-    /// Empty stores for the kinds of Kubernetes.
-    fn default() -> Self {
-        ObjectStores::new(&crate::Kinds::built_in())
-    }
-}
-
-impl Clone for ObjectStores {
-    fn clone(&self) -> Self {
-        ObjectStores(self.0.iter().map(|one| KindStore::new(one.store.clone_box())).collect())
-    }
-}
-
-impl ObjectStores {
-    /// Empty stores for these kinds.
-    pub fn new(kinds: &crate::Kinds) -> Self {
-        ObjectStores(kinds.iter().map(|kind| KindStore::new(kind.new_store())).collect())
-    }
-
-    /// Adds a store for `kind`, if there is none.
-    pub fn keep(&mut self, kind: KindRef) {
-        if self.store(kind).is_none() {
-            self.0.push(KindStore::new(kind.new_store()));
-        }
-    }
-
-    /// The store of kind `K`. A clone is a snapshot, which later changes do not affect.
-    ///
-    /// # Panics
-    /// If there is no store for this kind, because no plugin declares that it reads it.
-    #[track_caller]
-    pub fn of<K: Kind>(&self) -> &Arc<Store<K>> {
-        let is_meant = |one: &&KindStore| one.of == TypeId::of::<Arc<Store<K>>>();
-        let store = self.0.iter().find(is_meant).and_then(|one| {
-            let any: &dyn Any = &*one.store;
-            any.downcast_ref()
-        });
-        store.unwrap_or_else(|| panic!("no plugin says that it reads objects of kind {}", K::NAME))
-    }
-
-    /// The store of kind `K`, to be changed. Snapshots are not affected.
-    #[track_caller]
-    pub fn of_mut<K: Kind>(&mut self) -> &mut Store<K> {
-        let is_meant = |one: &&mut KindStore| one.of == TypeId::of::<Arc<Store<K>>>();
-        let store = self.0.iter_mut().find(is_meant).and_then(|one| {
-            let any: &mut dyn Any = &mut *one.store;
-            any.downcast_mut::<Arc<Store<K>>>()
-        });
-        let store = store.unwrap_or_else(|| panic!("objects of kind {} are not kept", K::NAME));
-        Arc::make_mut(store)
-    }
-
-    /// Stores an object as it was observed. `None` if it has not changed, or if there is no store for its kind.
-    pub fn set(&mut self, object: &AnyObject) -> Option<AnyVersions> {
-        self.store(object.kind())?.set(object)
-    }
-
-    /// Removes an object; `None` if there was none.
-    pub fn remove(&mut self, kind: KindRef, key: &ObjectKey) -> Option<AnyVersions> {
-        self.store(kind)?.remove(key)
-    }
-
-    /// Assumes that an object is as given, if there is one.
-    pub fn assume(&mut self, object: &AnyObject) {
-        if let Some(store) = self.store(object.kind()) {
-            store.assume(object);
-        }
-    }
-
-    /// Drops the assumption about an object, if there is one.
-    pub fn restore(&mut self, kind: KindRef, key: &ObjectKey) {
-        if let Some(store) = self.store(kind) {
-            store.restore(key);
-        }
-    }
-
-    /// All that is held of an object; `None` if there is none.
-    pub fn entry(&self, kind: KindRef, key: &ObjectKey) -> Option<AnyEntry> {
-        self.0.iter().find(|one| one.store.kind() == kind)?.store.entry(key)
-    }
-
-    /// Makes an object what it was when [`entry`](Self::entry) gave this.
-    pub fn put_back(&mut self, kind: KindRef, key: &ObjectKey, entry: Option<&AnyEntry>) {
-        let Some(store) = self.store(kind) else { return };
-        match entry {
-            None => _ = store.remove(key),
-            Some(entry) => {
-                store.set(&entry.observed);
-                match &entry.assumed {
-                    Some(assumed) => store.assume(assumed),
-                    None => store.restore(key),
-                }
-            }
-        }
-    }
-
-    fn store(&mut self, kind: KindRef) -> Option<&mut Box<dyn ErasedStore>> {
-        let mut stores = self.0.iter_mut().map(|one| &mut one.store);
-        stores.find(|store| store.kind() == kind)
     }
 }
 
@@ -450,9 +377,7 @@ mod tests {
     use std::hash::BuildHasher;
 
     use super::*;
-    use crate::{
-        ClaimRef, PersistentVolume, PodDisruptionBudget, Service, StorageClass, VolumePhase,
-    };
+    use crate::{ClaimRef, PersistentVolume, PodDisruptionBudget, StorageClass, VolumePhase};
 
     #[test]
     fn an_object_is_found_by_the_parts_of_its_key() {
@@ -479,6 +404,35 @@ mod tests {
         let gone = classes.remove(&ObjectKey::new("", "fast")).expect("it is known");
         assert_eq!((gone.before.as_deref(), gone.after), (Some(&other), None));
         assert_eq!(classes.remove(&ObjectKey::new("", "fast")), None);
+    }
+
+    #[test]
+    fn an_assumption_that_is_held_stays_until_it_is_dropped_or_the_object_is_gone() {
+        let mut store = Store::default();
+        store.set(volume());
+        store.hold(claimed());
+        let released = PersistentVolume { phase: VolumePhase::Released, ..volume() };
+        let change = store.set(released.clone()).expect("it differs from what was seen");
+        assert_eq!(change.before.as_deref(), Some(&volume()));
+        assert_eq!(store.get("pv").map(|one| &**one), Some(&claimed()));
+        assert_eq!(store.observed("pv").map(|one| &**one), Some(&released));
+        assert!(store.is_held("pv"));
+        store.restore(&key());
+        assert_eq!(store.get("pv").map(|one| &**one), Some(&released));
+        store.hold(claimed());
+        store.remove(&key());
+        assert_eq!(store.get("pv"), None);
+    }
+
+    #[test]
+    fn an_object_that_was_never_observed_can_be_held() {
+        let mut store = Store::default();
+        store.hold(claimed());
+        assert_eq!(store.get("pv").map(|one| &**one), Some(&claimed()));
+        assert_eq!((store.observed("pv"), store.iter().count()), (None, 1));
+        assert_eq!(store.remove(&key()), None);
+        store.restore(&key());
+        assert_eq!((store.get("pv"), store.iter().count()), (None, 0));
     }
 
     #[test]
@@ -595,21 +549,5 @@ mod tests {
         store.assume(PersistentVolume { claim, ..volume("c", "y") });
         assert_eq!(names(&store), ["c"]);
         assert_eq!(store.by_index("y").count(), 0);
-    }
-
-    #[test]
-    fn each_kind_has_its_own_store_and_snapshots_do_not_change() {
-        let mut objects = ObjectStores::default();
-        let class = AnyObject::from(StorageClass { name: "a".into(), ..StorageClass::default() });
-        let came = objects.set(&class).expect("it is new");
-        assert!(came.before.is_none() && came.after == Some(class.clone()));
-        assert_eq!(objects.set(&class), None);
-        assert!(objects.of::<Service>().is_empty());
-        let kept = objects.of::<StorageClass>().clone();
-        let gone = objects.remove(class.kind(), &class.key()).expect("it is known");
-        assert!(gone.before == Some(class.clone()) && gone.of::<Service>().is_none());
-        assert!(gone.of::<StorageClass>().is_some_and(|of| of.after.is_none()));
-        assert_eq!((objects.of::<StorageClass>().len(), kept.len()), (0, 1));
-        assert_eq!(objects.remove(class.kind(), &class.key()), None);
     }
 }

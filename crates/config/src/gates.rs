@@ -131,7 +131,16 @@ fn stage_of(name: &str, release: Release) -> Option<Stage> {
 
 /// The gates that have an effect here. Any other gate can be given, but has none.
 const ASKED: &[&str] = &[
+    "DRAConsumableCapacity",
     "DRADeviceBindingConditions",
+    "DRADeviceTaintRules",
+    "DRADeviceTaints",
+    "DRAExtendedResource",
+    "DRAFractionalCapacityRange",
+    "DRAListTypeAttributes",
+    "DRANodeAllocatableResources",
+    "DRAPartitionableDevices",
+    "DRAPrioritizedList",
     "DRAResourceClaimDeviceStatus",
     "DRASchedulerFilterTimeout",
     "InPlacePodLevelResourcesVerticalScaling",

@@ -5,6 +5,7 @@
 //! with `legacy_`, what release 1.20 decided. `known.toml` lists the deliberate differences.
 
 mod case;
+mod claims;
 mod compare;
 mod corpus;
 mod known;

@@ -1,8 +1,8 @@
 //! From the configuration of a case to the profiles of the engine.
 
-use plimsoll_config::{Catalogue, Configuration, GivenGates};
+use plimsoll_config::{Catalogue, Configuration};
 use plimsoll_engine::Profile;
-use plimsoll_framework::Release;
+use plimsoll_framework::{FeatureGates, Release};
 use plimsoll_legacy::config::{Provider, load};
 use plimsoll_legacy::in_tree;
 use plimsoll_plugins::default_profile;
@@ -15,12 +15,13 @@ pub const RECORDED: Release = Release::V1_36;
 /// The profiles that a configuration describes, of any version, or a Policy, or the algorithm provider
 /// of `{"kind": "Provider", "name": ...}`; the default ones without it.
 ///
+/// `gates` are those for plugins.
+///
 /// # Panics
 /// If the configuration is not valid.
-pub fn profiles(config: Option<&Value>) -> Vec<Profile> {
+pub fn profiles(config: Option<&Value>, gates: &FeatureGates) -> Vec<Profile> {
     let registry = in_tree();
-    let catalogue =
-        Catalogue::of(&registry, &default_profile()).with_gates(GivenGates::of(RECORDED).plugins);
+    let catalogue = Catalogue::of(&registry, &default_profile()).with_gates(gates.clone());
     let configuration = match config {
         None => Configuration::default_for(&catalogue),
         Some(config) if config["kind"] == "Provider" => {
@@ -32,6 +33,6 @@ pub fn profiles(config: Option<&Value>) -> Vec<Profile> {
         Some(config) => load("config", &config.to_string(), &catalogue)
             .unwrap_or_else(|errors| panic!("{config}: {}", errors[0])),
     };
-    Profile::all_of(&configuration.profile_specs(), &registry, &GivenGates::of(RECORDED).plugins)
+    Profile::all_of(&configuration.profile_specs(), &registry, gates)
         .unwrap_or_else(|error| panic!("{config:?}: {error}"))
 }

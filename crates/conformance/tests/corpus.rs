@@ -58,6 +58,7 @@ suites! {
     |_: &Case, recorded: &ExpectedDecision, ours: &Decision| differences(recorded, ours) =>
     resources taints nodeaffinity ports images spread podaffinity mixed config trace rollout
     preemption nominated volumes
+    dra_claims dra_alloc dra_cel dra_partition dra_extended dra_quirks dra_gates dra_trace
 }
 
 suites! {

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use plimsoll_api::wire::{self, Object};
+use plimsoll_config::GivenGates;
 use plimsoll_conformance::{ExpectedDecision, RECORDED, differences, profiles, read};
 use plimsoll_engine::{Detail, Options, Scheduler};
 use plimsoll_sim::{InitialCluster, simulate};
@@ -46,7 +47,8 @@ fn every_pod_of_the_trace_is_decided_as_recorded() {
         audit_every: 1,
         ..Options::default()
     };
-    let scheduler = Scheduler::new(profiles(None), options, 0).expect("the default profile works");
+    let scheduler = Scheduler::new(profiles(None, &GivenGates::of(RECORDED).plugins), options, 0)
+        .expect("the default profile works");
     let (n_expected, mut failures) = (expected.len(), Vec::new());
     simulate(scheduler, cluster(), |ours| {
         let name = ours.pod.to_string();

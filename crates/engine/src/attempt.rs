@@ -1,12 +1,14 @@
 //! One attempt to schedule a pod: the scheduling cycle, and the start of the binding cycle.
 
-use plimsoll_framework::{PodInfo, Point, Row, Time, WaitingPod, WriteCause, WriteError};
+use plimsoll_framework::{
+    Description, PodInfo, Point, Row, Time, WaitingPod, WriteCause, WriteError,
+};
 
 use crate::binding::{Backing, BindingCycle, BindingHandle, BindingProgress, Unbound};
 use crate::cycle::{self, AttemptFailure, Cycle, CycleResult, FailureReason};
 use crate::decision::{Decision, Outcome};
 use crate::effect::{Condition, Effect, EffectId, EventRecord, Write};
-use crate::explain::decision;
+use crate::explain::{decision, described};
 use crate::metrics::{self, Lap, MeteredPoint, Status};
 use crate::names::PodId;
 use crate::profile::Profile;
@@ -54,7 +56,8 @@ impl Scheduler {
         match cycle.result {
             CycleResult::Found { row, .. } => self.place(now, attempt, row, cycle, effects),
             CycleResult::Unschedulable(_) | CycleResult::Error(_) => {
-                self.log(attempt, &cycle);
+                let described = self.describe(pod, &cycle);
+                self.log(attempt, &cycle, described);
                 let mut shared = cycle.shared;
                 let failure = match cycle.result {
                     CycleResult::Unschedulable(failure) => *failure,
@@ -64,7 +67,8 @@ impl Scheduler {
                 self.count_preemption(pod, &failure);
                 self.nominate(now, attempt, &failure, effects);
                 if self.asks_post_filter(pod, &failure) {
-                    self.tell_after_post_filter(now, pod, &failure, &mut shared, effects);
+                    let told = (cycle.rejected.as_slice(), &mut shared);
+                    self.tell_after_post_filter(now, pod, &failure, told, effects);
                 }
                 let in_vain = failure.reason == FailureReason::Unschedulable
                     && failure.nomination.is_none()
@@ -91,6 +95,7 @@ impl Scheduler {
         mut cycle: Cycle,
         effects: &mut Vec<Effect>,
     ) {
+        let described = self.describe(&attempt.pod, &cycle);
         let node = self.cache.view().nodes.name_of(row).clone();
         let assumed = attempt.pod.placed_on(node);
         self.cache.assume(attempt.id, assumed.clone(), row);
@@ -134,7 +139,7 @@ impl Scheduler {
                 self.unbound(now, attempt, why, effects);
             }
             Ok((mut binding, pending)) => {
-                self.log(attempt, &cycle);
+                self.log(attempt, &cycle, described);
                 self.expect_node(now, &attempt.pod, &mut binding, !pending.is_empty(), effects);
                 if pending.is_empty() {
                     self.proceed(now, binding, effects);
@@ -353,8 +358,7 @@ impl Scheduler {
                 },
             };
             let pod = pod.key.clone();
-            let decision = Decision { pod, attempt: number, outcome, nodes: Vec::new() };
-            self.decisions.push(decision);
+            self.decisions.push(Decision::of_pod(pod, number, outcome));
         }
         let left = self.cache.forget(id);
         match self.queue.get(id).map(|info| info.pod.clone()) {
@@ -430,12 +434,20 @@ impl Scheduler {
         id
     }
 
-    fn log(&mut self, attempt: &Attempt, cycle: &Cycle) {
+    fn log(&mut self, attempt: &Attempt, cycle: &Cycle, described: Description) {
         if self.options.detail != Detail::None {
             let view = self.cache.view();
             let detail = self.options.detail;
             let decision = decision(&attempt.pod.key, attempt.number, cycle, view, detail);
-            self.decisions.push(decision);
+            self.decisions.push(Decision { described, ..decision });
         }
+    }
+
+    /// What plugins add to the record of a decision.
+    fn describe(&self, pod: &PodInfo, cycle: &Cycle) -> Description {
+        if self.options.detail == Detail::None {
+            return Description::default();
+        }
+        described(self.profile_of(pod), pod, cycle, self.cache.view(), self.options.detail)
     }
 }

@@ -409,7 +409,12 @@ impl Cycle {
 
 fn error_of(rejected: &[NodeRejection]) -> Option<String> {
     let node = rejected.iter().find(|node| node.rejection.code == Code::Error)?;
-    Some(format!("running {:?} filter plugin: {}", node.plugin, node.rejection))
+    Some(filter_error(node))
+}
+
+/// What is said if a filter could not judge a node.
+pub(crate) fn filter_error(node: &NodeRejection) -> String {
+    format!("running {:?} filter plugin: {}", node.plugin, node.rejection)
 }
 
 /// The names of `rows`.

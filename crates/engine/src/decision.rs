@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use plimsoll_api::{PodKey, Str};
-use plimsoll_framework::{Code, Nomination, Reason, Rejection};
+use plimsoll_framework::{Code, Description, Nomination, Reason, Rejection};
 
 /// One decision.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -14,8 +14,20 @@ pub struct Decision {
     pub attempt: u32,
     /// The outcome.
     pub outcome: Outcome,
+    /// The plugin that keeps the pod out of the queue, with its rejection, if the pod is decided all the same.
+    pub pre_enqueue: Option<(Str, Rejection)>,
     /// Every node that was judged, by name; empty unless requested.
     pub nodes: Vec<NodeDecision>,
+    /// What plugins add.
+    pub described: Description,
+}
+
+impl Decision {
+    /// A decision without details.
+    pub fn of_pod(pod: PodKey, attempt: u32, outcome: Outcome) -> Self {
+        let (nodes, described) = (Vec::new(), Description::default());
+        Decision { pod, attempt, outcome, pre_enqueue: None, nodes, described }
+    }
 }
 
 /// The outcome of a decision.

@@ -1,7 +1,9 @@
 //! Explains decisions about pods: of an attempt that was made, or of a hypothetical one.
 
 use plimsoll_api::{PodKey, Str};
-use plimsoll_framework::{PodInfo, View};
+use plimsoll_framework::{
+    AttemptEnd, AttemptOutcome, Code, Description, PodInfo, Point, Scope, View,
+};
 
 use crate::cycle::{self, Cycle, CycleResult};
 use crate::decision::{Decision, NodeDecision, NodeVerdict, Outcome};
@@ -36,19 +38,28 @@ impl Scheduler {
         profile_of: impl FnOnce(&'a Self, &PodInfo) -> &'a Profile,
     ) -> Option<Decision> {
         let info = self.pending_pod(pod)?;
-        if let QueuePlace::Gated { why, .. } = &info.place {
-            let (message, attempt) = (why.to_string(), info.attempts + 1);
-            let outcome = Outcome::Unschedulable { message, pre_filter: None, nomination: None };
-            return Some(Decision { pod: pod.clone(), attempt, outcome, nodes: Vec::new() });
-        }
         let profile = profile_of(self, &info.pod);
+        let mut gate = None;
+        if let QueuePlace::Gated { why, plugin } = &info.place {
+            // A plugin that also stands at PreFilter repeats itself there.
+            let repeats = profile.at(Point::PreFilter).any(|(one, _)| one.name == *plugin);
+            if !repeats {
+                let (message, attempt) = (why.to_string(), info.attempts + 1);
+                let outcome =
+                    Outcome::Unschedulable { message, pre_filter: None, nomination: None };
+                return Some(Decision::of_pod(pod.clone(), attempt, outcome));
+            }
+            gate = Some((Str::from(*plugin), why.clone()));
+        }
         let (view, mut rng) = (self.cache.view(), self.rng.clone());
         let chance = &mut TieBreaker { tie_break: self.options.tie_break, rng: &mut rng };
         let sample = self.sample(profile);
         let (member, meter) = (Member { profile, pod: &info.pod }, CycleMeter::default());
         let on = Snapshot { view, nominated: &self.nominated };
         let cycle = cycle::schedule(member, on, &sample, chance, meter);
-        Some(decision(pod, info.attempts + 1, &cycle, view, Detail::Nodes))
+        let described = described(profile, &info.pod, &cycle, view, Detail::Nodes);
+        let decision = decision(pod, info.attempts + 1, &cycle, view, Detail::Nodes);
+        Some(Decision { pre_enqueue: gate, described, ..decision })
     }
 }
 
@@ -79,7 +90,32 @@ pub(crate) fn decision(
         Detail::Nodes => nodes(cycle, view),
         Detail::None | Detail::Outcome => Vec::new(),
     };
-    Decision { pod: pod.clone(), attempt, outcome, nodes }
+    Decision { nodes, ..Decision::of_pod(pod.clone(), attempt, outcome) }
+}
+
+/// What plugins add to the record of a decision.
+pub(crate) fn described(
+    profile: &Profile,
+    pod: &PodInfo,
+    cycle: &Cycle,
+    view: View<'_>,
+    detail: Detail,
+) -> Description {
+    let mut described = Description::default();
+    let outcome = match &cycle.result {
+        CycleResult::Found { row, .. } => AttemptOutcome::Node(*row),
+        CycleResult::Unschedulable(_) => AttemptOutcome::NoNode,
+        CycleResult::Error(_) => AttemptOutcome::Error,
+    };
+    let scope = if detail == Detail::Nodes { Scope::Nodes } else { Scope::Decision };
+    let end =
+        AttemptEnd { pod, view, outcome, feasible: &cycle.feasible, rejected: &cycle.rejected };
+    for plugin in profile.plugins() {
+        if let Some(point) = &plugin.points.describe {
+            point.describe(&end, scope, &mut described);
+        }
+    }
+    described
 }
 
 /// Every node, by name. A rejection of the pod for all nodes is not repeated here.
@@ -92,7 +128,11 @@ fn nodes(cycle: &Cycle, view: View<'_>) -> Vec<NodeDecision> {
             false => NodeVerdict::Rejected {
                 plugin: node.plugin.into(),
                 code: node.rejection.code,
-                reasons: node.rejection.reasons.to_vec(),
+                // As in runtime/framework.go, RunFilterPlugins: an error names the plugin.
+                reasons: match node.rejection.code {
+                    Code::Error => vec![cycle::filter_error(node).into()],
+                    _ => node.rejection.reasons.to_vec(),
+                },
             },
         };
         nodes.push(NodeDecision { name: view.nodes.name_of(node.row).clone(), verdict });

@@ -23,6 +23,7 @@ impl Scheduler {
         if let Some(recorder) = &mut self.recorder {
             recorder.observed(now, &event);
         }
+        self.cache.set_now(now);
         let lap = self.counts.event_begins();
         self.take_in(now, event);
         self.counts.event_over(lap);
@@ -54,6 +55,7 @@ impl Scheduler {
                     Observation::Is(object) => stores.set(&object),
                     Observation::Gone((kind, key)) => stores.remove(kind, &key),
                 };
+                self.cache.objects_changed(kind);
                 if let Some(change) = change.filter(|_| kind.wakes_pods()) {
                     let event = ClusterEvent::of_versions(&change);
                     self.changed(now, event, Object::Other(&change), Audience::All);

@@ -7,9 +7,9 @@ use plimsoll_api::{KindRef, Kinds, Node};
 use plimsoll_framework::events::{self, Object};
 use plimsoll_framework::metrics::Descriptor;
 use plimsoll_framework::parts::{NodeReads, PodReads, StoreReads};
-use plimsoll_framework::points::{FilterPoint, PreEnqueuePoint};
+use plimsoll_framework::points::{FilterPoint, PostFilterPoint, PreEnqueuePoint};
 use plimsoll_framework::{
-    Action, Candidates, Change, ClusterEvent, CycleState, Entry, ErasedByNode, FeatureGates, Hint,
+    Action, Candidates, Change, ClusterEvent, CycleState, Entry, FeatureGates, Hint,
     MAX_NODE_SCORE, PodInfo, Point, Points, Prioritize, ProfileSpec, Registry, Release, Row, View,
 };
 
@@ -208,12 +208,13 @@ impl Profile {
             .make(spec.args.get(name), gates)
             .map_err(|error| ProfileError::Args { profile: profile(), error })?;
         let events = registered_events(&points, entry);
+        let at_post_filter = points.post_filter.as_ref().map(PostFilterPoint::reads);
         self.plugins.push(ProfilePlugin {
             name: entry.name(),
             events,
             reads: entry.reads().pod,
-            stores: entry.reads().cluster.stores | post_filter_reads(&points),
-            kinds: entry.kinds().clone(),
+            stores: entry.reads().cluster.stores | at_post_filter.unwrap_or_default(),
+            kinds: entry.kinds() - &points.unread,
             points,
         });
         Ok(self.plugins.len() - 1)
@@ -274,7 +275,11 @@ impl Profile {
             true => Kinds::built_in().iter().collect(),
             false => BTreeSet::new(),
         };
-        self.plugins.iter().fold(all, |all, plugin| &all | &plugin.kinds)
+        let read = self.plugins.iter().fold(BTreeSet::new(), |all, plugin| &all | &plugin.kinds);
+        let is_unread = |kind: &KindRef| {
+            !read.contains(kind) && self.plugins.iter().any(|one| one.points.unread.contains(kind))
+        };
+        (&all | &read).into_iter().filter(|kind| !is_unread(kind)).collect()
     }
 
     /// Whether anything ranks nodes.
@@ -290,6 +295,11 @@ impl Profile {
     /// The indices of the plugins at `point` in order, with their weights.
     pub(crate) fn indices(&self, point: Point) -> impl Iterator<Item = (PluginIndex, i64)> {
         self.order[point.index()].iter().copied()
+    }
+
+    /// All plugins.
+    pub(crate) fn plugins(&self) -> &[ProfilePlugin] {
+        &self.plugins
     }
 
     /// The plugin at `index`.
@@ -342,14 +352,6 @@ fn registered_events(points: &Points, entry: &Entry) -> Vec<ClusterEvent> {
         Kinds::built_in().iter().chain(entry.kinds().iter().copied()).collect();
     let wake = kinds.into_iter().filter(|kind| kind.wakes_pods());
     wake.map(|kind| ClusterEvent::new(kind, Action::all())).collect()
-}
-
-/// What a plugin may read at PostFilter; one that judges all nodes at once does not declare it.
-fn post_filter_reads(points: &Points) -> StoreReads {
-    match &points.post_filter {
-        None => StoreReads::empty(),
-        Some(post_filter) => post_filter.by_node().map_or(StoreReads::all(), ErasedByNode::reads),
-    }
 }
 
 impl ProfilePlugin {

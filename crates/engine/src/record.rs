@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use plimsoll_api::Str;
 use plimsoll_framework::{Code, Nomination, Reason};
 use serde::Serialize;
+use serde_json::{Map, Value};
 
 use crate::decision::{Decision, NodeDecision, NodeVerdict, Outcome};
 
@@ -22,6 +23,8 @@ pub struct DecisionRecord<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     message: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    pre_enqueue: Option<RejectionRecord<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pre_filter: Option<RejectionRecord<'a>>,
     /// The number of the attempt; left out for the first.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -33,6 +36,9 @@ pub struct DecisionRecord<'a> {
     pub volumes: Vec<BoundClaim<'a>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     nodes: Vec<NodeRecord<'a>>,
+    /// What plugins add.
+    #[serde(flatten)]
+    described: &'a Map<String, Value>,
 }
 
 #[derive(Debug, Serialize)]
@@ -69,6 +75,8 @@ struct NodeRecord<'a> {
     scores: BTreeMap<&'a str, i64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     total: Option<i64>,
+    #[serde(flatten)]
+    described: Option<&'a Map<String, Value>>,
 }
 
 impl<'a> DecisionRecord<'a> {
@@ -80,11 +88,16 @@ impl<'a> DecisionRecord<'a> {
             node: None,
             best: &[],
             message: None,
+            pre_enqueue: decision
+                .pre_enqueue
+                .as_ref()
+                .map(|(plugin, why)| RejectionRecord::by(plugin, why.code, &why.reasons)),
             pre_filter: None,
             attempt: (1 < decision.attempt).then_some(decision.attempt),
             nomination: None,
             volumes: Vec::new(),
-            nodes: decision.nodes.iter().filter_map(NodeRecord::of).collect(),
+            nodes: decision.nodes.iter().map(|node| NodeRecord::of(node, decision)).collect(),
+            described: &decision.described.decision,
         };
         match &decision.outcome {
             Outcome::Scheduled { node, best } => {
@@ -106,13 +119,11 @@ impl<'a> DecisionRecord<'a> {
 
 impl<'a> RejectionRecord<'a> {
     fn by(plugin: &'a str, code: Code, reasons: &[Reason]) -> Self {
-        // The record has two codes: whether or not evicting other pods might help. It does not help a
-        // plugin that waits for an external change.
+        // Whether or not evicting other pods might help. It does not help a plugin that waits for an external
+        // change. An error means that the node cannot be judged.
         let code = match code {
-            Code::Unschedulable => Code::Unschedulable,
-            Code::UnschedulableAndUnresolvable | Code::Pending | Code::Error => {
-                Code::UnschedulableAndUnresolvable
-            }
+            Code::Pending => Code::UnschedulableAndUnresolvable,
+            code => code,
         };
         let reasons = reasons.iter().map(ToString::to_string).collect();
         RejectionRecord { plugin, code: code.as_str(), reasons }
@@ -128,12 +139,16 @@ impl<'a> NominationRecord<'a> {
 }
 
 impl<'a> NodeRecord<'a> {
-    /// None for a node that was not judged: it has no verdict, and the record's message says why.
-    fn of(decision: &'a NodeDecision) -> Option<Self> {
-        let node =
-            NodeRecord { name: &decision.name, filter: None, scores: BTreeMap::new(), total: None };
-        Some(match &decision.verdict {
-            NodeVerdict::Rejected { code: Code::Error, .. } => return None,
+    fn of(node: &'a NodeDecision, decision: &'a Decision) -> Self {
+        let verdict = &node.verdict;
+        let node = NodeRecord {
+            name: &node.name,
+            filter: None,
+            scores: BTreeMap::new(),
+            total: None,
+            described: decision.described.nodes.get(&node.name),
+        };
+        match verdict {
             NodeVerdict::Rejected { plugin, code, reasons } => {
                 NodeRecord { filter: Some(RejectionRecord::by(plugin, *code, reasons)), ..node }
             }
@@ -143,7 +158,7 @@ impl<'a> NodeRecord<'a> {
                 total: Some(*total),
                 ..node
             },
-        })
+        }
     }
 }
 
@@ -157,7 +172,7 @@ mod tests {
 
     fn check(attempt: u32, outcome: Outcome, nodes: Vec<NodeDecision>, expected: &Expect) {
         let pod = PodKey::new("default", "web-0");
-        let decision = Decision { pod, attempt, outcome, nodes };
+        let decision = Decision { nodes, ..Decision::of_pod(pod, attempt, outcome) };
         let record = serde_json::to_string(&DecisionRecord::of(&decision));
         expected.assert_eq(&(record.expect("it has no keys but texts") + "\n"));
     }
@@ -248,13 +263,13 @@ mod tests {
     }
 
     #[test]
-    fn a_pod_that_could_not_be_judged_has_a_message_and_no_verdict_of_the_node_at_fault() {
+    fn a_pod_that_could_not_be_judged_has_a_message_and_the_node_at_fault_says_why() {
         check(
             1,
             Outcome::Error { message: "running Filter plugin".into() },
             vec![rejected("n01", Code::Error, &["broken"])],
             &expect![[r#"
-                {"pod":"default/web-0","result":"error","message":"running Filter plugin"}
+                {"pod":"default/web-0","result":"error","message":"running Filter plugin","nodes":[{"name":"n01","filter":{"plugin":"NodeResourcesFit","code":"Error","reasons":["broken"]}}]}
             "#]],
         );
     }

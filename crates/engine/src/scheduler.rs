@@ -181,6 +181,8 @@ impl Scheduler {
         for kind in profiles.iter().flat_map(Profile::kinds) {
             cache.keep(kind);
         }
+        let plugins = profiles.iter().flat_map(Profile::plugins);
+        cache.set_providers(plugins.filter_map(|one| one.points.provide.clone()).collect());
         let memo = (options.engine == Engine::Fast).then(|| {
             cache.keep_changes();
             nominated.keep_changes();
@@ -224,6 +226,7 @@ impl Scheduler {
     /// Does one unit of work and appends its effects: advances binding cycles, or decides one pod.
     pub fn step(&mut self, now: Time, effects: &mut Vec<Effect>) -> Next {
         let before = effects.len();
+        self.cache.set_now(now);
         let next = self.advance(now, effects);
         if let Some(recorder) = &mut self.recorder {
             recorder.stepped(now, &effects[before..], &self.audit);

@@ -128,6 +128,7 @@ pub(crate) fn parts_are_alike(parts: PodReads, one: &Pod, other: &Pod) -> bool {
         unreadable: _,
         edition: _,
         resources: _,
+        devices,
         template,
     } = one;
     (!on(PodReads::KEY) || *key == other.key)
@@ -135,6 +136,7 @@ pub(crate) fn parts_are_alike(parts: PodReads, one: &Pod, other: &Pod) -> bool {
         && (!on(PodReads::UID) || *uid == other.uid)
         && (!on(PodReads::ANNOTATIONS) || *annotations == other.annotations)
         && (!on(PodReads::PINNED_NODE) || *node_name == other.node_name)
+        && (!on(PodReads::RESOURCE_CLAIMS) || *devices == other.devices)
         && (Arc::ptr_eq(template, &other.template)
             || templates_are_alike(parts, template, &other.template))
 }
@@ -162,6 +164,7 @@ fn templates_are_alike(parts: PodReads, one: &PodTemplate, other: &PodTemplate) 
         required_features,
         volumes,
         resource_claims,
+        container_devices,
     } = one;
     let takes_the_same = !on(PodReads::REQUESTS)
         || (*asks == other.asks
@@ -181,7 +184,9 @@ fn templates_are_alike(parts: PodReads, one: &PodTemplate, other: &PodTemplate) 
         && (!on(PodReads::IMAGES) || *images == other.images)
         && (!on(PodReads::REQUIRED_FEATURES) || *required_features == other.required_features)
         && (!on(PodReads::VOLUMES) || *volumes == other.volumes)
-        && (!on(PodReads::RESOURCE_CLAIMS) || *resource_claims == other.resource_claims)
+        && (!on(PodReads::RESOURCE_CLAIMS)
+            || (*resource_claims == other.resource_claims
+                && *container_devices == other.container_devices))
 }
 
 /// A hash that is the same for pods that [are alike](are_alike).
@@ -231,6 +236,7 @@ impl Summary {
         hash.add(on(PodReads::REQUIRED_FEATURES), &pod.required_features);
         hash.add(on(PodReads::VOLUMES), &pod.volumes);
         hash.add(on(PodReads::RESOURCE_CLAIMS), &pod.resource_claims);
+        hash.add(on(PodReads::RESOURCE_CLAIMS), &pod.container_devices);
     }
 
     fn add(&mut self, counts: bool, part: &impl Hash) {
@@ -253,10 +259,11 @@ impl Summary {
 
 #[cfg(test)]
 mod tests {
+    use plimsoll_api::devices::ContainerDevices;
     use plimsoll_api::{
-        AffinityTerm, Controller, HostPort, Labels, NodeSelectorTerm, PodKey, PodPhase, PodVolume,
-        PodVolumeKind, PreemptionPolicy, Selector, SpreadConstraint, Timestamp, Toleration,
-        WhenUnsatisfiable,
+        AffinityTerm, Controller, HostPort, Labels, NodeSelectorTerm, PodKey, PodPhase,
+        PodResourceClaim, PodVolume, PodVolumeKind, PreemptionPolicy, Selector, SpreadConstraint,
+        Timestamp, Toleration, WhenUnsatisfiable,
     };
 
     use super::*;
@@ -290,7 +297,7 @@ mod tests {
 
     #[test]
     fn pods_that_differ_in_anything_else_are_not_alike() {
-        let all: [Difference; 27] = [
+        let all: [Difference; 29] = [
             ("namespace", |pod| pod.key.namespace = "other".into()),
             ("labels", |pod| pod.labels = labels("x")),
             ("deletion", |pod| pod.deletion = Some(Timestamp::default())),
@@ -330,7 +337,9 @@ mod tests {
                 let kind = PodVolumeKind::Claim("c".into());
                 pod.volumes.push(PodVolume { name: "v".into(), kind });
             }),
-            ("claims", |pod| pod.resource_claims.push("x".into())),
+            ("claims", |pod| pod.resource_claims.push(PodResourceClaim::default())),
+            ("container claims", |pod| pod.container_devices.push(ContainerDevices::default())),
+            ("claim statuses", |pod| pod.devices = Some(Box::default())),
         ];
         let mut signatures = QueueSignatures::default();
         for (what, change) in all {

@@ -241,6 +241,7 @@ impl<'a> Transaction<'a> {
         let cache = &mut self.scheduler.cache;
         cache.log_object(kind, &object.key());
         cache.stores_mut(StoreReads::of_kind(kind)).set(&object);
+        cache.objects_changed(kind);
         self.events.push(Event::object(object));
     }
 
@@ -249,6 +250,7 @@ impl<'a> Transaction<'a> {
         let cache = &mut self.scheduler.cache;
         cache.log_object(kind, &key);
         cache.stores_mut(StoreReads::of_kind(kind)).remove(kind, &key);
+        cache.objects_changed(kind);
         self.events.push(Event::gone(kind, key));
     }
 

@@ -4,7 +4,9 @@
 use std::collections::BTreeSet;
 
 use hashbrown::HashMap;
-use plimsoll_framework::{CycleState, ObjectWrite, Placement, PodInfo, Point, Time, WriteError};
+use plimsoll_framework::{
+    CycleState, NodeRejection, ObjectWrite, Placement, PodInfo, Point, Time, WriteError,
+};
 use rustc_hash::FxBuildHasher;
 
 use crate::cycle::AttemptFailure;
@@ -86,7 +88,7 @@ impl Scheduler {
         now: Time,
         pod: &PodInfo,
         failure: &AttemptFailure,
-        shared: &mut CycleState,
+        (rejected, shared): (&[NodeRejection], &mut CycleState),
         effects: &mut Vec<Effect>,
     ) {
         let profile = self.profiles.get(&pod.scheduler_name).expect("it was just used");
@@ -98,7 +100,7 @@ impl Scheduler {
             let (waiting, decisions) = (self.waiting.pods(), &mut self.waiting_decisions);
             let mut handle = output.handle(plugin.name, now, &mut *shared, waiting, decisions);
             let nomination = failure.nomination.as_ref();
-            point.after_post_filter(pod, nomination, &self.cache.view(), &mut handle);
+            point.after_post_filter(pod, nomination, rejected, &self.cache.view(), &mut handle);
             self.plugin_metrics.record(output.measured);
             self.cache.assume_objects(output.assumed);
             for write in output.written {

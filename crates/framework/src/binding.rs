@@ -41,6 +41,8 @@ pub struct Placement<'a> {
 pub enum Assumption {
     /// The object is as given.
     Is(AnyObject),
+    /// The object is as given, whatever is observed.
+    Held(AnyObject),
     /// The object is as it was observed.
     AsSeen(KindRef, ObjectKey),
 }
@@ -62,6 +64,13 @@ impl<'a> Assume<'a> {
     /// Assumes that the object of this kind and key is as given. This has no effect if there is no such object.
     pub fn is<K: Kind>(&mut self, object: K) {
         self.0.push(Assumption::Is(object.into()));
+    }
+
+    /// Assumes that the object of this kind and key is as given, whatever is observed, until it is deleted or a later
+    /// assumption says otherwise. There need not be such an object. Whoever holds it must let it go once the pod is
+    /// bound or given up.
+    pub fn hold<K: Kind>(&mut self, object: K) {
+        self.0.push(Assumption::Held(object.into()));
     }
 
     /// Drops what is assumed about the object: it is as it was observed.

@@ -227,10 +227,22 @@ pub struct Columns {
     pub(crate) used_ports: Column<Vec<HostPort>>,
     pub(crate) pods: Vec<PodSet>,
     pub(crate) volumes_in_use: VolumesInUse,
+    /// The resources for which something else than a node stands.
+    provided: Arc<BTreeSet<Str>>,
     node: Vec<Arc<Node>>,
 }
 
 impl Columns {
+    /// The resources for which something else than a node [stands](crate::ProvidesResources).
+    pub fn provided(&self) -> &BTreeSet<Str> {
+        &self.provided
+    }
+
+    /// Sets the resources for which something else than a node stands.
+    pub fn set_provided(&mut self, resources: BTreeSet<Str>) {
+        self.provided = Arc::new(resources);
+    }
+
     /// Adds a node, and returns its row.
     pub fn add(&mut self, node: Node) -> Row {
         let row = self.free.pop().unwrap_or_else(|| self.grow());
@@ -393,6 +405,7 @@ impl Columns {
         assert!(self.live.len() == 1, "a scratch holds one node");
         self.live[0] = true;
         self.free.clear();
+        self.provided = of.provided.clone();
         let node = of.node(row);
         if !Arc::ptr_eq(&self.node[0], node) {
             self.name.take_from(&of.name, row);

@@ -313,6 +313,9 @@ pub(crate) trait ErasedScore: Send + Sync {
     fn applies_in(&self, pod: &PodInfo, _: &View<'_>) -> bool {
         self.applies(pod)
     }
+    fn is_constant(&self, _: &PodInfo, _: &View<'_>) -> bool {
+        false
+    }
     fn is_by_row(&self) -> bool {
         false
     }
@@ -458,6 +461,10 @@ impl<P: PreScore> ErasedScore for StatefulScore<P> {
     fn applies_in(&self, pod: &PodInfo, view: &View<'_>) -> bool {
         let part = pod.part::<P::Pod>();
         self.plugin.applies(part) && self.plugin.applies_in(part, P::Cluster::of(view))
+    }
+    fn is_constant(&self, pod: &PodInfo, view: &View<'_>) -> bool {
+        let part = pod.part::<P::Pod>();
+        self.plugin.applies(part) && self.plugin.is_constant(part, P::Cluster::of(view))
     }
 }
 

@@ -36,8 +36,10 @@ bitflags! {
         const UPDATE_POD_TOLERATION = 1 << 9;
         /// The last scheduling gate of a pod is gone.
         const UPDATE_POD_SCHEDULING_GATES_ELIMINATED = 1 << 10;
+        /// A ResourceClaim was made for a pod, or its status says so.
+        const UPDATE_POD_GENERATED_RESOURCE_CLAIM = 1 << 11;
         /// Anything else of an object changed.
-        const UPDATE_OTHER = 1 << 11;
+        const UPDATE_OTHER = 1 << 12;
     }
 }
 
@@ -175,6 +177,11 @@ pub fn named_pod_actions(before: &PodInfo, after: &PodInfo) -> Action {
     action.set(Action::UPDATE_POD_TOLERATION, before.tolerations != after.tolerations);
     let gates = !before.scheduling_gates.is_empty() && after.scheduling_gates.is_empty();
     action.set(Action::UPDATE_POD_SCHEDULING_GATES_ELIMINATED, gates);
+    let claims = |pod: &PodInfo| {
+        pod.devices.as_ref().map(|said| (said.claims.clone(), said.extended.clone()))
+    };
+    let made = before.devices != after.devices && claims(before) != claims(after);
+    action.set(Action::UPDATE_POD_GENERATED_RESOURCE_CLAIM, made);
     action
 }
 
@@ -221,7 +228,10 @@ fn own_actions(reads: PodReads) -> Action {
     action.set(Action::UPDATE_POD_TOLERATION, reads.intersects(PodReads::TOLERATIONS));
     let gates = reads.intersects(PodReads::SCHEDULING_GATES);
     action.set(Action::UPDATE_POD_SCHEDULING_GATES_ELIMINATED, gates);
+    let claims = reads.intersects(PodReads::RESOURCE_CLAIMS);
+    action.set(Action::UPDATE_POD_GENERATED_RESOURCE_CLAIM, claims);
     let others = PodReads::all()
+        .difference(PodReads::RESOURCE_CLAIMS)
         .difference(PodReads::LABELS)
         .difference(PodReads::REQUESTS)
         .difference(PodReads::TOLERATIONS)

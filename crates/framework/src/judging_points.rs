@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::accelerate::{
     FilterByAmounts, FilterByCounts, ScoreByAmounts, ScoreByCounts, ScoreByNode,
 };
-use crate::columns::Row;
+use crate::columns::{Columns, Row};
 use crate::cycle_state::CycleState;
 use crate::domains::{ByDomain, DomainFilter, DomainScore, Neighbours};
 use crate::erased::{ByRow, ErasedFilter, ErasedScore, Prepared, by_node};
@@ -66,9 +66,13 @@ impl FilterPoint {
         self.rule.applies(pod)
     }
 
-    /// The rule as amounts, if it can be stated so. The filter must [apply](Self::applies) to the pod.
-    pub fn needs(&self, pod: &PodInfo) -> Option<Needs> {
-        self.by_amounts.as_ref()?(pod)
+    /// The rule as amounts, if it can be stated so. The filter must [apply](Self::applies) to the pod. It cannot if the
+    /// pod needs a resource for which something else than the node stands.
+    pub fn needs(&self, pod: &PodInfo, nodes: &Columns) -> Option<Needs> {
+        let needs = self.by_amounts.as_ref()?(pod)?;
+        let provided = nodes.provided();
+        let is_provided = |(name, _): &(plimsoll_api::Str, i64)| provided.contains(name);
+        (provided.is_empty() || !needs.0.iter().any(is_provided)).then_some(needs)
     }
 
     /// What the filter reads to judge by counts, if it can.
@@ -155,6 +159,12 @@ impl ScorePoint {
     /// Whether the score applies to the pod, judged by the pod and by objects other than nodes.
     pub fn applies_in(&self, pod: &PodInfo, view: &View<'_>) -> bool {
         self.rule.applies_in(pod, view)
+    }
+
+    /// Whether the score has an influence on the choice, judged by the pod and by objects other than nodes: it applies,
+    /// and nodes may get different scores.
+    pub fn matters_in(&self, pod: &PodInfo, view: &View<'_>) -> bool {
+        self.applies_in(pod, view) && !self.rule.is_constant(pod, view)
     }
 
     /// Whether the score of a node depends on no other node.

@@ -56,6 +56,7 @@ pub mod binding;
 mod candidate_nodes;
 pub mod columns;
 pub mod cycle_state;
+pub mod describe;
 pub mod domains;
 mod duration;
 pub mod enqueue;
@@ -75,6 +76,7 @@ pub mod points;
 pub mod post_filter;
 pub mod prioritize;
 mod profile_spec;
+pub mod provide;
 mod reads;
 pub mod registry;
 pub mod score;
@@ -96,6 +98,7 @@ pub use binding::{
 pub use candidate_nodes::CandidateNode;
 pub use columns::{Allocatable, Columns, NonZeroRequested, PodSet, Requested, Row, RowPods};
 pub use cycle_state::CycleState;
+pub use describe::{AttemptEnd, AttemptOutcome, Describe, Description, Scope};
 pub use domains::{
     ByDomain, CountHistogram, CountedNodes, Counting, DomainCounter, DomainFilter, DomainScore,
     DomainTerm, Neighbour, Neighbours, NormalizeByGroup, ScoredGroup, TermCount, TermTotals,
@@ -110,12 +113,13 @@ pub use metrics::{Counter, Gauge, Histogram, Metrics};
 pub use node_counts::NodeCount;
 pub use nominated::NominatedPods;
 pub use parts::{
-    Annotations, AvoidedControllers, BalanceRequests, ClusterPart, DeclaredFeatures,
+    Annotations, AvoidedControllers, BalanceRequests, ClaimStatuses, ClusterPart, DeclaredFeatures,
     DisruptionBudgets, Feasible, HostPorts, Images, Name, Namespaces, NodeImages, NodePart, Nodes,
-    NodesRef, NonZeroRequests, Objects, OverheadMilliCpu, Owner, Part, PinnedNode, PodNamespace,
-    PodPart, PodUid, PodVolumes, Pods, Priority, Reads, Ref, Requests, RequiredFeatures,
-    ResourceClaims, RoomRequests, SchedulingGates, SelectingObjects, Shared, Spread, Taints,
-    Tolerations, Unschedulable, UsedPorts, Volumes,
+    NodesRef, NonZeroRequests, Now, Objects, ObjectsOf, OverheadMilliCpu, Owner, Part, PinnedNode,
+    PodContainers, PodNamespace, PodPart, PodUid, PodVolumes, Pods, Priority, ProvidedResources,
+    Reads, Ref, Requests, RequiredFeatures, ResourceClaims, ResourcesInput, RoomRequests,
+    SchedulingGates, SelectingObjects, Shared, Spread, Taints, Tolerations, Unschedulable,
+    UsedPorts, Volumes,
 };
 pub use plimsoll_api::{Release, ReleaseError};
 pub use plugin::{FeatureGates, NoArgs, Plugin};
@@ -127,6 +131,7 @@ pub use post_filter::{
 };
 pub use prioritize::{Prioritize, Prioritized};
 pub use profile_spec::ProfileSpec;
+pub use provide::ProvidesResources;
 pub use registry::{ArgsError, Builder, Entry, Registry};
 pub use score::{MAX_NODE_SCORE, Normalize, PreScore, Score, Scored, ShareScoreState};
 pub use sort_key::SortKey;
@@ -151,14 +156,15 @@ pub mod prelude {
     pub use plimsoll_api::{
         AccessModes, AffinityTerm, AnyObject, AnyVersions, Asks, Attached, AvoidedController,
         BindingMode, ClaimPhase, ClaimRef, Comparison, Comparisons, Controller, CsiDriver, CsiNode,
-        CsiNodeDriver, CsiStorageCapacity, Effect, HostPort, KeyRef, Kind, KindRef, Labels, Limits,
-        Namespace, Node, NodeImage, NodeSelection, NonZero, ObjectKey, ObjectMeta,
-        PersistentVolume, PersistentVolumeClaim, Pod, PodAffinity, PodDisruptionBudget, PodImages,
-        PodKey, PodTemplate, PodVolume, PodVolumeKind, PreemptionPolicy, PreferredNodes,
-        ReplicaSet, ReplicationController, Requirement, Resources, SelectingKind, Selector,
-        Service, SpreadConstraint, StatefulSet, StorageClass, Store, Str, Taint, Test, Toleration,
-        Versions, VolumeAttachment, VolumeMode, VolumePhase, VolumeSource, WeightedTerm,
-        WhenUnsatisfiable,
+        CsiNodeDriver, CsiStorageCapacity, DeviceClass, DeviceTaintRule, Effect, HostPort, KeyRef,
+        Kind, KindRef, Labels, Limits, Namespace, Node, NodeImage, NodeSelection, NonZero,
+        ObjectKey, ObjectMeta, PersistentVolume, PersistentVolumeClaim, Pod, PodAffinity,
+        PodDevices, PodDisruptionBudget, PodImages, PodKey, PodResourceClaim, PodTemplate,
+        PodVolume, PodVolumeKind, PreemptionPolicy, PreferredNodes, ReplicaSet,
+        ReplicationController, Requirement, ResourceClaim, ResourceSlice, Resources, SelectingKind,
+        Selector, Service, SpreadConstraint, StatefulSet, StorageClass, Store, Str, Taint, Test,
+        Toleration, Versions, VolumeAttachment, VolumeMode, VolumePhase, VolumeSource,
+        WeightedTerm, WhenUnsatisfiable,
     };
     pub use smallvec::{SmallVec, smallvec};
 }

@@ -108,6 +108,20 @@ impl<const N: usize> Counter<N> {
     }
 }
 
+impl<const N: usize> Counter<N> {
+    /// A counter that kube-scheduler has, with its name, for the plugin of the same name.
+    ///
+    /// # Panics
+    /// If a name is not valid. In a `static` the compiler says so.
+    pub const fn upstream(
+        name: &'static str,
+        labels: &'static [&'static str; N],
+        help: &'static str,
+    ) -> Self {
+        Counter(described(name, labels, help, MetricType::Counter))
+    }
+}
+
 impl<const N: usize> Gauge<N> {
     /// A gauge.
     ///
@@ -134,6 +148,21 @@ impl<const N: usize> Histogram<N> {
         help: &'static str,
     ) -> Self {
         Histogram(of_plugin(name, labels, help, MetricType::Histogram(buckets)))
+    }
+}
+
+impl<const N: usize> Histogram<N> {
+    /// A histogram that kube-scheduler has, with its name, for the plugin of the same name.
+    ///
+    /// # Panics
+    /// If a name is not valid. In a `static` the compiler says so.
+    pub const fn upstream(
+        name: &'static str,
+        labels: &'static [&'static str; N],
+        buckets: Buckets,
+        help: &'static str,
+    ) -> Self {
+        Histogram(described(name, labels, help, MetricType::Histogram(buckets)))
     }
 }
 
@@ -180,12 +209,21 @@ const fn of_plugin(
     help: &'static str,
     metric_type: MetricType,
 ) -> Descriptor {
-    assert!(is_identifier(name), "the name of a metric has small letters, digits and underscores");
     let mut i = 0;
     while i < RESERVED_PREFIXES.len() {
         assert!(!begins_with(name, RESERVED_PREFIXES[i]), "the scheduler's own metrics begin so");
         i += 1;
     }
+    described(name, labels, help, metric_type)
+}
+
+const fn described(
+    name: &'static str,
+    labels: &'static [&'static str],
+    help: &'static str,
+    metric_type: MetricType,
+) -> Descriptor {
+    assert!(is_identifier(name), "the name of a metric has small letters, digits and underscores");
     let mut i = 0;
     while i < labels.len() {
         assert!(

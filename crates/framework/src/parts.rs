@@ -1,14 +1,18 @@
 //! Parts: what a plugin may read. A plugin names a part in an associated type of a trait. It is then given the data,
 //! and the engine knows that the plugin depends on it. A plugin cannot read what it has not named.
 
+use std::collections::BTreeSet;
 use std::marker::PhantomData;
 
+use plimsoll_api::devices::ContainerDevices;
+use plimsoll_api::requests::PodResourcesInput;
 use plimsoll_api::{
     AvoidedController, Controller, CsiDriver, CsiNode, CsiStorageCapacity, HostPort, Kind, KindRef,
-    Labels, Limits, Namespace, NodeImage, NodeSelection, NonZero, PersistentVolume,
-    PersistentVolumeClaim, PodAffinity, PodDisruptionBudget, PodImages, PodKey, PodVolume,
-    PreferredNodes, ReplicaSet, ReplicationController, Resources, Service, SpreadConstraint,
-    StatefulSet, StorageClass, Store, Str, Taint, Toleration, VolumeAttachment,
+    Labels, Limits, Namespace, NodeImage, NodeSelection, NonZero, ObjectStores, PersistentVolume,
+    PersistentVolumeClaim, PodAffinity, PodDevices, PodDisruptionBudget, PodImages, PodKey,
+    PodResourceClaim, PodVolume, PreferredNodes, ReplicaSet, ReplicationController, Resources,
+    Service, SpreadConstraint, StatefulSet, StorageClass, Store, Str, Taint, Toleration,
+    VolumeAttachment,
 };
 
 use crate::columns::{Allocatable, Columns, NonZeroRequested, PodSet, Requested, Row};
@@ -16,6 +20,7 @@ use crate::cycle_state::CycleState;
 use crate::pod_info::PodInfo;
 pub use crate::reads::{ClusterReads, NodeReads, PodReads, Reads, StoreReads};
 use crate::stores::{ImageStore, RefusedEvictions, SelectingStore, VolumeStore};
+use crate::time::Time;
 use crate::view::View;
 use crate::volume_use::VolumesInUse;
 
@@ -171,6 +176,11 @@ pod_part! {
     new Requests as &'a Resources, REQUESTS, |pod, _shared| &pod.asks.fit
 }
 pod_part! {
+    /// The resources of its containers and of the pod as a whole; `None` if what it requests depends neither on feature
+    /// gates nor on its status.
+    new ResourcesInput as Option<&'a PodResourcesInput>, REQUESTS, |pod, _shared| pod.resources.as_deref()
+}
+pod_part! {
     /// What the pod requests, as counted when the balance of a node is scored.
     new BalanceRequests as &'a Resources, REQUESTS, |pod, _shared| &pod.asks.balance
 }
@@ -212,7 +222,15 @@ pod_part! {
 }
 pod_part! {
     /// The resource claims of the pod.
-    new ResourceClaims as &'a [Str], RESOURCE_CLAIMS, |pod, _shared| &pod.resource_claims
+    new ResourceClaims as &'a [PodResourceClaim], RESOURCE_CLAIMS, |pod, _shared| &pod.resource_claims
+}
+pod_part! {
+    /// What the status of the pod says about claims on devices.
+    new ClaimStatuses as Option<&'a PodDevices>, RESOURCE_CLAIMS, |pod, _shared| pod.devices.as_deref()
+}
+pod_part! {
+    /// The claims on devices that each container uses.
+    new PodContainers as &'a [ContainerDevices], RESOURCE_CLAIMS, |pod, _shared| &pod.container_devices
 }
 pod_part! {
     /// What plugins share in this cycle. A plugin that reads it is asked again in every cycle.
@@ -266,6 +284,11 @@ node_part! {
     new Pods as &'a PodSet, PODS, |nodes, row| nodes.pods_on(row)
 }
 
+node_part! {
+    /// The resources for which something else than a node [stands](crate::ProvidesResources); the same for all nodes.
+    new ProvidedResources as &'a BTreeSet<Str>, ALLOCATABLE, |nodes, _row| nodes.provided()
+}
+
 /// All objects of one kind.
 #[derive(Debug)]
 pub struct Objects<K>(PhantomData<fn() -> K>);
@@ -290,6 +313,24 @@ pub type Namespaces = Objects<Namespace>;
 
 /// PodDisruptionBudgets.
 pub type DisruptionBudgets = Objects<PodDisruptionBudget>;
+
+/// Objects of several kinds, and what is [derived](ObjectStores::derived) from them. `C` names the kinds.
+#[derive(Debug)]
+pub struct ObjectsOf<C>(PhantomData<fn() -> C>);
+impl<C: ClusterPart> Sealed for ObjectsOf<C> {}
+impl<C: ClusterPart> Part for ObjectsOf<C> {
+    type Ref<'a> = &'a ObjectStores;
+}
+impl<C: ClusterPart> ClusterPart for ObjectsOf<C> {
+    const READS: ClusterReads = C::READS;
+    #[inline]
+    fn of<'a>(view: &View<'a>) -> Ref<'a, Self> {
+        &view.stores.objects
+    }
+    fn kinds() -> Vec<KindRef> {
+        C::kinds()
+    }
+}
 
 /// Services, ReplicationControllers, ReplicaSets and StatefulSets with their selectors.
 #[derive(Debug)]
@@ -371,6 +412,23 @@ impl ClusterPart for RefusedEvictions {
     #[inline]
     fn of<'a>(view: &View<'a>) -> Ref<'a, Self> {
         &view.stores.refused
+    }
+}
+
+/// The current time of the scheduler; virtual time in a simulation. Its change alone wakes no pod: a plugin whose
+/// answer changes with time only needs a [queueing hint](crate::Requeue) for what else changes.
+#[derive(Debug)]
+pub enum Now {}
+impl Sealed for Now {}
+impl Part for Now {
+    type Ref<'a> = Time;
+}
+impl ClusterPart for Now {
+    const READS: ClusterReads =
+        ClusterReads { nodes: NodeReads::empty(), stores: StoreReads::empty() };
+    #[inline]
+    fn of<'a>(view: &View<'a>) -> Ref<'a, Self> {
+        view.stores.now
     }
 }
 

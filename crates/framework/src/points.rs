@@ -6,7 +6,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use plimsoll_api::KindRef;
+use plimsoll_api::{KindRef, Str};
 
 use crate::binding::{
     Bind, Binding, Handle, Permission, Permit, Placement, PostBind, PreBind, Readiness, Reserve,
@@ -14,6 +14,7 @@ use crate::binding::{
 use crate::candidate_nodes::CandidateNode;
 use crate::columns::{PodSet, Row};
 use crate::cycle_state::NOTHING_SHARED;
+use crate::describe::{AttemptEnd, Describe, Description, Scope};
 use crate::enqueue::{Gate, PreEnqueue, QueueSort, QueuedPod, Requeue};
 use crate::events::{Change, ClusterEvent, Hint};
 pub use crate::judging_points::{FilterPoint, ScorePoint};
@@ -25,6 +26,7 @@ use crate::post_filter::{
     AfterPostFilter, DryRun, NodeDryRun, NodeRejection, Nomination, PostFilter, PostFilterAnswer,
     PostFilterByNode, PreemptionCandidate, PreemptionCandidates,
 };
+use crate::provide::ProvidesResources;
 use crate::sort_key::SortKey;
 use crate::status::{Code, Rejection};
 use crate::stores::Stores;
@@ -110,7 +112,58 @@ type ChooseFn = dyn Fn(&PodInfo, Result<&[CandidateNode], &str>) -> PostFilterAn
 
 type WithoutNodesFn = dyn Fn(&PodInfo, bool) -> Option<PostFilterAnswer> + Send + Sync;
 
-type AfterFn = dyn Fn(&PodInfo, Option<&Nomination>, &View<'_>, &mut Handle<'_>) + Send + Sync;
+type AfterFn = dyn Fn(&PodInfo, Option<&Nomination>, &[NodeRejection], &View<'_>, &mut Handle<'_>)
+    + Send
+    + Sync;
+
+type DescribeFn = dyn Fn(&AttemptEnd<'_>, Scope, &mut Description) + Send + Sync;
+
+type ProvideFn = dyn Fn(&View<'_>) -> BTreeSet<Str> + Send + Sync;
+
+/// A plugin that says for which resources something else than the node stands.
+#[derive(Clone)]
+pub struct ProvidePoint {
+    kinds: Vec<KindRef>,
+    provide: Arc<ProvideFn>,
+}
+
+impl fmt::Debug for ProvidePoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ProvidePoint").field("kinds", &self.kinds).finish_non_exhaustive()
+    }
+}
+
+impl ProvidePoint {
+    pub(crate) fn new<P: ProvidesResources>(plugin: Arc<P>) -> Self {
+        const { assert!(P::Objects::READS.nodes.is_empty(), "`Objects` must not read nodes") };
+        let provide = Arc::new(move |view: &View<'_>| plugin.resources(P::Objects::of(view)));
+        ProvidePoint { kinds: P::Objects::kinds(), provide }
+    }
+
+    /// The kinds of objects that it reads.
+    pub fn kinds(&self) -> &[KindRef] {
+        &self.kinds
+    }
+
+    /// The names of the resources.
+    pub fn resources(&self, view: &View<'_>) -> BTreeSet<Str> {
+        (self.provide)(view)
+    }
+}
+
+/// A plugin that adds to the decision record.
+pub struct DescribePoint(Box<DescribeFn>);
+
+impl DescribePoint {
+    pub(crate) fn new<P: Describe>(plugin: Arc<P>) -> Self {
+        DescribePoint(Box::new(move |end, scope, to| plugin.describe(end, scope, to)))
+    }
+
+    /// Adds keys.
+    pub fn describe(&self, end: &AttemptEnd<'_>, scope: Scope, to: &mut Description) {
+        (self.0)(end, scope, to);
+    }
+}
 
 /// A PostFilter plugin of a profile.
 pub struct PostFilterPoint {
@@ -120,6 +173,7 @@ pub struct PostFilterPoint {
     without_nodes: Box<WithoutNodesFn>,
     by_node: Option<Box<dyn ErasedByNode>>,
     after: Option<Box<AfterFn>>,
+    reads: StoreReads,
 }
 
 impl PostFilterPoint {
@@ -137,12 +191,23 @@ impl PostFilterPoint {
             without_nodes: Box::new(move |pod, looked| asked.without_nodes(pod, looked)),
             by_node: None,
             after: None,
+            reads: StoreReads::all(),
         }
+    }
+
+    pub(crate) fn reading<P: PostFilter>(plugin: Arc<P>, reads: StoreReads) -> Self {
+        PostFilterPoint { reads, ..PostFilterPoint::new(plugin) }
     }
 
     pub(crate) fn by_nodes<P: PostFilterByNode>(plugin: Arc<P>) -> Self {
         let by_node: Box<dyn ErasedByNode> = Box::new(ByNode(plugin.clone()));
-        PostFilterPoint { by_node: Some(by_node), ..PostFilterPoint::new(plugin) }
+        let reads = by_node.reads();
+        PostFilterPoint { by_node: Some(by_node), ..PostFilterPoint::reading(plugin, reads) }
+    }
+
+    /// The stores that it may read.
+    pub fn reads(&self) -> StoreReads {
+        self.reads
     }
 
     /// Looks for a way to make room.
@@ -180,8 +245,8 @@ impl PostFilterPoint {
     }
 
     pub(crate) fn tell_after<P: AfterPostFilter>(&mut self, plugin: Arc<P>) {
-        self.after = Some(Box::new(move |pod, nomination, view, handle| {
-            plugin.after_post_filter(pod, nomination, view, handle);
+        self.after = Some(Box::new(move |pod, nomination, rejected, view, handle| {
+            plugin.after_post_filter(pod, nomination, rejected, view, handle);
         }));
     }
 
@@ -195,11 +260,12 @@ impl PostFilterPoint {
         &self,
         pod: &PodInfo,
         nomination: Option<&Nomination>,
+        rejected: &[NodeRejection],
         view: &View<'_>,
         handle: &mut Handle<'_>,
     ) {
         if let Some(after) = &self.after {
-            after(pod, nomination, view, handle);
+            after(pod, nomination, rejected, view, handle);
         }
     }
 
@@ -555,6 +621,9 @@ pub struct Points {
     pub reads: Reads,
     /// The kinds of objects that it reads at PreEnqueue, PreFilter and Filter, where it may reject pods.
     pub waits_for: BTreeSet<KindRef>,
+    /// The kinds of objects that it does not read although plugins of its type may
+    /// ([`Builder::reads_if`](crate::Builder::reads_if)).
+    pub unread: BTreeSet<KindRef>,
     /// At PreEnqueue.
     pub pre_enqueue: Option<PreEnqueuePoint>,
     /// At QueueSort.
@@ -581,6 +650,10 @@ pub struct Points {
     pub requeue: Option<RequeuePoint>,
     /// Handles the answers to its writes.
     pub answered: Option<AnsweredPoint>,
+    /// Adds to the decision record.
+    pub describe: Option<DescribePoint>,
+    /// Says for which resources something else than the node stands.
+    pub provide: Option<ProvidePoint>,
     /// The metrics of its own.
     pub metrics: Vec<&'static Descriptor>,
 }

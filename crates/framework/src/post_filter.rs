@@ -266,13 +266,14 @@ pub trait PostFilter: Plugin {
 /// A PostFilter plugin that does something about a pod without a node, such as asking for one: it writes.
 pub trait AfterPostFilter: PostFilter {
     /// No node was found for `pod`, and the PostFilter plugins came to this; `nomination` may be that of another plugin.
-    /// Called once in each attempt that ends so, whether the answers were remembered or not, unless there is no node at
+    /// `rejected` is what [`PostFilter::post_filter`] was given; it is empty if the answer was remembered. Called once in each attempt that ends so, whether the answers were remembered or not, unless there is no node at
     /// all. The answers to what is written come to
     /// [`Answered::answered_without_node`](crate::Answered::answered_without_node).
     fn after_post_filter(
         &self,
         pod: &PodInfo,
         nomination: Option<&Nomination>,
+        rejected: &[NodeRejection],
         view: &View<'_>,
         handle: &mut Handle<'_>,
     );

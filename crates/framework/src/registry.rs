@@ -14,6 +14,7 @@ use crate::accelerate::{
 };
 use crate::args::{ArgsFault, ArgsForm, ArgsWriter, valid};
 use crate::binding::{Bind, Permit, PostBind, PreBind, Reserve};
+use crate::describe::Describe;
 use crate::enqueue::{PreEnqueue, QueueSort, Requeue};
 use crate::erased::{Local, LocalScore, Stateful, StatefulScore};
 use crate::filter::{Filter, PreFilter, ShareFilterState};
@@ -21,11 +22,12 @@ use crate::metrics::Descriptor;
 use crate::parts::{ClusterPart, ClusterReads, NodePart, PodPart, Reads};
 use crate::plugin::{FeatureGates, Plugin};
 use crate::points::{
-    AnsweredPoint, BindPoint, FilterPoint, PermitPoint, Point, Points, PostBindPoint,
-    PostFilterPoint, PreBindPoint, PreEnqueuePoint, QueueSortPoint, RequeuePoint, ReservePoint,
-    ScorePoint,
+    AnsweredPoint, BindPoint, DescribePoint, FilterPoint, PermitPoint, Point, Points,
+    PostBindPoint, PostFilterPoint, PreBindPoint, PreEnqueuePoint, ProvidePoint, QueueSortPoint,
+    RequeuePoint, ReservePoint, ScorePoint,
 };
 use crate::post_filter::{AfterPostFilter, PostFilter, PostFilterByNode};
+use crate::provide::ProvidesResources;
 use crate::score::{PreScore, Score, ShareScoreState};
 use crate::writes::{Answered, WriteVerbs};
 
@@ -241,6 +243,18 @@ impl<P: Plugin> Builder<P> {
         })
     }
 
+    /// Adds PostFilter, for a plugin that reads `C`, pods and nodes there, and nothing else. Of other plugins it is assumed
+    /// that they read all kinds of objects, so that all are watched.
+    pub fn post_filter_reading<C: ClusterPart>(self) -> Self
+    where
+        P: PostFilter,
+    {
+        let builder = self.reads_kinds::<C>();
+        builder.point(&[Point::PostFilter], Reads::default(), |plugin, points| {
+            points.post_filter = Some(PostFilterPoint::reading(plugin.clone(), C::READS.stores));
+        })
+    }
+
     /// Adds PostFilter, for a plugin that looks at nodes one by one.
     pub fn post_filter_by_node(self) -> Self
     where
@@ -280,6 +294,19 @@ impl<P: Plugin> Builder<P> {
         )
     }
 
+    /// Adds Score alone, for a [`PreScore`] whose plugin does not stand at PreScore in kube-scheduler: configurations
+    /// cannot enable it there.
+    pub fn score_with_state(self) -> Self
+    where
+        P: PreScore,
+    {
+        let reads = reads_of::<P::Pod, P::Node, P::Cluster>();
+        self.reads_kinds::<P::Cluster>().point(&[Point::Score], reads, move |plugin, points| {
+            let rule = Box::new(StatefulScore::new(plugin.clone()));
+            set_score(points, ScorePoint::new(rule, reads));
+        })
+    }
+
     /// It shares what it learnt at PreScore. After [`pre_score`](Self::pre_score).
     pub fn share_score_state(self) -> Self
     where
@@ -299,6 +326,40 @@ impl<P: Plugin> Builder<P> {
         self.point(&[], Reads::default(), |plugin, points| {
             let point = points.post_filter.as_mut();
             point.expect("it stands at PostFilter, too").tell_after(plugin.clone());
+        })
+    }
+
+    /// It adds to the decision record.
+    pub fn describe(self) -> Self
+    where
+        P: Describe,
+    {
+        self.point(&[], Reads::default(), |plugin, points| {
+            points.describe = Some(DescribePoint::new(plugin.clone()));
+        })
+    }
+
+    /// It says for which resources something else than the node stands.
+    pub fn provides_resources(self) -> Self
+    where
+        P: ProvidesResources,
+    {
+        self.reads_kinds::<P::Objects>().point(&[], Reads::default(), |plugin, points| {
+            points.provide = Some(ProvidePoint::new(plugin.clone()));
+        })
+    }
+
+    /// Scores as a [`PreScore`] instead of a [`Score`], if its args make that necessary. After [`score`](Self::score).
+    pub fn pre_score_if(self, is_needed: fn(&P) -> bool) -> Self
+    where
+        P: PreScore,
+    {
+        let reads = reads_of::<<P as PreScore>::Pod, <P as PreScore>::Node, P::Cluster>();
+        self.reads_kinds::<P::Cluster>().point(&[], Reads::default(), move |plugin, points| {
+            if is_needed(plugin) {
+                let rule = Box::new(StatefulScore::new(plugin.clone()));
+                points.score = Some(ScorePoint::new(rule, reads));
+            }
         })
     }
 
@@ -381,6 +442,20 @@ impl<P: Plugin> Builder<P> {
         self
     }
 
+    /// It reads the objects in `C` only if `reads` says so of the plugin as it was made, such as by a feature gate.
+    /// Otherwise the scheduler does not watch their kinds for it.
+    pub fn reads_if<C: ClusterPart>(
+        mut self,
+        reads: impl Fn(&P) -> bool + Send + Sync + 'static,
+    ) -> Self {
+        self.add.push(Box::new(move |plugin, points| {
+            if !reads(plugin) {
+                points.unread.extend(C::kinds());
+            }
+        }));
+        self.reads_kinds::<C>()
+    }
+
     /// It uses objects of kind `K`, as [`kind`](Self::kind) says, and writes them in these ways. `plimsoll plugins --rbac`
     /// prints the permissions that follow.
     pub fn writes<K: Kind>(mut self, verbs: WriteVerbs) -> Self {
@@ -431,7 +506,12 @@ impl<P: Plugin> Builder<P> {
     where
         P: ScoreByAmounts,
     {
-        self.accelerate(|plugin, points| score_of(points).by_amounts(plugin.clone()))
+        self.accelerate(|plugin, points| {
+            let score = score_of(points);
+            if score.is_by_row() {
+                score.by_amounts(plugin.clone());
+            }
+        })
     }
 
     /// Lets the engine score by counts. Needs [`pre_score`](Self::pre_score).

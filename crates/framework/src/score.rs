@@ -84,6 +84,11 @@ pub trait PreScore: Plugin {
     fn applies_in(&self, _pod: Ref<'_, Self::Pod>, _cluster: Ref<'_, Self::Cluster>) -> bool {
         true
     }
+    /// `true`: the plugin gives every node the same score, whatever the nodes, so that it has no influence on the choice.
+    /// Of `cluster`, only what is not of nodes may be read. Called only if the score [applies](Self::applies).
+    fn is_constant(&self, _pod: Ref<'_, Self::Pod>, _cluster: Ref<'_, Self::Cluster>) -> bool {
+        false
+    }
     /// Looks at the feasible nodes and the cluster. `None`: the plugin gives no scores (Skip).
     fn pre_score(
         &self,

@@ -10,6 +10,8 @@ use plimsoll_api::{
     SelectingKind, Selector, Service, StatefulSet, StorageClass, Store, Str, VolumeAttachment,
 };
 
+use crate::time::Time;
+
 /// Services, ReplicationControllers, ReplicaSets and StatefulSets with their selectors.
 #[derive(Clone, Copy, Debug)]
 pub struct SelectingStore<'a> {
@@ -225,6 +227,8 @@ pub struct Stores {
     pub images: ImageStore,
     /// Pods whose eviction was refused.
     pub refused: RefusedEvictions,
+    /// The current time of the scheduler; virtual time in a simulation.
+    pub now: Time,
 }
 
 impl Deref for Stores {

@@ -146,6 +146,10 @@ pub(crate) struct Cluster {
     #[command(flatten)]
     pub(crate) emulation: Emulation,
 
+    /// Feature gates, such as `DRAExtendedResource=false`
+    #[arg(long, value_name = "NAME=BOOL", value_delimiter = ',')]
+    pub(crate) feature_gates: Vec<String>,
+
     #[command(flatten)]
     pub(crate) deprecated: Deprecated,
 }

@@ -4,12 +4,12 @@ use std::num::NonZeroU32;
 use std::path::Path;
 use std::time::Duration;
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use plimsoll_api::ObjectKey;
-use plimsoll_config::{Catalogue, ConfigError, Configuration, GivenGates};
+use plimsoll_config::{Catalogue, ConfigError, Configuration, GivenGates, OldGate};
 use plimsoll_document::{Document, FieldPath};
 use plimsoll_engine::{Backoff, Gates, Options, Profile, ProfileError};
-use plimsoll_framework::{ArgsError, FeatureGates, Registry};
+use plimsoll_framework::{ArgsError, FeatureGates, Registry, Release};
 use plimsoll_legacy::config as legacy;
 use plimsoll_legacy::priorities::OldRelease;
 use plimsoll_plugins::default_profile;
@@ -32,6 +32,24 @@ const NOT_CALLED: &str = "only `plimsoll run` calls extenders: here they have no
 enum Extenders {
     Called,
     NotCalled,
+}
+
+/// The feature gates of a release with those that `--feature-gates` sets.
+pub(crate) fn given_gates(release: Release, given: &[String]) -> Result<GivenGates> {
+    let gates = GivenGates::parse(release, given, legacy::OLD_GATES);
+    gates.with_context(|| format!("--feature-gates, in release {release}"))
+}
+
+/// Warns of feature gates that have no effect.
+pub(crate) fn warn_of_gates(gates: &GivenGates) {
+    for gate in &gates.without_effect {
+        notices::warning(format_args!("--feature-gates: {gate} has no effect here"));
+    }
+    for OldGate { name, on, now } in &gates.old {
+        notices::warning(format_args!(
+            "--feature-gates: {name}={on} has no effect, as it is a gate of an earlier release: {now}"
+        ));
+    }
 }
 
 /// The configuration that decides, ready for the engine.
@@ -93,7 +111,8 @@ impl Setup {
         sources: &[Source],
         registry: &Registry,
     ) -> Result<Self> {
-        let gates = args.emulation.gates();
+        let gates = given_gates(args.emulation.release(), &args.feature_gates)?;
+        warn_of_gates(&gates);
         let given = Given::choose(args, sources, &catalogue(registry, &gates))?;
         Self::assemble(given, registry, &gates)
     }

@@ -8,6 +8,7 @@ mod bounds;
 pub mod csi_migration;
 pub mod default_binder;
 pub mod default_preemption;
+mod devices;
 pub mod dynamic_resources;
 pub mod image_locality;
 pub mod inter_pod_affinity;

@@ -1,9 +1,12 @@
 //! NodeResourcesBalancedAllocation: prefers nodes whose resource usage a pod makes more balanced.
 
+use plimsoll_api::ObjectStores;
+use plimsoll_api::resources::is_for_devices;
 use plimsoll_framework::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use crate::bounds::{Evener, RequestedResource};
+use crate::devices::{CountedDevices, DeviceGates, DeviceKinds, TaintRules};
 use crate::resource_allocation::{self, ResourceAmounts, ResourceSpec, ScoredResource, Usage};
 
 /// Prefers nodes whose resource usage becomes more balanced with the pod.
@@ -19,6 +22,7 @@ use crate::resource_allocation::{self, ResourceAmounts, ResourceSpec, ScoredReso
 #[derive(Debug)]
 pub struct NodeResourcesBalancedAllocation {
     resources: Vec<ScoredResource>,
+    gates: DeviceGates,
 }
 
 /// The args of [`NodeResourcesBalancedAllocation`].
@@ -38,6 +42,9 @@ pub fn entry() -> Entry {
     Entry::of::<NodeResourcesBalancedAllocation>()
         .score()
         .at(Point::PreScore)
+        .pre_score_if(NodeResourcesBalancedAllocation::counts_devices)
+        .reads_if::<DeviceKinds>(NodeResourcesBalancedAllocation::counts_devices)
+        .reads_if::<TaintRules>(|plugin| plugin.gates.taint_rules)
         .score_by_amounts()
         .shows_args()
         .done()
@@ -47,8 +54,11 @@ impl Plugin for NodeResourcesBalancedAllocation {
     const NAME: &'static str = "NodeResourcesBalancedAllocation";
     type Args = NodeResourcesBalancedAllocationArgs;
 
-    fn new(args: Self::Args, _: &FeatureGates) -> Self {
-        NodeResourcesBalancedAllocation { resources: ScoredResource::all(args.resources) }
+    fn new(args: Self::Args, gates: &FeatureGates) -> Self {
+        NodeResourcesBalancedAllocation {
+            resources: ScoredResource::all(args.resources),
+            gates: DeviceGates::of(gates),
+        }
     }
 
     fn complete(args: &mut Self::Args, _: &FeatureGates) {
@@ -87,6 +97,51 @@ impl Score for NodeResourcesBalancedAllocation {
         let (without, with) = (evenness(&without), evenness(&with));
         // As in balanced_allocation.go, balancedResourceScorer.
         MAX_NODE_SCORE / 2 + (MAX_NODE_SCORE / 2 + with - without) / 2
+    }
+}
+
+/// Counts devices where classes stand for resources that args name. As in resource_allocation.go,
+/// calculateResourceAllocatableRequest.
+impl PreScore for NodeResourcesBalancedAllocation {
+    type Pod = BalanceRequests;
+    type Node = ((Name, Labels), (Allocatable, Requested));
+    type Cluster = ObjectsOf<DeviceKinds>;
+    type State = (Resources, CountedDevices);
+
+    fn applies(&self, requests: &Resources) -> bool {
+        Score::applies(self, requests)
+    }
+
+    fn pre_score(
+        &self,
+        requests: &Resources,
+        _: Feasible<'_, <Self as PreScore>::Node>,
+        objects: &ObjectStores,
+    ) -> Option<Self::State> {
+        let named = self.resources.iter().filter_map(ScoredResource::scalar);
+        Some((requests.clone(), CountedDevices::of(&self.gates, named, objects)))
+    }
+
+    fn score(
+        &self,
+        (requests, devices): &Self::State,
+        _: Row,
+        ((name, labels), (Allocatable(allocatable), Requested(requested))): Ref<
+            '_,
+            <Self as PreScore>::Node,
+        >,
+    ) -> i64 {
+        let (allocatable, requested) = devices.count(name, labels, allocatable, requested);
+        let node = (&Allocatable(allocatable.into_owned()), &Requested(requested.into_owned()));
+        Score::score(self, requests, node)
+    }
+}
+
+impl NodeResourcesBalancedAllocation {
+    /// Whether devices can stand for a resource that args name.
+    fn counts_devices(&self) -> bool {
+        let mut named = self.resources.iter().filter_map(ScoredResource::scalar);
+        self.gates.extended_resources && named.any(|name| is_for_devices(name))
     }
 }
 
@@ -178,7 +233,7 @@ mod tests {
     const ALL: &[&str] = &["cpu", "memory", "nvidia.com/gpu"];
 
     fn score(names: &[&'static str], node: Resources, taken: Resources, pod: &Resources) -> i64 {
-        plugin(names).score(pod, (&Allocatable(node), &Requested(taken)))
+        Score::score(&plugin(names), pod, (&Allocatable(node), &Requested(taken)))
     }
 
     #[test]
@@ -236,8 +291,8 @@ mod tests {
 
     #[test]
     fn a_pod_that_asks_for_none_of_the_resources_is_skipped() {
-        assert!(!plugin(CPU_AND_MEMORY).applies(&resources(0, 0, 1)));
-        assert!(plugin(CPU_AND_MEMORY).applies(&resources(1, 0, 0)));
-        assert!(plugin(ALL).applies(&resources(0, 0, 1)));
+        assert!(!Score::applies(&plugin(CPU_AND_MEMORY), &resources(0, 0, 1)));
+        assert!(Score::applies(&plugin(CPU_AND_MEMORY), &resources(1, 0, 0)));
+        assert!(Score::applies(&plugin(ALL), &resources(0, 0, 1)));
     }
 }

@@ -75,6 +75,14 @@ impl ScoredResource {
         }
     }
 
+    /// Its name, unless it is CPU, memory or ephemeral storage.
+    pub(crate) fn scalar(&self) -> Option<&Str> {
+        match &self.kind {
+            ResourceType::Scalar(name) => Some(name),
+            ResourceType::Cpu | ResourceType::Memory | ResourceType::EphemeralStorage => None,
+        }
+    }
+
     /// Whether it counts only for pods that request it.
     fn is_scalar(&self) -> bool {
         matches!(self.kind, ResourceType::Scalar(_))

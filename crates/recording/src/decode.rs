@@ -244,6 +244,7 @@ impl Decoder {
                 }
                 PodField::Unreadable(why) => pod.unreadable = why.map(String::into_boxed_str),
                 PodField::Resources(resources) => pod.resources = resources,
+                PodField::Devices(devices) => pod.devices = devices,
                 PodField::Template(number) => {
                     pod.template = self.templates.get(number, "template")?;
                 }

@@ -263,6 +263,7 @@ impl Encoder {
             // No decision depends on it.
             edition: _,
             resources,
+            devices,
             template: _,
         } = pod;
         let now = self.now;
@@ -289,6 +290,7 @@ impl Encoder {
             PodField::Unreadable(unreadable.as_deref().map(str::to_owned))
         });
         add(*resources != before.resources, &|| PodField::Resources(resources.clone()));
+        add(*devices != before.devices, &|| PodField::Devices(devices.clone()));
         fields.extend(template.map(PodField::Template));
         fields
     }

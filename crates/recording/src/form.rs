@@ -1,5 +1,6 @@
 //! The entries of a recording as they are encoded, by postcard. The order of variants and fields is the format.
 
+use plimsoll_api::devices::PodDevices;
 use plimsoll_api::requests::PodResourcesInput;
 use plimsoll_api::{
     AvoidedController, Labels, NodeImage, ObjectKey, PodPhase, PodTemplate, Resources, Str, Taint,
@@ -7,7 +8,7 @@ use plimsoll_api::{
 use serde::{Deserialize, Serialize};
 
 /// The version of the format. Whatever changes an encoded byte, also in the types of `plimsoll-api`, raises it.
-pub(crate) const FORMAT: u16 = 1;
+pub(crate) const FORMAT: u16 = 2;
 
 /// Only the last 4,096 templates and texts can be referred to, so that neither the writer nor the reader needs memory for
 /// all of a long recording.
@@ -85,6 +86,7 @@ pub(crate) enum PodField {
     Unreadable(Option<String>),
     Resources(Option<Box<PodResourcesInput>>),
     Template(u32),
+    Devices(Option<Box<PodDevices>>),
 }
 
 /// A field of a node that differs from before.

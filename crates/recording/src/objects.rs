@@ -1,9 +1,10 @@
 //! The binary form of objects that are neither pods nor nodes.
 
 use plimsoll_api::{
-    AnyObject, CsiDriver, CsiNode, CsiStorageCapacity, Kind, KindRef, Namespace, PersistentVolume,
-    PersistentVolumeClaim, PodDisruptionBudget, ReplicaSet, ReplicationController, Service,
-    StatefulSet, StorageClass, VolumeAttachment,
+    AnyObject, CsiDriver, CsiNode, CsiStorageCapacity, DeviceClass, DeviceTaintRule, Kind, KindRef,
+    Namespace, PersistentVolume, PersistentVolumeClaim, PodDisruptionBudget, ReplicaSet,
+    ReplicationController, ResourceClaim, ResourceSlice, Service, StatefulSet, StorageClass,
+    VolumeAttachment,
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -16,7 +17,7 @@ struct Codec {
 }
 
 /// The kinds of Kubernetes. Objects of other kinds are recorded as their manifests.
-const CODECS: [Codec; 13] = [
+const CODECS: [Codec; 17] = [
     codec::<Namespace>(),
     codec::<Service>(),
     codec::<ReplicationController>(),
@@ -30,6 +31,10 @@ const CODECS: [Codec; 13] = [
     codec::<CsiStorageCapacity>(),
     codec::<VolumeAttachment>(),
     codec::<PodDisruptionBudget>(),
+    codec::<ResourceClaim>(),
+    codec::<ResourceSlice>(),
+    codec::<DeviceClass>(),
+    codec::<DeviceTaintRule>(),
 ];
 
 const fn codec<K: Kind + Serialize + DeserializeOwned>() -> Codec {

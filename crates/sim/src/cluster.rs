@@ -2,7 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use plimsoll_api::{AnyObject, KindRef, Labels, Namespace, Node, ObjectKey, Pod, Str, Timestamp};
+use plimsoll_api::{
+    AnyObject, KindRef, Labels, Namespace, Node, ObjectKey, Pod, ResourceClaimTemplate, Str,
+    Timestamp,
+};
 use plimsoll_engine::{Event, Observation};
 use plimsoll_framework::Time;
 use serde_json::Value;
@@ -25,6 +28,11 @@ pub struct InitialCluster {
 pub(crate) const NAMESPACE_NAME: &str = "kubernetes.io/metadata.name";
 
 impl InitialCluster {
+    /// From these a controller makes claims for pods. The scheduler does not read them.
+    pub(crate) fn claim_templates(&self) -> impl Iterator<Item = &ResourceClaimTemplate> {
+        self.objects.iter().filter_map(AnyObject::get)
+    }
+
     /// The events for the start of the scheduler: all objects, then the pending pods sorted by creation
     /// time, and by their given order if that is equal.
     pub fn into_events(self) -> Vec<Event> {
@@ -37,7 +45,11 @@ impl InitialCluster {
             labels: Labels::from_iter([(NAMESPACE_NAME, name.as_str())]),
         });
         events.extend(implied.map(Event::object));
-        events.extend(self.objects.into_iter().map(Event::object));
+        // As an API server lists them. Of two device classes with one resource it matters which is seen first.
+        let mut objects = self.objects;
+        objects.retain(|object| !object.kind().is::<ResourceClaimTemplate>());
+        objects.sort_by_cached_key(AnyObject::key);
+        events.extend(objects.into_iter().map(Event::object));
         events
             .extend(self.nodes.into_iter().map(|one| Event::Node(Box::new(Observation::Is(one)))));
         let (placed, mut pending): (Vec<Pod>, Vec<Pod>) =

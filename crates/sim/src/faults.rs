@@ -20,6 +20,8 @@ pub enum RequestVerb {
     Provision,
     /// To end a pod that is being deleted.
     Terminate,
+    /// To prepare a device that was allocated, so that it meets its conditions.
+    Prepare,
 }
 
 /// How a request is carried out.
@@ -100,6 +102,8 @@ impl RandomFaults {
             ],
             // A lost request would be repeated forever, since the volume would never be provisioned.
             RequestVerb::Provision => &[Manner::Late(span), Manner::Refused],
+            // A pod waits for a lost answer until its time is out.
+            RequestVerb::Prepare => &[Manner::Late(span), Manner::Refused, Manner::Lost],
             // Evictions without an answer are not simulated.
             RequestVerb::Evict => &[Manner::Late(span), Manner::Refused],
             RequestVerb::Write => {

@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use plimsoll_api::{Labels, Pod, PodKey, PodPhase, Str};
+use plimsoll_api::{Labels, ObjectKey, Pod, PodKey, PodPhase, ResourceClaim, Str};
 use plimsoll_engine::Event;
 use plimsoll_framework::Time;
 
-use crate::lifecycle;
 use crate::simulated_cluster::gone;
+use crate::{claims, lifecycle};
 
 /// A change that the scheduler does not cause. Its effect depends on the state of the cluster at that
 /// time: a pod that was bound meanwhile keeps its node when its labels change.
@@ -23,6 +23,10 @@ pub enum Happening {
     IsNominated(PodKey, Option<Str>),
     /// The scheduling gates of a pod are removed.
     IsUngated(PodKey),
+    /// A ResourceClaim is deleted. With a finalizer it terminates.
+    ClaimIsDeleted(ObjectKey),
+    /// Something changes about a ResourceClaim that scheduling does not read.
+    ClaimIsTouched(ObjectKey),
     /// Anything that does not depend on what the scheduler has done.
     Other(Event),
 }
@@ -36,12 +40,27 @@ impl Happening {
             | Happening::IsRelabelled(pod, _)
             | Happening::IsNominated(pod, _)
             | Happening::IsUngated(pod) => Some(pod),
-            Happening::Other(_) => None,
+            Happening::ClaimIsDeleted(_) | Happening::ClaimIsTouched(_) | Happening::Other(_) => {
+                None
+            }
         }
     }
 
-    /// The event for it at `now`, if `pod` is the present state of its pod.
-    pub(crate) fn event(self, now: Time, pod: Option<&Pod>) -> Option<Event> {
+    /// The claim on devices that it is about.
+    pub(crate) fn claim(&self) -> Option<&ObjectKey> {
+        match self {
+            Happening::ClaimIsDeleted(claim) | Happening::ClaimIsTouched(claim) => Some(claim),
+            _ => None,
+        }
+    }
+
+    /// The event for it at `now`, if `pod` and `claim` are the present states of what it is about.
+    pub(crate) fn event(
+        self,
+        now: Time,
+        pod: Option<&Pod>,
+        claim: Option<&ResourceClaim>,
+    ) -> Option<Event> {
         let alive = pod.filter(|pod| pod.phase != PodPhase::Ended);
         let changed = |pod: Pod| Some(Event::pod(pod));
         match self {
@@ -68,6 +87,10 @@ impl Happening {
                 let mut pod = alive?.clone();
                 pod.scheduling_gates.clear();
                 changed(pod)
+            }
+            Happening::ClaimIsDeleted(_) => claim.map(|claim| claims::deleted(claim, now)),
+            Happening::ClaimIsTouched(_) => {
+                claim.map(|claim| Event::object(claims::next(claim.clone())))
             }
             Happening::Other(event) => Some(event),
         }

@@ -5,6 +5,7 @@
 
 mod agenda;
 mod auditor;
+mod claims;
 mod cluster;
 pub mod faults;
 mod happening;
@@ -27,6 +28,6 @@ pub use happening::Happening;
 pub use lifecycle::Lifecycle;
 pub use liveness::sleepers;
 pub use run::{Simulation, simulate};
-pub use simulated_cluster::SimulatedCluster;
+pub use simulated_cluster::{DeviceDelays, SimulatedCluster};
 pub use volumes::{ClaimBinding, VolumeDelays};
 pub use workload::RandomWorkload;

@@ -27,6 +27,10 @@ pub struct Simulation {
     claims: BTreeMap<PodKey, Vec<ClaimBinding>>,
     /// Whether all pending pods are audited before each step.
     audits_pending: bool,
+    /// Whether what was started is finished before another pod is decided.
+    binds_in_turn: bool,
+    /// Whether the scheduler has got answers since it was last asked to go on.
+    is_answered: bool,
 }
 
 impl Simulation {
@@ -61,8 +65,17 @@ impl Simulation {
         let now = cluster.begins();
         let written = auditor.is_some().then(Vec::new);
         let claims = BTreeMap::new();
-        let mut simulation =
-            Simulation { scheduler, world, now, auditor, written, claims, audits_pending: false };
+        let mut simulation = Simulation {
+            scheduler,
+            world,
+            now,
+            auditor,
+            written,
+            claims,
+            audits_pending: false,
+            binds_in_turn: false,
+            is_answered: false,
+        };
         simulation.tell_all(cluster);
         simulation
     }
@@ -70,6 +83,9 @@ impl Simulation {
     fn tell_all(&mut self, mut cluster: InitialCluster) {
         for (kind, key, manifest) in std::mem::take(&mut cluster.manifests) {
             self.world.objects.set(kind, key, manifest);
+        }
+        for template in cluster.claim_templates() {
+            self.world.add_claim_template(template);
         }
         for event in cluster.into_events() {
             self.happens(event);
@@ -95,16 +111,22 @@ impl Simulation {
                 self.audit_pending();
             }
             let mut effects = Vec::new();
+            if self.binds_in_turn && std::mem::take(&mut self.is_answered) {
+                self.scheduler.wind_up(self.now, &mut effects);
+                if !effects.is_empty() {
+                    self.audit(&[], &effects);
+                    self.note_claims(&[], &effects);
+                    self.answer(effects);
+                    continue;
+                }
+            }
             let next = self.scheduler.step(self.now, &mut effects);
             let decisions = self.scheduler.take_decisions();
             self.audit(&decisions, &effects);
             self.note_claims(&decisions, &effects);
             // The world answers, so the scheduler's next time is no longer valid.
             let answered = !effects.is_empty();
-            for effect in effects {
-                let events = self.world.perform(self.now, effect);
-                self.tell_of(events);
-            }
+            self.answer(effects);
             if !decisions.is_empty() {
                 return Some(decisions);
             }
@@ -121,6 +143,15 @@ impl Simulation {
                     self.let_happen();
                 }
             }
+        }
+    }
+
+    /// Carries out writes, and tells the scheduler of the results.
+    fn answer(&mut self, effects: Vec<Effect>) {
+        self.is_answered |= !effects.is_empty();
+        for effect in effects {
+            let events = self.world.perform(self.now, effect);
+            self.tell_of(events);
         }
     }
 
@@ -232,6 +263,12 @@ impl Simulation {
     /// decisions: see [`Scheduler::audit_pod`].
     pub fn audit_pending_pods(&mut self) {
         self.audits_pending = true;
+    }
+
+    /// From now on, a pod is bound as far as the cluster answers at once before the next pod is decided. Otherwise a pod
+    /// may be decided while what another one needs is written; such a pod may have to wait for a claim on devices.
+    pub fn bind_in_turn(&mut self) {
+        self.binds_in_turn = true;
     }
 
     /// Makes random changes in a transaction of the scheduler, and rolls them back. The rest of the simulation is not

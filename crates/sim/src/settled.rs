@@ -2,26 +2,36 @@
 
 use std::collections::BTreeMap;
 
-use plimsoll_api::{Labels, PersistentVolumeClaim, Str};
-use plimsoll_engine::Observation;
+use plimsoll_api::{Labels, ObjectKey, PersistentVolumeClaim, Pod, PodKey, ResourceClaim, Str};
+use plimsoll_engine::{Event, Observation};
+use plimsoll_framework::Time;
 
+use crate::claims::{ClaimController, ClaimObjects};
 use crate::cluster::InitialCluster;
 use crate::volumes::SimulatedVolumes;
 
 impl InitialCluster {
-    /// The cluster after the API server and the volume controllers have done their work, which
-    /// hand-written files do not contain: claims get a uid, volumes become available, and claims that
-    /// do not wait for a pod get their volumes.
+    /// The cluster after the API server and the controllers have done their work, which hand-written
+    /// files do not contain: claims and pods that claim devices get a uid, volumes become available,
+    /// claims that do not wait for a pod get their volumes, and pods get the claims on devices that are
+    /// made from templates.
     #[must_use]
     pub fn settled(mut self) -> Self {
         for object in &mut self.objects {
             if let Some(claim) = object.get::<PersistentVolumeClaim>()
                 && claim.uid.is_empty()
             {
-                let uid = format!("{}.{}", claim.key.namespace, claim.key.name).into();
+                let uid = uid_of(&claim.key);
                 *object = PersistentVolumeClaim { uid, ..claim.clone() }.into();
             }
+            if let Some(claim) = object.get::<ResourceClaim>()
+                && claim.uid.is_empty()
+            {
+                let uid = uid_of(&claim.key);
+                *object = ResourceClaim { uid, ..claim.clone() }.into();
+            }
         }
+        self.make_claims();
         let labels = |node: &Str| -> Option<&Labels> {
             self.nodes.iter().find(|one| one.name == *node).map(|one| &one.labels)
         };
@@ -56,12 +66,54 @@ impl InitialCluster {
         self.objects.extend(settled.into_values());
         self
     }
+
+    /// Makes claims on devices from templates.
+    fn make_claims(&mut self) {
+        let mut controller = ClaimController::default();
+        self.claim_templates().for_each(|template| controller.add_template(template));
+        let mut claims = ClaimObjects::default();
+        for object in &self.objects {
+            claims.observe(&Observation::Is(object.clone()));
+        }
+        let mut pods = BTreeMap::new();
+        for pod in &mut self.pods {
+            let may_claim = !pod.resource_claims.is_empty() || !pod.container_devices.is_empty();
+            if may_claim && pod.uid.is_empty() {
+                // A claim is reserved for a uid.
+                pod.uid = uid_of(&pod.key);
+            }
+            if !pod.resource_claims.is_empty() {
+                controller.pod_is(pod);
+                pods.insert(pod.key.clone(), pod.clone());
+            }
+        }
+        let mut changed: BTreeMap<PodKey, Pod> = BTreeMap::new();
+        for event in controller.work(Time::ZERO, &pods, &mut claims) {
+            match event {
+                Event::Pod(Observation::Is(pod)) => {
+                    changed.insert(pod.key.clone(), Pod::clone(&pod));
+                }
+                Event::Object(Observation::Is(object)) => self.objects.push(object),
+                other => unreachable!("claims are only made: {other:?}"),
+            }
+        }
+        for pod in &mut self.pods {
+            if let Some(changed) = changed.remove(&pod.key) {
+                *pod = changed;
+            }
+        }
+    }
+}
+
+/// A uid for an object without one.
+fn uid_of(key: &ObjectKey) -> Str {
+    format!("{}.{}", key.namespace, key.name).into()
 }
 
 #[cfg(test)]
 mod tests {
     use plimsoll_api::{
-        AnyObject, BindingMode, ClaimPhase, ObjectKey, PersistentVolume, StorageClass, VolumePhase,
+        AnyObject, BindingMode, ClaimPhase, PersistentVolume, StorageClass, VolumePhase,
     };
 
     use super::*;

@@ -1,14 +1,18 @@
 //! The rest of the cluster: it carries out the writes of the scheduler and reports their results.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
-use plimsoll_api::{AnyObject, Labels, Pod, PodKey, Str};
+use plimsoll_api::{
+    AnyObject, KindRef, Labels, ObjectKey, Pod, PodKey, ResourceClaim, ResourceClaimTemplate, Str,
+};
 use plimsoll_engine::{
     Effect, EffectId, Event, Eviction, Observation, Write, WriteCause, WriteError,
 };
-use plimsoll_framework::Time;
+use plimsoll_framework::{ObjectWrite, Time};
 
 use crate::agenda::Agenda;
+use crate::claims::{ClaimController, ClaimObjects, Preparation, patched_pod};
 use crate::cluster::time_of;
 use crate::faults::{Manner, RequestFaults, RequestVerb};
 use crate::happening::Happening;
@@ -22,16 +26,31 @@ pub struct SimulatedCluster {
     pods: BTreeMap<PodKey, Pod>,
     nodes: BTreeMap<Str, Labels>,
     volumes: SimulatedVolumes,
+    claims: ClaimObjects,
+    claim_controller: ClaimController,
     pub(crate) objects: PluginObjects,
     /// Whether the controllers of volumes will look at them.
     volumes_noted: bool,
+    /// Whether the controller of claims on devices will look at them.
+    claims_noted: bool,
     agenda: Agenda<Due>,
     /// How pods end.
     pub lifecycle: Lifecycle,
     /// How long the volume controllers take.
     pub storage: VolumeDelays,
+    /// How long the controller of claims on devices and the drivers of devices take.
+    pub devices: DeviceDelays,
     /// The faults.
     pub faults: RequestFaults,
+}
+
+/// How long the controller of claims on devices and the drivers of devices take.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DeviceDelays {
+    /// Until claims are made from templates, and until reservations end.
+    pub claims_after: Duration,
+    /// Until a driver reports the conditions of a device that was allocated.
+    pub conditions_after: Duration,
 }
 
 /// A scheduled item.
@@ -53,6 +72,10 @@ enum Due {
     IsProvisioned(ProvisioningOrder),
     /// Provisioning a volume fails.
     IsNotProvisioned(ProvisioningOrder),
+    /// The controller of claims on devices runs.
+    ClaimsAreTidied,
+    /// Drivers report about the devices of a claim.
+    IsPrepared(Preparation),
     /// The pod with this uid is deleted if its node still does not exist.
     IsOrphaned(PodKey, Str),
 }
@@ -74,7 +97,9 @@ impl SimulatedCluster {
             Event::Pod(seen) => match seen {
                 Observation::Is(pod) => self.pod_is(now, pod),
                 Observation::Gone(key) => {
-                    self.pods.remove(key);
+                    if let Some(pod) = self.pods.remove(key) {
+                        self.claim_controller.pod_ends(&pod);
+                    }
                 }
             },
             Event::Node(seen) => match seen.as_ref() {
@@ -88,13 +113,49 @@ impl SimulatedCluster {
                     self.volumes_noted = true;
                     self.agenda.note(now + self.storage.binding_after, Due::VolumesAreBound);
                 }
+                self.claim_happens(now, seen);
             }
             Event::Done(..) | Event::Extended(..) => {}
         }
+        if self.claim_controller.is_busy() && !self.claims_noted {
+            self.claims_noted = true;
+            self.agenda.note(now + self.devices.claims_after, Due::ClaimsAreTidied);
+        }
+    }
+
+    /// A ResourceClaimTemplate is there.
+    pub(crate) fn add_claim_template(&mut self, template: &ResourceClaimTemplate) {
+        self.claim_controller.add_template(template);
+    }
+
+    fn claim_happens(&mut self, now: Time, seen: &Observation<AnyObject, (KindRef, ObjectKey)>) {
+        let before = self.claims.observe(seen);
+        self.claim_controller.happens(before.as_ref(), seen);
+        let Observation::Is(object) = seen else { return };
+        let claim = object.get::<ResourceClaim>();
+        let Some(mut preparation) = claim.and_then(|claim| Preparation::of(before.as_ref(), claim))
+        else {
+            return;
+        };
+        let span = self.devices.conditions_after;
+        let span = match self.faults.manner(now, RequestVerb::Prepare) {
+            Manner::Works => span,
+            Manner::Late(more) | Manner::Unseen(more) => span + more,
+            Manner::Refused => {
+                preparation.succeeds = false;
+                span
+            }
+            Manner::Unanswered | Manner::Lost => return,
+        };
+        self.agenda.note(now + span, Due::IsPrepared(preparation));
     }
 
     fn pod_is(&mut self, now: Time, pod: &Pod) {
         let before = self.pods.insert(pod.key.clone(), pod.clone());
+        if let Some(before) = before.as_ref().filter(|before| before.uid != pod.uid) {
+            self.claim_controller.pod_ends(before);
+        }
+        self.claim_controller.pod_is(pod);
         let before = before.filter(|before| before.uid == pod.uid);
         let was_terminating = before.as_ref().is_some_and(Pod::is_terminating);
         if let Some(deletion) = pod.deletion.filter(|_| !was_terminating) {
@@ -185,10 +246,7 @@ impl SimulatedCluster {
                 let pod = self.pods.get(&effect.pod.key).cloned();
                 Ok(pod.map(|pod| seen(Pod { nominated_node: node, ..pod })).into_iter().collect())
             }
-            Write::Object(write) => match self.volumes.patched(&write) {
-                Some(done) => done.map(|object| vec![changed(object)]),
-                None => self.objects.write(&write).map(|event| event.into_iter().collect()),
-            },
+            Write::Object(write) => self.written(now, &write),
             Write::Condition(_) | Write::Record(_) | Write::Extender(_) => Ok(Vec::new()),
         };
         match done {
@@ -199,6 +257,19 @@ impl SimulatedCluster {
                 (Ok(()), events)
             }
             Err(error) => (Err(error), Vec::new()),
+        }
+    }
+
+    fn written(&mut self, now: Time, write: &ObjectWrite) -> Result<Vec<Event>, WriteError> {
+        if write.kind.is::<ResourceClaim>() {
+            return self.claims.written(now, write).map(|event| vec![event]);
+        }
+        if let Some(done) = patched_pod(self.pods.get(&write.key), write) {
+            return done.map(|pod| vec![seen(pod)]);
+        }
+        match self.volumes.patched(write) {
+            Some(done) => done.map(|object| vec![changed(object)]),
+            None => self.objects.write(write).map(|event| event.into_iter().collect()),
         }
     }
 
@@ -238,7 +309,8 @@ impl SimulatedCluster {
             Due::Happens(what) => {
                 let pod = what.pod().and_then(|pod| self.pods.get(pod));
                 let pod = pod.cloned();
-                what.event(now, pod.as_ref()).into_iter().collect()
+                let claim = what.claim().and_then(|claim| self.claims.get(claim));
+                what.event(now, pod.as_ref(), claim).into_iter().collect()
             }
             Due::Arrives(effect, uid) => return Some(self.arrives(now, effect, &uid)),
             Due::IsSeen(key) => {
@@ -263,6 +335,14 @@ impl SimulatedCluster {
             }
             Due::IsNotProvisioned(order) => {
                 self.volumes.refuse(&order).map(changed).into_iter().collect()
+            }
+            Due::ClaimsAreTidied => {
+                self.claims_noted = false;
+                self.claim_controller.work(now, &self.pods, &mut self.claims)
+            }
+            Due::IsPrepared(preparation) => {
+                let claim = preparation.done(&self.claims).map(AnyObject::new);
+                claim.map(changed).into_iter().collect()
             }
             Due::IsOrphaned(pod, uid) => {
                 let lost = |pod: &&Pod| {

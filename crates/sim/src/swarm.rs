@@ -89,6 +89,7 @@ pub fn begin(seed: u64, scheduler: Scheduler, extent: Extent) -> Simulation {
     let workload = RandomWorkload::of(seed);
     let faults = RequestFaults::by_chance(seed, workload.fault_percent, workload.calm);
     let mut world = SimulatedCluster::new(workload.lifecycle, faults);
+    world.devices = workload.devices;
     for (at, what) in workload.happenings {
         world.plan(at, what);
     }

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use plimsoll_api::{
-    AnyObject, CsiNode, Effect, Kind, KindRef, Node, PersistentVolume, PersistentVolumeClaim, Pod,
-    Service, Str, Taint,
+    AnyObject, CsiNode, DeviceClass, Effect, Kind, KindRef, Node, PersistentVolume,
+    PersistentVolumeClaim, Pod, ResourceClaim, ResourceSlice, Service, Str, Taint,
 };
 use plimsoll_engine::{Detail, Scheduler, Transaction};
 use plimsoll_framework::Time;
@@ -123,11 +123,14 @@ impl Parts {
 
     /// Removes an object, and perhaps adds it again.
     fn change_object(&self, all: &mut Transaction<'_>, rng: &mut impl Rng) {
-        match rng.random_range(0..4) {
+        match rng.random_range(0..7) {
             0 => self.change_one_of::<Service>(all, rng),
             1 => self.change_one_of::<PersistentVolume>(all, rng),
             2 => self.change_one_of::<PersistentVolumeClaim>(all, rng),
-            _ => self.change_one_of::<CsiNode>(all, rng),
+            3 => self.change_one_of::<CsiNode>(all, rng),
+            4 => self.change_one_of::<ResourceSlice>(all, rng),
+            5 => self.change_one_of::<DeviceClass>(all, rng),
+            _ => self.change_one_of::<ResourceClaim>(all, rng),
         }
     }
 

@@ -18,7 +18,7 @@ pub(crate) fn amounts_agree(plugin: &Points, scenario: &Scenario) -> Kept {
     for pod in &scenario.pending {
         if let Some(filter) = &plugin.filter
             && filter.applies(pod)
-            && let Some(needs) = filter.needs(pod)
+            && let Some(needs) = filter.needs(pod, &cluster.nodes)
         {
             needs_are_the_filter(filter, &needs, pod, &cluster)?;
         }

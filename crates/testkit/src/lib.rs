@@ -33,6 +33,9 @@
 //! | `service`, `rc`, `rs`, `sts` `[NAMESPACE/]NAME [KEY=VALUE ...] [JSON]` | a Service, ReplicationController, ReplicaSet or StatefulSet that selects by these labels |
 //! | `pv NAME [LABEL=VALUE ...] [JSON]` | a PersistentVolume, which is Available |
 //! | `pvc [NAMESPACE/]NAME [JSON]` | a PersistentVolumeClaim |
+//! | `claim [NAMESPACE/]NAME [JSON]` | a ResourceClaim |
+//! | `slice NAME [JSON]` | a ResourceSlice |
+//! | `deviceclass NAME [JSON]` | a DeviceClass |
 //! | `sc`, `csinode`, `csidriver`, `va` `NAME [JSON]` | a StorageClass, CSINode, CSIDriver or VolumeAttachment |
 //! | `csicapacity [NAMESPACE/]NAME [LABEL=VALUE ...] [JSON]` | a CSIStorageCapacity, for the nodes with these labels |
 //! | `pdb [NAMESPACE/]NAME [LABEL=VALUE ...] [JSON]` | a PodDisruptionBudget for the pods with these labels |

@@ -39,7 +39,7 @@ const SELECTING: [(&str, &str, &str); 4] = [
 
 /// Kinds of objects for storage, and budgets: the keyword of the statement, `apiVersion`, `kind`, whether the kind is
 /// namespaced, and whether its fields are in `spec`.
-const AROUND: [(&str, &str, &str, bool, bool); 8] = [
+const AROUND: [(&str, &str, &str, bool, bool); 11] = [
     ("pv", "v1", "PersistentVolume", false, true),
     ("pvc", "v1", "PersistentVolumeClaim", true, true),
     ("sc", "storage.k8s.io/v1", "StorageClass", false, false),
@@ -48,6 +48,9 @@ const AROUND: [(&str, &str, &str, bool, bool); 8] = [
     ("csicapacity", "storage.k8s.io/v1", "CSIStorageCapacity", true, false),
     ("va", "storage.k8s.io/v1", "VolumeAttachment", false, true),
     ("pdb", "policy/v1", "PodDisruptionBudget", true, true),
+    ("claim", "resource.k8s.io/v1", "ResourceClaim", true, true),
+    ("slice", "resource.k8s.io/v1", "ResourceSlice", false, true),
+    ("deviceclass", "resource.k8s.io/v1", "DeviceClass", false, true),
 ];
 
 /// What all objects have.

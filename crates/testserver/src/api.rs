@@ -38,6 +38,9 @@ use crate::store::SharedStore;
 /// The largest body that is read, as in kube-apiserver.
 const BODY_LIMIT: usize = 3 * 1024 * 1024;
 
+/// The first release that authorizes writes of the status of claims by field.
+const GRANULAR_SINCE: u32 = 36;
+
 /// What answers requests. Clones share everything.
 #[derive(Debug, Clone)]
 pub(crate) struct ApiHandler {
@@ -134,6 +137,16 @@ impl ApiHandler {
         };
         self.requests.remember(verb, what);
         self.access.check(caller, verb, what, Some(kind.resource()))?;
+        if let Some(synthetic) = self.also_needed(&target) {
+            let what = What::Resource {
+                group: target.served.group,
+                resource: synthetic,
+                namespace: target.namespace(),
+                name: target.name(),
+            };
+            self.requests.remember(verb, what);
+            self.access.check(caller, verb, what, Some(kind.resource()))?;
+        }
         self.requests.count(verb, resource.clone());
         let shape = request::shape(parts)?;
         let content_type = content_type_of(parts).to_owned();
@@ -147,6 +160,14 @@ impl ApiHandler {
             }
         };
         self.with_faults(verb, &resource, answer).await
+    }
+
+    /// The resource for which the caller needs the same verb, too. As in resourceclaim/strategy.go of 1.36
+    /// (`DRAResourceClaimGranularStatusAuthorization`). There it depends on the changed fields; here every write of the
+    /// status counts as one of the allocation or the consumers, which are what a scheduler writes.
+    fn also_needed(&self, target: &RequestTarget) -> Option<&'static str> {
+        let is_status = target.id.kind().kind == "ResourceClaim" && target.subresource == "status";
+        (is_status && GRANULAR_SINCE <= self.options().release).then_some("resourceclaims/binding")
     }
 
     /// Runs `request` with the faults that apply to it.

@@ -3,6 +3,7 @@
 
 use serde_json::{Map, Value, json};
 
+use crate::devices;
 use crate::kinds::ResourceKind;
 use crate::store::field_object;
 
@@ -51,6 +52,12 @@ pub(crate) fn fill(kind: &ResourceKind, object: &mut Value) {
             template(object);
         }
         "DaemonSet" => template(object),
+        "ResourceClaim" => devices::fill(object),
+        "ResourceClaimTemplate" => {
+            if let Some(spec) = object.get_mut("spec") {
+                devices::fill(spec);
+            }
+        }
         _ => {}
     }
 }

@@ -236,6 +236,16 @@ impl FieldError {
         Self { field: field.to_owned(), reason: "FieldValueForbidden", body }
     }
 
+    pub(crate) fn too_many(field: &str, n: usize, most: usize) -> Self {
+        let body = format!("Too many: {n}: must have at most {most} items");
+        Self { field: field.to_owned(), reason: "FieldValueTooMany", body }
+    }
+
+    pub(crate) fn duplicate(field: &str, value: &str) -> Self {
+        let body = format!("Duplicate value: {value:?}");
+        Self { field: field.to_owned(), reason: "FieldValueDuplicate", body }
+    }
+
     pub(crate) fn not_supported(field: &str, value: &str, supported: &str) -> Self {
         let body = format!("Unsupported value: {value:?}: supported values: {supported}");
         Self { field: field.to_owned(), reason: "FieldValueNotSupported", body }

@@ -6,6 +6,9 @@ use std::fmt;
 use std::sync::{PoisonError, RwLock};
 
 pub(crate) use rows::KINDS;
+use serde_json::Value;
+
+use crate::{devices, events};
 
 /// A row of the table: one kind of object that is stored once, whatever groups and versions show it.
 #[derive(Debug)]
@@ -38,7 +41,7 @@ pub(crate) struct ServedVersion {
     pub(crate) since: u32,
     /// The last release.
     pub(crate) until: u32,
-    /// Alpha versions are served only where the options ask for them.
+    /// Alpha versions, and beta versions since 1.24, are served only where the options ask for them.
     pub(crate) by_default: bool,
     /// How the stored form is turned into the one that is shown.
     pub(crate) form: StoredForm,
@@ -51,6 +54,29 @@ pub(crate) enum StoredForm {
     Stored,
     /// An Event of `events.k8s.io`, which is stored as one of the core group.
     Event,
+    /// An object of `resource.k8s.io/v1beta1`: the fields of a device are under `basic`, and those of an exact request
+    /// are in the request itself.
+    Flat,
+}
+
+impl StoredForm {
+    /// A stored object as it is shown.
+    pub(crate) fn show(self, object: Value) -> Value {
+        match self {
+            StoredForm::Stored => object,
+            StoredForm::Event => events::to_events_group(object),
+            StoredForm::Flat => devices::to_flat(object),
+        }
+    }
+
+    /// An object of a request as it is stored.
+    pub(crate) fn store(self, object: Value) -> Value {
+        match self {
+            StoredForm::Stored => object,
+            StoredForm::Event => events::to_core_group(object),
+            StoredForm::Flat => devices::from_flat(object),
+        }
+    }
 }
 
 /// How a kind differs from the plainest one, as the strategies of kube-apiserver say.
@@ -58,6 +84,8 @@ pub(crate) enum StoredForm {
 pub(crate) enum Trait {
     /// Has the subresource `status`; a plain update leaves the status alone.
     Status,
+    /// An update of the status leaves the metadata alone.
+    BareStatus,
     /// The status of a new object is kept (nodes register themselves with one).
     BornWithStatus,
     /// `metadata.generation` counts the changes of the spec.

@@ -28,6 +28,7 @@ pub mod bulk;
 mod connection;
 mod counts;
 mod defaults;
+mod devices;
 mod events;
 mod failure;
 mod faults;

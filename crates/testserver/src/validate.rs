@@ -3,6 +3,7 @@
 
 use serde_json::Value;
 
+use crate::devices;
 use crate::failure::{FailureStatus, FieldError};
 use crate::kinds::ResourceKind;
 use crate::store::{UpdateMode, text};
@@ -29,6 +30,12 @@ pub(crate) fn new_object(kind: &ResourceKind, object: &Value) -> Result<(), Fail
     if kind.kind == "Pod" && is_empty_list(object.pointer("/spec/containers")) {
         errors.push(FieldError::required("spec.containers", ""));
     }
+    match kind.kind {
+        "ResourceClaim" => devices::check_spec(object, "spec", &mut errors),
+        "ResourceClaimTemplate" => devices::check_spec(&object["spec"], "spec.spec", &mut errors),
+        "ResourceSlice" => devices::check_slice(object, &mut errors),
+        _ => {}
+    }
     refuse(kind, name, &errors)
 }
 
@@ -53,6 +60,9 @@ pub(crate) fn change(
             let detail = "only deletion is allowed, but found new scheduling gate";
             errors.push(FieldError::forbidden("spec.schedulingGates", detail));
         }
+    }
+    if kind.kind == "ResourceClaim" {
+        devices::check_change(old, new, &mut errors);
     }
     refuse(kind, text(old, "/metadata/name"), &errors)
 }

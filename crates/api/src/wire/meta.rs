@@ -21,6 +21,7 @@ pub(super) struct Metadata {
     creation_timestamp: Option<Str>,
     deletion_timestamp: Option<Str>,
     owner_references: List<OwnerReference>,
+    finalizers: List<Str>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -46,6 +47,7 @@ pub(super) struct Meta {
     pub(super) created: Option<Timestamp>,
     pub(super) deletion: Option<Timestamp>,
     pub(super) controller: Option<Controller>,
+    pub(super) finalizers: Vec<Str>,
 }
 
 impl Meta {
@@ -73,6 +75,7 @@ impl Meta {
                 name: owner.name.unwrap_or_default(),
                 uid: owner.uid.unwrap_or_default(),
             }),
+            finalizers: wire.finalizers.0,
         })
     }
 

@@ -11,6 +11,7 @@ mod affinity;
 mod amount;
 mod avoided;
 mod container;
+mod devices;
 mod error;
 mod kind;
 mod meta;

@@ -7,6 +7,10 @@ use serde::Deserialize;
 use super::affinity::{Affinity, Owner, Spread};
 use super::amount::Amounts;
 use super::container::{Container, Containers};
+use super::devices::{
+    WireExtendedClaim, WireNodeAllocatable, WirePodClaim, WirePodClaimStatus, container_devices,
+    pod_devices,
+};
 use super::error::{Result, WireError, Within, each};
 use super::meta::{Meta, Metadata};
 use super::pod_resources::{Condition, ContainerStatus, Requirements, resources};
@@ -51,7 +55,7 @@ pub(super) struct Spec {
     tolerations: List<WireToleration>,
     topology_spread_constraints: List<Spread>,
     volumes: List<WirePodVolume>,
-    resource_claims: List<Named>,
+    resource_claims: List<WirePodClaim>,
     host_network: Option<bool>,
     host_users: Option<bool>,
 }
@@ -68,6 +72,10 @@ pub(super) struct Status {
     phase: Option<Str>,
     nominated_node_name: Option<Str>,
     start_time: Option<Str>,
+    resource_claim_statuses: List<WirePodClaimStatus>,
+    #[serde(rename = "extendedResourceClaimStatus")]
+    extended_resource_claim: Option<WireExtendedClaim>,
+    node_allocatable_resource_claim_statuses: List<WireNodeAllocatable>,
 }
 
 impl Wire for WirePod {
@@ -119,6 +127,11 @@ impl Wire for WirePod {
                     .map(Box::new),
             },
             resources: (!resources.is_plain()).then(|| Box::new(resources)),
+            devices: pod_devices(
+                status.resource_claim_statuses,
+                status.extended_resource_claim,
+                status.node_allocatable_resource_claim_statuses,
+            ),
             template: Arc::new(template),
         })
     }
@@ -158,7 +171,8 @@ impl Spec {
             images: containers.images(self.volumes.0.iter().filter_map(WirePodVolume::image)),
             required_features,
             volumes: self.volumes.into_iter().filter_map(|one| one.take(&key.name)).collect(),
-            resource_claims: names(self.resource_claims),
+            resource_claims: self.resource_claims.into_iter().map(WirePodClaim::take).collect(),
+            container_devices: container_devices(containers),
             ..template
         })
     }
@@ -279,8 +293,65 @@ mod tests {
     #[test]
     fn a_pod_names_its_resource_claims() {
         pods(
-            &[(r#""spec":{"resourceClaims":[{"name":"gpu","resourceClaimName":"x"}]}"#, "gpu")],
-            |pod| join(&pod.resource_claims),
+            &[
+                (
+                    r#""spec":{"resourceClaims":[{"name":"gpu","resourceClaimName":"x"},
+                        {"name":"nic","resourceClaimTemplateName":"y"},{"name":"z"}]}"#,
+                    r#"gpu=Claim("x") nic=Template("y") z=Unknown"#,
+                ),
+                (
+                    r#""spec":{"containers":[{"name":"a"},{"name":"b","resources":{"claims":[
+                        {"name":"gpu","request":"r"},{"name":"nic"}]}}],
+                        "initContainers":[{"name":"i","resources":{"claims":[{"name":"nic"}]}}]}"#,
+                    "i:nic/ b:gpu/r b:nic/",
+                ),
+            ],
+            |pod| {
+                let claims = pod.resource_claims.iter();
+                let claims = claims.map(|one| format!("{}={:?}", one.name, one.source));
+                let used = pod.container_devices.iter().flat_map(|one| {
+                    let show = |claim: &crate::devices::ContainerResourceClaim| {
+                        format!("{}:{}/{}", one.container, claim.name, claim.request)
+                    };
+                    one.claims.iter().map(show)
+                });
+                claims.chain(used).collect::<Vec<_>>().join(" ")
+            },
+        );
+    }
+
+    #[test]
+    fn the_status_of_a_pod_names_the_claims_that_were_made_for_it() {
+        pods(
+            &[
+                (r#""status":{"resourceClaimStatuses":[]}"#, "None"),
+                (
+                    r#""status":{"resourceClaimStatuses":[{"name":"gpu","resourceClaimName":"p-gpu"},{"name":"nic"}],
+                        "extendedResourceClaimStatus":{"resourceClaimName":"p-e","requestMappings":[
+                            {"containerName":"c","resourceName":"a.io/gpu","requestName":"r"}]},
+                        "nodeAllocatableResourceClaimStatuses":[{"resourceClaimName":"p-gpu",
+                            "containers":["c"],"resources":{"memory":"1Gi","cpu":2}}]}"#,
+                    r#"gpu=Some("p-gpu") nic=None p-e c a.io/gpu r p-gpu c cpu=2 memory=1Gi"#,
+                ),
+            ],
+            |pod| {
+                let Some(devices) = &pod.devices else { return "None".to_owned() };
+                let claims = devices.claims.iter();
+                let mut words: Vec<String> =
+                    claims.map(|one| format!("{}={:?}", one.name, one.claim)).collect();
+                if let Some(extended) = &devices.extended {
+                    words.push(extended.claim.to_string());
+                    for (container, resource, request) in &extended.requests {
+                        words.push(format!("{container} {resource} {request}"));
+                    }
+                }
+                for one in &devices.node_allocatable {
+                    words.push(format!("{} {}", one.claim, join(&one.containers)));
+                    let amounts = one.resources.iter();
+                    words.extend(amounts.map(|(name, amount)| format!("{name}={amount}")));
+                }
+                words.join(" ")
+            },
         );
     }
 

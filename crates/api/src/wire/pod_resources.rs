@@ -4,13 +4,16 @@ use serde::Deserialize;
 
 use super::amount::Amounts;
 use super::container::Container;
+use super::devices::WireContainerClaim;
 use super::error::{Result, Within, each};
 use super::pod::{Spec, Status};
+use super::primitive::List;
+use crate::devices::ExtendedRequest;
 use crate::requests::{
     self, ContainerResources, PodLevelResources, PodResourcesInput, PodStatusResources,
     RequestGates, RequestOptions, Resize, is_pod_level_resource, pod_requests,
 };
-use crate::resources::{HUGE_PAGES_PREFIX, ResourceList};
+use crate::resources::{HUGE_PAGES_PREFIX, ResourceList, is_for_devices};
 use crate::{Quantity, Str, Unscheduled};
 
 /// `resources` of a container or a pod.
@@ -19,6 +22,28 @@ use crate::{Quantity, Str, Unscheduled};
 pub(super) struct Requirements {
     requests: Amounts,
     limits: Amounts,
+    pub(super) claims: List<WireContainerClaim>,
+}
+
+impl Requirements {
+    /// The requests that are not zero for resources for which devices can stand. What is limited is requested, too,
+    /// unless the requests say otherwise.
+    pub(super) fn extended_requests(&self) -> Vec<ExtendedRequest> {
+        let (Ok(mut all), Ok(limits)) =
+            (self.requests.take("requests"), self.limits.take("limits"))
+        else {
+            return Vec::new();
+        };
+        for (name, limit) in limits {
+            all.entry(name).or_insert(limit);
+        }
+        let requests = all.iter().enumerate().map(|(index, (name, amount))| ExtendedRequest {
+            resource: name.clone(),
+            amount: amount.value(),
+            index: u32::try_from(index).unwrap_or(u32::MAX),
+        });
+        requests.filter(|one| one.amount != 0 && is_for_devices(&one.resource)).collect()
+    }
 }
 
 /// An item of `status.containerStatuses` and `status.initContainerStatuses`.

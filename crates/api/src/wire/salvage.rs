@@ -25,7 +25,7 @@ const MOST_ROUNDS: usize = 1024;
 const MOST_TOLD: usize = 3;
 
 /// Lists from which an item is removed as a whole: without one of its fields it would mean something else.
-const WHOLE_ITEMS: [&str; 9] = [
+const WHOLE_ITEMS: [&str; 11] = [
     "tolerations",
     "taints",
     "topologySpreadConstraints",
@@ -35,6 +35,8 @@ const WHOLE_ITEMS: [&str; 9] = [
     "matchExpressions",
     "ports",
     "volumes",
+    "devices",
+    "sharedCounters",
 ];
 
 /// An object, as far as it could be read.

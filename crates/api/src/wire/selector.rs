@@ -4,6 +4,7 @@ use serde::Deserialize;
 
 use super::error::{Result, WireError, Within, each};
 use super::primitive::{List, Table};
+use crate::devices::{DeviceNodeTerm, WrittenRequirement};
 use crate::label_syntax::{label_key_faults, label_value_faults};
 use crate::node_selector::NAME_FIELD;
 use crate::{Labels, NodeSelectorTerm, Requirement, Selector, Str, Test};
@@ -99,6 +100,22 @@ pub(super) fn plain_selector(labels: Table<Str>) -> Selector {
 }
 
 impl NodeTerm {
+    /// A term of these requirements.
+    pub(super) fn new(term: &DeviceNodeTerm) -> Self {
+        let expressions = |written: &[WrittenRequirement]| {
+            let expressions = written.iter().cloned().map(|one| Expression {
+                key: Some(one.key),
+                operator: Some(one.operator),
+                values: List(one.values),
+            });
+            List(expressions.collect())
+        };
+        NodeTerm {
+            match_expressions: expressions(&term.expressions),
+            match_fields: expressions(&term.fields),
+        }
+    }
+
     /// The term, in canonical order.
     pub(super) fn take(self) -> Result<NodeSelectorTerm> {
         let (mut faults, mut labels) = (Vec::new(), Vec::new());

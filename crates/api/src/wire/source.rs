@@ -16,7 +16,7 @@ use super::error::{Result, WireError};
 use super::kind::TypeMeta;
 
 /// Fields that are maps. A path shows their keys in brackets.
-const TABLES: [&str; 11] = [
+const TABLES: [&str; 15] = [
     "labels",
     "annotations",
     "requests",
@@ -28,6 +28,10 @@ const TABLES: [&str; 11] = [
     "disruptedPods",
     "nodeSelector",
     "matchLabels",
+    "attributes",
+    "counters",
+    "consumedCapacity",
+    "nodeAllocatableResourceMappings",
 ];
 
 /// The part of an object that decides how to read the rest.

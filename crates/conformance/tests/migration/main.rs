@@ -104,7 +104,9 @@ fn check(policy: &str, expected: &Expect) {
     let documents = plimsoll_document::Document::parse_all("policy", policy).expect("it is YAML");
     let (objects, pods) = cluster::objects();
     let config = Some(documents[0].value.clone());
-    let case = Case { name: "policy".to_owned(), mode: Mode::Trace, config, objects, pods };
+    let name = "policy".to_owned();
+    let feature_gates = BTreeMap::new();
+    let case = Case { name, mode: Mode::Trace, config, feature_gates, objects, pods };
     let (old, new) = both(&case);
     assert_eq!(old.len(), case.pods.len());
     for (old, new) in old.iter().zip(&new) {

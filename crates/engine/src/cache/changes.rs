@@ -73,6 +73,13 @@ impl Changes {
         (std::mem::take(&mut self.stores), std::mem::take(&mut self.log))
     }
 
+    /// Everything has to be computed again.
+    pub(super) fn keep_again(&mut self) {
+        if self.are_kept {
+            self.keep();
+        }
+    }
+
     /// Records changes from now on. Those so far are not known.
     pub(super) fn keep(&mut self) {
         self.are_kept = true;

@@ -10,7 +10,8 @@ use std::sync::Arc;
 use hashbrown::HashMap;
 use plimsoll_api::{KindRef, Node, Str};
 use plimsoll_framework::parts::{NodeReads, PodReads, StoreReads};
-use plimsoll_framework::{Assumption, Columns, PodInfo, Row, Stores, View};
+use plimsoll_framework::points::ProvidePoint;
+use plimsoll_framework::{Assumption, Columns, PodInfo, Row, Stores, Time, View};
 use rustc_hash::FxBuildHasher;
 use smallvec::SmallVec;
 
@@ -67,6 +68,8 @@ pub(crate) struct Cache {
     revision: u64,
     columns: Columns,
     stores: Stores,
+    /// They say for which resources something else than a node stands.
+    providers: Vec<ProvidePoint>,
     rows: HashMap<Str, Row, FxBuildHasher>,
     /// Nodes by zone, both in the order in which they were added.
     zones: Vec<(Str, Vec<Row>)>,
@@ -283,6 +286,11 @@ impl Cache {
         View { nodes: &self.columns, stores: &self.stores }
     }
 
+    /// Sets the current time, which plugins may read.
+    pub(crate) fn set_now(&mut self, now: Time) {
+        self.stores.now = now;
+    }
+
     /// A number that is the same only if nothing that plugins can read has changed.
     pub(crate) fn revision(&self) -> u64 {
         self.revision
@@ -312,6 +320,26 @@ impl Cache {
         [self.columns.len(), self.pods.len(), assumed]
     }
 
+    /// From now on these say for which resources something else than a node stands.
+    pub(crate) fn set_providers(&mut self, providers: Vec<ProvidePoint>) {
+        self.providers = providers;
+    }
+
+    /// Objects of this kind have changed: asks again for which resources something else than a node stands.
+    pub(crate) fn objects_changed(&mut self, kind: KindRef) {
+        if self.providers.iter().all(|one| !one.kinds().contains(&kind)) {
+            return;
+        }
+        let view = self.view();
+        let provided = self.providers.iter().flat_map(|one| one.resources(&view)).collect();
+        if *self.columns.provided() != provided {
+            self.columns.set_provided(provided);
+            self.revision += 1;
+            // It concerns all nodes.
+            self.changes.keep_again();
+        }
+    }
+
     /// From now on objects of `kind` are kept.
     pub(crate) fn keep(&mut self, kind: KindRef) {
         self.stores.keep(kind);
@@ -323,6 +351,9 @@ impl Cache {
             match assumption {
                 Assumption::Is(object) => {
                     self.stores_mut(StoreReads::of_kind(object.kind())).assume(&object);
+                }
+                Assumption::Held(object) => {
+                    self.stores_mut(StoreReads::of_kind(object.kind())).hold(&object);
                 }
                 Assumption::AsSeen(kind, key) => {
                     self.stores_mut(StoreReads::of_kind(kind)).restore(kind, &key);

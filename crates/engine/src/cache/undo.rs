@@ -119,6 +119,7 @@ impl Cache {
             Some(Undo::Object { kind, key, before }) => {
                 self.changes.stores |= StoreReads::of_kind(kind);
                 self.stores.objects.put_back(kind, &key, before.as_ref());
+                self.objects_changed(kind);
             }
             None => {}
         }

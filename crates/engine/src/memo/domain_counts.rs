@@ -152,7 +152,7 @@ impl CountPlan {
     ) -> Option<Self> {
         let mut plan = CountPlan::of_filters(profile, uncached, pod, view, neighbours)?;
         for (plugin, weight) in profile.at(Point::Score) {
-            let score = plugin.points.score.as_ref().filter(|one| one.applies_in(pod, view));
+            let score = plugin.points.score.as_ref().filter(|one| one.matters_in(pod, view));
             let Some(score) = score else { continue };
             if score.is_by_row() {
                 continue;

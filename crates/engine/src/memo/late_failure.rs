@@ -19,7 +19,7 @@ use super::name_index_set::NameIndex;
 use super::node_diagnosis::{NodeDiagnosis, NominatedNodeRejection};
 use super::node_ranking::{ClusterView, NodeRanking};
 use super::preemption::{CandidateCache, CandidateSearch};
-use super::uncached_filters::{AskedOn, UncachedFilters};
+use super::uncached_filters::{AskedOn, Reason, UncachedFilters};
 use super::{FastMap, Memo};
 use crate::cycle::{AttemptFailure, Cycle, PostFilterRun};
 use crate::diagnosis::{self, FitErrorCause};
@@ -27,9 +27,6 @@ use crate::filters::{Filters, PreFilterStop};
 use crate::metrics::CycleMeter;
 use crate::profile::Profile;
 use crate::unit::Member;
-
-/// The plugin that rejects a node, and why.
-type Reason = (&'static str, Rejection);
 
 /// The reasons of the nodes that only late filters reject.
 #[derive(Default)]
@@ -163,22 +160,20 @@ impl LateRejections {
         let mut rejections = LateRejections::default();
         let name_order = on.cluster.name_order;
         let asks = !uncached.all.is_empty() || on.moved.is_some();
-        let mut by_counts: FastMap<(u32, Option<usize>), Option<Reason>> = FastMap::default();
+        let mut known: FastMap<(u32, Option<usize>), Option<Reason>> = FastMap::default();
         for index in diagnosis.passing() {
             if own.is_some_and(|own| own.index == index) {
                 continue;
             }
-            let why = match asks {
-                true => uncached.rejection(name_order.row(index), on),
-                false => None,
-            };
-            let why = if let Some(why) = why {
-                why
-            } else {
-                let (group, _) = chooser.ranking.entry(index)?;
-                let sparse_group = chooser.sparse.group_of(index);
+            let (group, _) = chooser.ranking.entry(index)?;
+            let sparse_group = chooser.sparse.group_of(index);
+            let mut by_counts = || {
                 let find = || chooser.rejection_by_counts(group as usize, sparse_group);
-                by_counts.entry((group, sparse_group)).or_insert_with(find).clone()?
+                known.entry((group, sparse_group)).or_insert_with(find).clone()
+            };
+            let why = match asks {
+                true => uncached.rejection_or(name_order.row(index), on, by_counts)?,
+                false => by_counts()?,
             };
             if why.1.code == Code::Error {
                 return None;

@@ -147,7 +147,7 @@ impl ProfileMemo {
             let points = &profile.get(index).points;
             match point {
                 Point::Filter => points.filter.as_ref().is_some_and(|one| one.applies(pod)),
-                _ => points.score.as_ref().is_some_and(|one| one.applies_in(pod, view)),
+                _ => points.score.as_ref().is_some_and(|one| one.matters_in(pod, view)),
             }
         };
         if self.from_scratch.iter().any(has_something_to_say) {

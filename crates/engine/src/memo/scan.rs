@@ -72,7 +72,7 @@ impl PlacementPlugins {
             let is_affected =
                 plugin.points.filter_is_local && reads_placement(plugin.points.reads.node);
             if is_affected && filter.applies(pod) {
-                placement.needs.push(filter.needs(pod)?);
+                placement.needs.push(filter.needs(pod, view.nodes)?);
             }
         }
         for (plugin, weight) in profile.at(Point::Score) {

@@ -64,6 +64,9 @@ impl<'a> Chooser<'a> {
     }
 }
 
+/// The plugin that rejects a node, and why.
+pub(super) type Reason = (&'static str, Rejection);
+
 /// A node could not be judged: the pod must be decided from scratch.
 pub(super) struct CannotJudge;
 
@@ -98,29 +101,40 @@ impl UncachedFilters {
 
     /// The plugin of the first filter that rejects a node, and why. As in runtime/framework.go,
     /// RunFilterPluginsWithNominatedPods: the node is first judged with the nominated pods ahead of the pod.
-    pub(super) fn rejection(
+    pub(super) fn rejection(&mut self, row: Row, on: AskedOn<'_>) -> Option<Reason> {
+        self.rejection_or(row, on, || None)
+    }
+
+    /// The same with the filters by counts, which come after the uncached ones. `by_counts` is what they say
+    /// about the node without nominated pods.
+    pub(super) fn rejection_or(
         &mut self,
         row: Row,
         on: AskedOn<'_>,
-    ) -> Option<(&'static str, Rejection)> {
+        by_counts: impl FnOnce() -> Option<Reason>,
+    ) -> Option<Reason> {
         let ClusterView { view, nominations, .. } = on.cluster;
         if nominations.has_ahead(row, self.pod.priority) {
             let ahead = nominations.ahead(row, self.pod.priority, Some(&self.pod));
             if let Some(why) = self.rejection_with(&ahead, row, on) {
                 return Some(why);
             }
+            // What nominated pods do not move is rejected already with them, before the node is judged without.
+            if !ahead.is_empty() && on.moved.is_none() {
+                return by_counts().or_else(|| self.rejection_alone(row, view.nodes));
+            }
         }
-        let (at, why) = first_rejection(self.prepared(), &self.pod, view.nodes, row)?;
+        self.rejection_alone(row, view.nodes).or_else(by_counts)
+    }
+
+    /// The same without nominated pods.
+    fn rejection_alone(&self, row: Row, nodes: &Columns) -> Option<Reason> {
+        let (at, why) = first_rejection(self.prepared(), &self.pod, nodes, row)?;
         Some((self.all[at].plugin, why))
     }
 
     /// The same with other pods on the node, for which filters by counts are asked, too, if nominated pods count.
-    fn rejection_with(
-        &mut self,
-        ahead: &[PodInfo],
-        row: Row,
-        on: AskedOn<'_>,
-    ) -> Option<(&'static str, Rejection)> {
+    fn rejection_with(&mut self, ahead: &[PodInfo], row: Row, on: AskedOn<'_>) -> Option<Reason> {
         if ahead.is_empty() {
             return None;
         }
@@ -226,12 +240,16 @@ impl Memo {
                 let cluster = self.node_set.as_ref()?.with(on.view);
                 let moved = self.counts.get(with.1).filter(|_| is_moved);
                 let row = cluster.name_order.row(own.index);
-                match uncached.rejection(row, AskedOn { cluster, moved }) {
-                    _ if uncached.limit_nodes() => return None,
-                    None => Some(own),
-                    Some((_, why)) if why.code == Code::Error => return None,
-                    Some((plugin, why)) => Some(NominatedNodeRejection { plugin, why, ..own }),
+                if uncached.limit_nodes() {
+                    return None;
                 }
+                let by_counts = || Some((own.plugin, own.why.clone()));
+                let why = uncached.rejection_or(row, AskedOn { cluster, moved }, by_counts);
+                let (plugin, why) = why?;
+                if why.code == Code::Error {
+                    return None;
+                }
+                Some(NominatedNodeRejection { plugin, why, ..own })
             }
             NominatedNode::Rejected(own) => Some(own),
             NominatedNode::Passes(_) if uncached.limit_nodes() => return None,

@@ -1,9 +1,9 @@
 //! Labels of events that move pods through the queue, as in kube-scheduler.
 
 use plimsoll_api::{
-    CsiDriver, CsiNode, CsiStorageCapacity, KindRef, Namespace, Node, PersistentVolume,
-    PersistentVolumeClaim, Pod, ReplicaSet, ReplicationController, Service, StatefulSet,
-    StorageClass, VolumeAttachment,
+    CsiDriver, CsiNode, CsiStorageCapacity, DeviceClass, DeviceTaintRule, KindRef, Namespace, Node,
+    PersistentVolume, PersistentVolumeClaim, Pod, ReplicaSet, ReplicationController, ResourceClaim,
+    ResourceSlice, Service, StatefulSet, StorageClass, VolumeAttachment,
 };
 use plimsoll_framework::events::Object;
 use plimsoll_framework::{Action, Change, ClusterEvent, Release};
@@ -34,7 +34,7 @@ const PODS: [&str; 2] = ["AssignedPod", UNSCHEDULED_POD];
 const OBJECTS: usize = PODS.len() + KINDS.len();
 
 /// The other kinds of Kubernetes whose changes move pods.
-const KINDS: [KindRef; 13] = [
+const KINDS: [KindRef; 17] = [
     KindRef::of::<Node>(),
     KindRef::of::<Namespace>(),
     KindRef::of::<Service>(),
@@ -48,10 +48,14 @@ const KINDS: [KindRef; 13] = [
     KindRef::of::<CsiDriver>(),
     KindRef::of::<CsiStorageCapacity>(),
     KindRef::of::<VolumeAttachment>(),
+    KindRef::of::<ResourceClaim>(),
+    KindRef::of::<ResourceSlice>(),
+    KindRef::of::<DeviceClass>(),
+    KindRef::of::<DeviceTaintRule>(),
 ];
 
 /// The actions on objects, in the order of the bits of [`Action`]. As in ActionType.String.
-const ACTIONS: [&str; 12] = [
+const ACTIONS: [&str; 13] = [
     "Add",
     "Delete",
     "UpdateNodeAllocatable",
@@ -63,6 +67,7 @@ const ACTIONS: [&str; 12] = [
     "UpdatePodScaleDown",
     "UpdatePodToleration",
     "UpdatePodSchedulingGatesEliminated",
+    "UpdatePodGeneratedResourceClaim",
     "Update",
 ];
 

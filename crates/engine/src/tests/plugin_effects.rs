@@ -61,6 +61,7 @@ impl AfterPostFilter for Ask {
         &self,
         pod: &PodInfo,
         nomination: Option<&Nomination>,
+        _: &[NodeRejection],
         view: &View<'_>,
         handle: &mut Handle<'_>,
     ) {

@@ -101,14 +101,13 @@ mod tests {
             scores: scores.iter().map(|&(plugin, score)| (plugin.into(), score)).collect(),
             total: 0,
         };
+        let outcome = Outcome::Error { message: "whatever it was".to_owned() };
         let decision = Decision {
-            pod: PodKey::new("team-a", "web-0"),
-            attempt: 1,
-            outcome: Outcome::Error { message: "whatever it was".to_owned() },
             nodes: vec![
                 node("n1", scored(&[("LeastRequestedPriority", 7), ("EqualPriority", 1)])),
                 node("n2", NodeVerdict::NotJudged),
             ],
+            ..Decision::of_pod(PodKey::new("team-a", "web-0"), 1, outcome)
         };
         let buffer = LogBuffer::default();
         let writer = buffer.clone();

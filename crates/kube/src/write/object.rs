@@ -84,7 +84,7 @@ fn request(write: &ObjectWrite, resource: ApiResource) -> ApiRequest {
 
 /// A manifest with the fields that follow from its kind and key.
 fn complete(manifest: &Value, resource: ApiResource, key: &ObjectKey) -> Value {
-    let mut complete = manifest.clone();
+    let mut complete = resource.kind.convert(manifest.clone(), resource.api_version);
     complete["apiVersion"] = json!(resource.api_version);
     complete["kind"] = json!(resource.kind.as_str());
     complete["metadata"]["name"] = json!(key.name);

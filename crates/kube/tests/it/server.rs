@@ -46,7 +46,7 @@ fn object(api_version: &str, kind: &str, mut rest: Value) -> Value {
 }
 
 /// One object of each kind.
-fn one_of_each(budgets: &str, capacities: Option<&str>) -> Vec<Value> {
+fn one_of_each(budgets: &str, capacities: Option<&str>, devices: Option<&str>) -> Vec<Value> {
     let storage = "storage.k8s.io/v1";
     let mut all = vec![
         object("v1", "Node", json!({})),
@@ -83,6 +83,13 @@ fn one_of_each(budgets: &str, capacities: Option<&str>) -> Vec<Value> {
     all.extend(capacities.map(|version| {
         object(version, "CSIStorageCapacity", json!({"storageClassName": "one", "capacity": "1Gi"}))
     }));
+    if let Some(version) = devices {
+        let slice = json!({"spec": {"driver": "d", "allNodes": true,
+            "pool": {"name": "p", "generation": 1, "resourceSliceCount": 1}}});
+        all.push(object(version, "ResourceClaim", json!({"spec": {}})));
+        all.push(object(version, "ResourceSlice", slice));
+        all.push(object(version, "DeviceClass", json!({"spec": {}})));
+    }
     all
 }
 
@@ -101,14 +108,14 @@ fn about(event: &Event) -> String {
 
 #[tokio::test]
 async fn a_cluster_of_any_release_is_listed_completely() {
-    for (release, budgets, capacities) in [
-        (20, "policy/v1beta1", None),
-        (22, "policy/v1", Some("storage.k8s.io/v1beta1")),
-        (36, "policy/v1", Some("storage.k8s.io/v1")),
+    for (release, budgets, capacities, devices) in [
+        (20, "policy/v1beta1", None, None),
+        (22, "policy/v1", Some("storage.k8s.io/v1beta1"), None),
+        (36, "policy/v1", Some("storage.k8s.io/v1"), Some("resource.k8s.io/v1")),
     ] {
         let server = TestServer::start(Options { release, ..Options::default() });
         let store = server.store();
-        store.apply_all(one_of_each(budgets, capacities)).expect("the objects are right");
+        store.apply_all(one_of_each(budgets, capacities, devices)).expect("the objects are right");
         let (watches, mut events) = watch(&server, Kinds::built_in().iter().collect()).await;
         let mut listed = Vec::new();
         let mut unsynced = watches.unsynced();
@@ -126,8 +133,14 @@ async fn a_cluster_of_any_release_is_listed_completely() {
             listed.extend(batch.iter().map(about));
         }
         let mut expected: Vec<&str> = Kinds::built_in().iter().map(KindRef::as_str).collect();
+        // No server has it unless it is told to.
+        expected.retain(|kind| *kind != "DeviceTaintRule");
         if capacities.is_none() {
             expected.retain(|kind| *kind != "CSIStorageCapacity");
+        }
+        if devices.is_none() {
+            let unserved = ["ResourceClaim", "ResourceSlice", "DeviceClass"];
+            expected.retain(|kind| !unserved.contains(kind));
         }
         listed.retain(|one| one.ends_with("one") || one == "Namespace default");
         listed.sort_unstable();

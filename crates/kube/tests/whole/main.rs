@@ -1,6 +1,7 @@
 //! The whole edge against an API server in memory: everything is bound, once, whatever goes wrong.
 
 mod dashboards;
+mod devices;
 mod endings;
 mod ends;
 mod extenders;

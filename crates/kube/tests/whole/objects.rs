@@ -8,7 +8,7 @@ use crate::lab::{Instance, eventually, fill, node, placed, pod, until_placed};
 use crate::serving::{cluster, rows, until};
 
 /// What the condition `PodScheduled` of a pod says: reason and message.
-fn told(server: &TestServer, name: &str) -> Option<(String, String)> {
+pub(crate) fn told(server: &TestServer, name: &str) -> Option<(String, String)> {
     let pod = server.store().get("pods", "default", name)?;
     let conditions = pod["status"]["conditions"].as_array()?;
     let one = conditions.iter().find(|one| one["type"] == "PodScheduled")?;

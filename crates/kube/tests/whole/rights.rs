@@ -12,6 +12,7 @@ use plimsoll_testserver::{
 };
 use serde_json::{Value, json};
 
+use crate::devices;
 use crate::lab::{Instance, election, eventually, fill, node, placed, pod, pods};
 
 /// Who an instance is in its pod.
@@ -102,6 +103,20 @@ fn allows(rule: &Value, request: &Request) -> bool {
         }
 }
 
+/// One pod claims a device, and another one requests an extended resource for which a class stands.
+fn claim_devices(server: &TestServer) {
+    let mut class = devices::class();
+    class["spec"]["extendedResourceName"] = json!("example.com/gpu");
+    fill(server, [class, devices::template("one")]);
+    fill(server, devices::node_with_devices(2, 2));
+    fill(server, [devices::from_template(pod("claiming", 100), "one")]);
+    devices::make_claims(server);
+    let mut extended = pod("extended", 100);
+    let resources = &mut extended["spec"]["containers"][0]["resources"];
+    resources["requests"]["example.com/gpu"] = json!("1");
+    fill(server, [extended]);
+}
+
 /// All that an instance asks an API server for that makes it do everything it can.
 fn asked(release: u32, lease: &str) -> Vec<Request> {
     let options = ServerOptions { release, remember_requests: true, ..ServerOptions::default() };
@@ -148,13 +163,17 @@ fn asked(release: u32, lease: &str) -> Vec<Request> {
         })],
     );
     fill(&server, pods("web", 10));
+    if 34 <= release {
+        claim_devices(&server);
+    }
     let (instance, client) = Instance::serving(&server, |config| {
         config.grace = Duration::from_secs(1);
         let settings = election("first", LeaseClock::default());
         config.election = Some(Settings { name: lease.to_owned(), ..settings });
     });
     let client = client.with_token("token");
-    eventually("pods are bound", || 10 <= placed(&server).len());
+    let n_pods = if 34 <= release { 12 } else { 10 };
+    eventually("pods are bound", || n_pods <= placed(&server).len());
     // Larger than what is left of any node, and more important than what is there.
     let mut urgent = pod("urgent", 3500);
     urgent["spec"]["priority"] = json!(1000);
@@ -179,13 +198,13 @@ fn asked(release: u32, lease: &str) -> Vec<Request> {
 }
 
 #[track_caller]
-fn check(release: u32, lease: &str) {
+fn check(release: u32, lease: &str) -> BTreeSet<(String, String)> {
     let rights = Rights::of(&format!("1.{release}"));
     let asked = asked(release, lease);
     let forbidden: Vec<_> = asked.iter().filter(|request| !rights.allow(request)).collect();
     assert!(forbidden.is_empty(), "{forbidden:#?}");
     let said: BTreeSet<_> =
-        asked.iter().map(|one| (one.verb.as_str(), one.resource.as_str())).collect();
+        asked.iter().map(|one| (one.verb.clone(), one.resource.clone())).collect();
     for something in [
         ("watch", "pods"),
         ("get", "pods"),
@@ -196,14 +215,32 @@ fn check(release: u32, lease: &str) {
         ("create", "tokenreviews"),
         ("create", "subjectaccessreviews"),
     ] {
-        assert!(said.contains(&something), "it did not happen: {something:?} of {said:?}");
+        expect(&said, something);
     }
     assert!(asked.iter().any(|one| !one.path.is_empty()), "it looks for what there is");
+    said
+}
+
+#[track_caller]
+fn expect(said: &BTreeSet<(String, String)>, (verb, resource): (&str, &str)) {
+    let is_there = said.contains(&(verb.to_owned(), resource.to_owned()));
+    assert!(is_there, "it did not happen: {verb} {resource} of {said:?}");
 }
 
 #[test]
 fn a_second_scheduler_may_do_all_it_does() {
-    check(36, "plimsoll");
+    let said = check(36, "plimsoll");
+    // Claims are written, too.
+    for something in [
+        ("create", "resourceclaims"),
+        ("patch", "resourceclaims"),
+        ("patch", "resourceclaims/status"),
+        ("patch", "resourceclaims/binding"),
+        ("watch", "resourceslices"),
+        ("watch", "deviceclasses"),
+    ] {
+        expect(&said, something);
+    }
 }
 
 #[test]

@@ -2,14 +2,13 @@
 
 use std::path::Path;
 
-use anyhow::{Context, Result, ensure};
-use plimsoll_config::{GivenGates, OldGate};
+use anyhow::{Result, ensure};
+use plimsoll_config::GivenGates;
 use plimsoll_framework::{Registry, Release};
-use plimsoll_legacy::config::OLD_GATES;
 
+use crate::args;
 use crate::input::{STDIN, Source};
-use crate::options::Setup;
-use crate::{args, notices};
+use crate::options::{self, Setup};
 
 /// The command line, as far as it affects decisions.
 pub(super) struct Asked<'a> {
@@ -54,19 +53,11 @@ impl Asked<'_> {
     }
 
     fn gates(&self, release: Release) -> Result<GivenGates> {
-        let gates = GivenGates::parse(release, self.feature_gates, OLD_GATES);
-        gates.with_context(|| format!("--feature-gates, in release {release}"))
+        options::given_gates(release, self.feature_gates)
     }
 
     fn set_up(&self, gates: GivenGates) -> Result<Deciding> {
-        for gate in &gates.without_effect {
-            notices::warning(format_args!("--feature-gates: {gate} has no effect here"));
-        }
-        for OldGate { name, on, now } in &gates.old {
-            notices::warning(format_args!(
-                "--feature-gates: {name}={on} has no effect, as it is a gate of an earlier release: {now}"
-            ));
-        }
+        options::warn_of_gates(&gates);
         let mut setup = Setup::choose_with(self.cluster, self.policy, self.registry, &gates)?;
         self.election.apply(&mut setup.configuration)?;
         self.client.apply(&mut setup.configuration, self.cluster.config.is_some());

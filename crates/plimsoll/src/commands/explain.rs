@@ -59,7 +59,12 @@ pub(crate) fn run(args: &Explain, registry: &Registry) -> Result<()> {
             let (mut out, screen) = (anstream::stdout(), Screen::stdout());
             let shown = if args.all { explain::Shown::All } else { explain::Shown::Best };
             match (gate, &old) {
-                (Some((plugin, why)), _) => explain::gated(&mut out, &args.pod, plugin, why)?,
+                (Some((plugin, why)), _) => {
+                    explain::gated(&mut out, &args.pod, plugin, why)?;
+                    if decision.pre_enqueue.is_some() && !decision.nodes.is_empty() {
+                        explain::decision(&mut out, &decision, shown, screen)?;
+                    }
+                }
                 (None, Some(old)) => {
                     explain::decision_on_old_scale(&mut out, &decision, old, shown, screen)?;
                 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
-use plimsoll_api::{KindRef, Kinds};
+use plimsoll_api::{KindRef, Kinds, ResourceClaim};
 use plimsoll_framework::{Registry, WriteVerbs};
 
 /// Begins the manifests. `deploy/rbac.yaml` has the same ServiceAccount.
@@ -61,8 +61,11 @@ fn rules(registry: &Registry) -> BTreeMap<(&'static str, String), Vec<&'static s
             (WriteVerbs::PATCH, plural.to_owned(), "patch"),
             (WriteVerbs::PATCH_STATUS, format!("{plural}/status"), "patch"),
             (WriteVerbs::DELETE, plural.to_owned(), "delete"),
+            // As in resourceclaim/strategy.go: since 1.36 whoever writes the allocation or the consumers of a claim
+            // needs this, too. It is no path.
+            (on_claims(*kind, WriteVerbs::PATCH_STATUS), format!("{plural}/binding"), "patch"),
         ] {
-            if verbs.contains(written) {
+            if !written.is_empty() && verbs.contains(written) {
                 let all = rules.entry((group, resource)).or_default();
                 if !all.contains(&verb) {
                     all.push(verb);
@@ -71,4 +74,9 @@ fn rules(registry: &Registry) -> BTreeMap<(&'static str, String), Vec<&'static s
         }
     }
     rules
+}
+
+/// These ways to write, if the kind is ResourceClaim.
+fn on_claims(kind: KindRef, verbs: WriteVerbs) -> WriteVerbs {
+    if kind.is::<ResourceClaim>() { verbs } else { WriteVerbs::empty() }
 }

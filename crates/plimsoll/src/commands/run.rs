@@ -54,7 +54,9 @@ async fn begin(args: Run, registry: &Registry) -> Result<()> {
     let (flags, authentication, authorization) =
         (args.serving, args.authentication, args.authorization);
     let emulation = Emulation { emulated_version: gates.emulated_version };
-    let cluster = args::Cluster { files: Vec::new(), config: main.config, emulation, deprecated };
+    let feature_gates = gates.feature_gates.clone();
+    let (files, config) = (Vec::new(), main.config);
+    let cluster = args::Cluster { files, config, emulation, feature_gates, deprecated };
     let policy = match cluster.deprecated.policy() {
         Some(PolicySource::ConfigMap(key)) => {
             let access = client.access(main.master.clone());

@@ -46,6 +46,7 @@ pub(crate) fn run(args: &Simulate, registry: &Registry) -> Result<()> {
     let world = SimulatedCluster::new(lifecycle, RequestFaults::default());
     // The process exits soon afterwards, so freeing the cluster piece by piece would be a waste of time.
     let mut simulation = ManuallyDrop::new(Simulation::within(world, scheduler, cluster));
+    simulation.bind_in_turn();
     match args.output.format {
         Format::Json => stream(&mut simulation, &passed_over)?,
         Format::Table => summarise(&mut simulation, passed_over)?,

@@ -10,7 +10,7 @@ use std::collections::btree_map::Entry;
 
 use anyhow::bail;
 use plimsoll_api::wire::Object;
-use plimsoll_api::{AnyObject, KindRef, Kinds, ObjectKey, Str, Templates};
+use plimsoll_api::{AnyObject, KindRef, Kinds, ObjectKey, ResourceClaimTemplate, Str, Templates};
 use plimsoll_document::{Document, FieldPath};
 use plimsoll_sim::InitialCluster;
 use serde_json::Value;
@@ -20,6 +20,9 @@ use self::ignored::Ignored;
 pub(crate) use self::source::{STDIN, Source, read_all as read};
 use crate::faults::{Faults, MAX_SHOWN};
 use crate::notices;
+
+/// The scheduler does not read these, but from them a controller makes the claims of pods.
+const CLAIM_TEMPLATE: KindRef = KindRef::of::<ResourceClaimTemplate>();
 
 /// The ConfigMap called `key` in the first of `sources` that has it: the document and its field. `named_by` is the flag
 /// or field with its namespace.
@@ -61,6 +64,7 @@ pub(crate) fn load(
     policy: Option<&ObjectKey>,
     kinds: &Kinds,
 ) -> anyhow::Result<InitialCluster> {
+    let kinds = &kinds.clone().with(CLAIM_TEMPLATE);
     let mut cluster = Gathering::new(sources, policy, kinds);
     for (index, source) in sources.iter().enumerate() {
         match objects::read(source, kinds) {
@@ -103,7 +107,7 @@ impl<'a> Gathering<'a> {
         Gathering {
             sources,
             kinds,
-            built_in: Kinds::built_in().iter().collect(),
+            built_in: Kinds::built_in().with(CLAIM_TEMPLATE).iter().collect(),
             policy,
             cluster: InitialCluster::default(),
             templates: Templates::default(),

@@ -40,6 +40,12 @@ pub(crate) fn decision(
     writeln!(out, "{}", verdict(decision))?;
     feasible(out, decision, shown, screen)?;
     rejected(out, decision, screen)?;
+    for (index, line) in decision.described.lines.iter().enumerate() {
+        match index {
+            0 => writeln!(out, "\n{HEADING}{line}{HEADING:#}")?,
+            _ => writeln!(out, "{line}")?,
+        }
+    }
     writeln!(out, "\n{}", event(decision))
 }
 

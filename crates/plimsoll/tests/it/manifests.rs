@@ -215,8 +215,6 @@ fn there_is_one_warning_for_each_kind_that_is_not_read() {
         &expect![[r#"
             warning: a.json: 3 objects of kind ConfigMap (v1) do not affect scheduling and were ignored
             warning: a.json: 1 object of kind Deployment (apps/v1) was ignored: add the pods that it makes
-            warning: a.json: 1 object of kind ResourceClaim (resource.k8s.io/v1) is not yet taken into account
-            warning: a.json: 2 objects of kind ResourceSlice (resource.k8s.io/v1) are not yet taken into account
             {"pod":"default/p1","result":"scheduled","node":"n1","best":["n1"]}
             exit status 0
         "#]],

@@ -98,6 +98,85 @@ fn after_kills_at_any_moment_every_pod_is_bound_exactly_once() {
     assert!(most.is_some_and(|&most| most <= 20), "a node takes 20 pods: {most:?}");
 }
 
+fn device_object(kind: &str, name: &str, spec: &Value) -> Value {
+    let mut object = json!({
+        "apiVersion": "resource.k8s.io/v1", "kind": kind, "metadata": {"name": name}, "spec": spec,
+    });
+    if kind == "ResourceClaim" {
+        object["metadata"]["namespace"] = json!("default");
+    }
+    object
+}
+
+/// Four devices of a node.
+fn devices(number: usize) -> Value {
+    let node = format!("node-{number:03}");
+    let devices: Vec<Value> = (0..4).map(|index| json!({"name": format!("gpu-{index}")})).collect();
+    device_object(
+        "ResourceSlice",
+        &node,
+        &json!({
+            "driver": "gpu.example.com", "nodeName": node, "devices": devices,
+            "pool": {"name": node, "generation": 1, "resourceSliceCount": 1},
+        }),
+    )
+}
+
+#[test]
+fn after_kills_at_any_moment_no_device_is_given_twice_and_no_claim_is_lost() {
+    let server = TestServer::start(Options::default());
+    let kubeconfig = server.kubeconfig_file().expect("there is room for a file");
+    server.store().apply_all((0..30).flat_map(|n| [node(n), devices(n)])).expect("they are valid");
+    let class = device_object("DeviceClass", "gpu", &json!({}));
+    server.store().apply(class).expect("it is valid");
+    // As many claims as devices. Every tenth claim is of two pods.
+    let request = json!({"name": "gpu", "exactly": {"deviceClassName": "gpu"}});
+    let spec = json!({"devices": {"requests": [request]}});
+    let claims = (0..120).map(|n| device_object("ResourceClaim", &format!("c{n}"), &spec));
+    server.store().apply_all(claims).expect("they are valid");
+    let claiming = |number: usize, claim: usize| {
+        let mut pod = pod(number);
+        pod["spec"]["resourceClaims"] =
+            json!([{"name": "gpu", "resourceClaimName": format!("c{claim}")}]);
+        pod
+    };
+    let pods = (0..120).map(|n| claiming(n, n)).chain((0..12).map(|n| claiming(200 + n, n * 10)));
+    server.store().apply_all(pods).expect("they are valid");
+    // Slow enough to be killed between any two writes of a pod.
+    let slow = InjectedFault::every(1, FaultKind::Slow(Duration::from_millis(40)));
+    let resources = ["resourceclaims", "resourceclaims/status", "pods/binding"];
+    server.faults().add(slow.resources(&resources));
+    for round in 1..=4 {
+        let process = Process::start(&kubeconfig);
+        eventually("some more are bound", || 20 * round < n_bound(&server));
+        // SIGKILL: it cannot finish anything.
+        drop(process);
+    }
+    server.faults().clear();
+    let _process = Process::start(&kubeconfig);
+    eventually("all are bound", || n_bound(&server) == 132);
+    let mut given = std::collections::BTreeMap::new();
+    let mut n_consumers = 0;
+    for claim in server.store().list("resourceclaims") {
+        let result = &claim["status"]["allocation"]["devices"]["results"][0];
+        let device = format!("{}/{}", result["pool"], result["device"]);
+        let name = claim["metadata"]["name"].to_string();
+        assert_eq!(given.insert(device, name), None, "a device is given twice: {result}");
+        n_consumers += claim["status"]["reservedFor"].as_array().map_or(0, Vec::len);
+    }
+    assert_eq!((given.len(), n_consumers), (120, 132));
+    for pod in server.store().list("pods") {
+        let claim = pod["spec"]["resourceClaims"][0]["resourceClaimName"].as_str();
+        let claim = server.store().get("resourceclaims", "default", claim.expect("it has one"));
+        let claim = claim.expect("no claim is lost");
+        let pool = &claim["status"]["allocation"]["devices"]["results"][0]["pool"];
+        assert_eq!(*pool, pod["spec"]["nodeName"], "{claim}");
+    }
+    for (pod, nodes) in server.counts().bindings() {
+        assert_eq!(nodes.len(), 1, "{pod} was bound to {nodes:?}");
+    }
+}
+
 #[test]
 fn a_signal_to_stop_ends_it_with_success() {
     let server = TestServer::start(Options::default());

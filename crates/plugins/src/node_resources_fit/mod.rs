@@ -6,9 +6,13 @@ mod strategy;
 
 use std::collections::BTreeSet;
 
-use plimsoll_api::resources::{CPU, EPHEMERAL_STORAGE, MEMORY, PODS, is_extended_resource_name};
+use plimsoll_api::ObjectStores;
+use plimsoll_api::resources::{
+    CPU, EPHEMERAL_STORAGE, MEMORY, PODS, is_extended_resource_name, is_for_devices,
+};
 use plimsoll_framework::prelude::*;
 
+use crate::devices::{CountedDevices, DeviceGates, DeviceKinds, TaintRules};
 use crate::resource_allocation::ResourceAmounts;
 
 pub use args::{NodeResourcesFitArgs, RequestedToCapacityRatioParam, ScoringStrategyArgs};
@@ -32,8 +36,10 @@ const MOST_REASONS: usize = 64;
 ///
 /// Differences from kube-scheduler: if a node lacks more than 64 resources, the others are only
 /// counted. When a node is added or changed, the hint also ignores the resources that args ignore
-/// (kube-scheduler does not wake a pod that requests an ignored resource). Dynamic resource allocation
-/// does not provide extended resources.
+/// (kube-scheduler does not wake a pod that requests an ignored resource).
+///
+/// A resource for which a device class stands is not looked at on nodes that do not offer it themselves:
+/// DynamicResources finds devices there.
 #[derive(Debug)]
 pub struct NodeResourcesFit {
     /// Extended resources that the filter does not look at.
@@ -42,6 +48,7 @@ pub struct NodeResourcesFit {
     ignored_resource_groups: BTreeSet<String>,
     reject_overcommitted_nodes: bool,
     strategy: ScoringStrategy,
+    gates: DeviceGates,
 }
 
 /// The plugin, where it stands.
@@ -52,6 +59,9 @@ pub fn entry() -> Entry {
         .filter_by_amounts()
         .score()
         .at(Point::PreScore)
+        .pre_score_if(NodeResourcesFit::counts_devices)
+        .reads_if::<DeviceKinds>(NodeResourcesFit::counts_devices)
+        .reads_if::<TaintRules>(|plugin| plugin.gates.taint_rules)
         .score_by_amounts()
         .requeue()
         .shows_args()
@@ -62,12 +72,13 @@ impl Plugin for NodeResourcesFit {
     const NAME: &'static str = "NodeResourcesFit";
     type Args = NodeResourcesFitArgs;
 
-    fn new(args: NodeResourcesFitArgs, _: &FeatureGates) -> Self {
+    fn new(args: NodeResourcesFitArgs, gates: &FeatureGates) -> Self {
         NodeResourcesFit {
             ignored_resources: args.ignored_resources.into_iter().collect(),
             ignored_resource_groups: args.ignored_resource_groups.into_iter().collect(),
             reject_overcommitted_nodes: args.reject_overcommitted_nodes,
             strategy: args.scoring_strategy.map(Into::into).unwrap_or_default(),
+            gates: DeviceGates::of(gates),
         }
     }
 
@@ -82,14 +93,17 @@ impl Plugin for NodeResourcesFit {
 
 impl Filter for NodeResourcesFit {
     type Pod = Requests;
-    type Node = (Allocatable, Requested, Pods);
+    type Node = ((Allocatable, Requested), (Pods, ProvidedResources));
 
     fn filter(
         &self,
         requests: &Resources,
-        (Allocatable(allocatable), Requested(requested), pods): (&Allocatable, &Requested, &PodSet),
+        ((Allocatable(allocatable), Requested(requested)), (pods, provided)): Ref<
+            '_,
+            <Self as Filter>::Node,
+        >,
     ) -> Verdict {
-        let room = Room { allocatable, requested, pods: pods.len() };
+        let room = Room { allocatable, requested, pods: pods.len(), provided };
         self.lacks(requests, &room).map_or(Verdict::Pass, Verdict::Fail)
     }
 }
@@ -128,6 +142,41 @@ impl Score for NodeResourcesFit {
     }
 }
 
+/// Counts devices where classes stand for resources that the strategy names. As in resource_allocation.go,
+/// calculateResourceAllocatableRequest.
+impl PreScore for NodeResourcesFit {
+    type Pod = (RoomRequests, NonZeroRequests);
+    type Node = ((Name, Labels), (Allocatable, Requested, NonZeroRequested));
+    type Cluster = ObjectsOf<DeviceKinds>;
+    type State = (Resources, NonZero, CountedDevices);
+
+    fn pre_score(
+        &self,
+        (requests, non_zero): (&Resources, &NonZero),
+        _: Feasible<'_, <Self as PreScore>::Node>,
+        objects: &ObjectStores,
+    ) -> Option<Self::State> {
+        let devices = CountedDevices::of(&self.gates, self.strategy.scalars(), objects);
+        Some((requests.clone(), *non_zero, devices))
+    }
+
+    fn score(
+        &self,
+        (requests, non_zero, devices): &Self::State,
+        _: Row,
+        ((name, labels), (Allocatable(allocatable), Requested(requested), node_non_zero)): Ref<
+            '_,
+            <Self as PreScore>::Node,
+        >,
+    ) -> i64 {
+        let (allocatable, requested) = devices.count(name, labels, allocatable, requested);
+        let NonZeroRequested(node_non_zero) = node_non_zero;
+        let node = ResourceAmounts::non_zero(*node_non_zero, &requested);
+        let pod = ResourceAmounts::non_zero(*non_zero, requests);
+        self.strategy.score(&allocatable, node, pod)
+    }
+}
+
 impl ScoreByAmounts for NodeResourcesFit {
     fn bound(
         &self,
@@ -143,6 +192,8 @@ struct Room<'a> {
     allocatable: &'a Resources,
     requested: &'a Resources,
     pods: usize,
+    /// The resources for which devices stand where the node does not offer them.
+    provided: &'a BTreeSet<Str>,
 }
 
 impl NodeResourcesFit {
@@ -151,7 +202,7 @@ impl NodeResourcesFit {
     ///
     /// As in fit.go, `fitsRequest`: a request of 0 is always satisfied, even on an overcommitted node.
     fn lacks(&self, requests: &Resources, room: &Room<'_>) -> Option<Rejection> {
-        let Room { allocatable, requested, pods } = *room;
+        let Room { allocatable, requested, pods, provided } = *room;
         let mut rejection = Rejection { code: Code::Unschedulable, reasons: SmallVec::new() };
         if i64::try_from(pods).is_ok_and(|pods| allocatable.pods <= pods) {
             rejection.reasons.push(TOO_MANY_PODS.into());
@@ -175,7 +226,9 @@ impl NodeResourcesFit {
         let disk = |amounts: &Resources| amounts.ephemeral_storage;
         check(EPHEMERAL_STORAGE, disk(requests), disk(allocatable), disk(requested));
         for (name, &asked) in requests.scalar.iter() {
-            if !self.ignores(name) {
+            // As in fit.go, shouldDelegateResourceToDRA.
+            let is_provided = allocatable.get(name) <= 0 && provided.contains(name);
+            if !self.ignores(name) && !is_provided {
                 check(name, asked, allocatable.get(name), requested.get(name));
             }
         }
@@ -185,6 +238,11 @@ impl NodeResourcesFit {
                 .push(format!("Insufficient amounts of {untold} more resources").into());
         }
         (!rejection.reasons.is_empty()).then_some(rejection)
+    }
+
+    /// Whether devices can stand for a resource that the strategy names.
+    fn counts_devices(&self) -> bool {
+        self.gates.extended_resources && self.strategy.scalars().any(|name| is_for_devices(name))
     }
 
     /// Whether resources that a pod with these `requests` does not request are checked, too.
@@ -245,7 +303,9 @@ mod tests {
         pods: usize,
     ) -> String {
         let allocatable = &node();
-        match plugin.lacks(pod, &Room { allocatable, requested: taken, pods }) {
+        match plugin
+            .lacks(pod, &Room { allocatable, requested: taken, pods, provided: &BTreeSet::new() })
+        {
             None => "fits".to_owned(),
             Some(rejection) if rejection.code == Code::Unschedulable => format!("U: {rejection}"),
             Some(rejection) => format!("UU: {rejection}"),
@@ -384,7 +444,8 @@ mod tests {
         // of that.
         let less = amounts([0, -2, 0], &[]);
         let all = Resources { memory: i64::MAX, pods: 9, ..Resources::default() };
-        let room = Room { allocatable: &all, requested: &less, pods: 0 };
+        let provided = &BTreeSet::new();
+        let room = Room { allocatable: &all, requested: &less, pods: 0, provided };
         assert!(plugin(&[], &[]).lacks(&amounts([0, 1, 0], &[]), &room).is_none());
     }
 
@@ -410,7 +471,11 @@ mod tests {
         let requested = Requested(amounts([0, 0, 0], &[]));
         let taken = NonZeroRequested(NonZero { milli_cpu: 200, memory: 400 });
         let pod = NonZero { milli_cpu: 100, memory: 200 };
-        let score = plugin.score((&Resources::default(), &pod), (&allocatable, &requested, &taken));
+        let score = Score::score(
+            &plugin,
+            (&Resources::default(), &pod),
+            (&allocatable, &requested, &taken),
+        );
         // 70 percent of the CPU and 40 percent of the memory are free.
         assert_eq!(score, 55);
     }

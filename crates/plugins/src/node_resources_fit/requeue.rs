@@ -1,6 +1,8 @@
 //! When to try a pod again for which there was no room.
 
-use plimsoll_api::resources::{CPU, EPHEMERAL_STORAGE, MEMORY};
+use std::collections::BTreeSet;
+
+use plimsoll_api::resources::{CPU, DEVICE_CLASS_PREFIX, EPHEMERAL_STORAGE, MEMORY};
 use plimsoll_framework::events::Object;
 use plimsoll_framework::prelude::*;
 
@@ -14,6 +16,7 @@ impl Requeue for NodeResourcesFit {
         vec![
             ClusterEvent::of::<Pod>(Action::DELETE | Action::UPDATE_POD_SCALE_DOWN),
             ClusterEvent::of::<Node>(Action::ADD | Action::UPDATE_NODE_ALLOCATABLE),
+            ClusterEvent::of::<DeviceClass>(Action::ADD | Action::UPDATE),
         ]
     }
 
@@ -26,19 +29,43 @@ impl Requeue for NodeResourcesFit {
             Object::Assigned { before: None, .. } | Object::Node { after: None, .. } => false,
             Object::Node { before, after: Some(row) } => {
                 let before = before.map(|node| &node.allocatable);
-                self.may_fit(&pod.asks.fit, before, &change.view.nodes.node(row).allocatable)
+                let provided = change.view.nodes.provided();
+                let after = &change.view.nodes.node(row).allocatable;
+                self.may_fit(&pod.asks.fit, before, after, provided)
             }
-            Object::Assigned { after: None, .. } | Object::Itself { .. } | Object::Other(_) => true,
+            Object::Other(_) => {
+                change.of::<DeviceClass>().is_none_or(|class| stands_for(&class, pod))
+            }
+            Object::Assigned { after: None, .. } | Object::Itself { .. } => true,
         };
         if worth_it { Hint::Queue } else { Hint::Skip }
     }
 }
 
+/// Whether a class that came or changed stands for a resource that the pod requests. As in fit.go,
+/// isSchedulableAfterDeviceClassEvent.
+fn stands_for(class: &Versions<DeviceClass>, pod: &PodInfo) -> bool {
+    let Some(after) = &class.after else { return false };
+    let requests = |name: &str| pod.asks.fit.get(name) != 0;
+    let name_of = |class: &DeviceClass| class.extended_resource.clone();
+    let before = class.before.as_ref().map(|class| name_of(class));
+    let is_new = before.as_ref() != Some(&name_of(after));
+    let by_name = is_new && after.extended_resource.as_ref().is_some_and(|name| requests(name));
+    by_name || before.is_none() && requests(&format!("{DEVICE_CLASS_PREFIX}{}", after.name))
+}
+
 impl NodeResourcesFit {
     /// Whether a change of a node may help: the pod would fit on the empty node, and the node has more
     /// of a requested resource, or room for more pods.
-    fn may_fit(&self, requests: &Resources, before: Option<&Resources>, after: &Resources) -> bool {
-        let empty = Room { allocatable: after, requested: &Resources::default(), pods: 0 };
+    fn may_fit(
+        &self,
+        requests: &Resources,
+        before: Option<&Resources>,
+        after: &Resources,
+        provided: &BTreeSet<Str>,
+    ) -> bool {
+        let none = Resources::default();
+        let empty = Room { allocatable: after, requested: &none, pods: 0, provided };
         if self.lacks(requests, &empty).is_some() {
             return false;
         }

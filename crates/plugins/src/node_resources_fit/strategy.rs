@@ -1,6 +1,6 @@
 //! Scoring strategies: whether pods go to emptier or to fuller nodes.
 
-use plimsoll_framework::prelude::{Resources, ScoreBound};
+use plimsoll_framework::prelude::{Resources, ScoreBound, Str};
 
 use super::args::{LEAST_ALLOCATED, MOST_ALLOCATED, ScoringStrategyArgs};
 use crate::bounds::{HighestOfShape, MeanShare, Prefer};
@@ -56,6 +56,11 @@ impl ScoringStrategy {
         }
     }
 
+    /// The resources that it counts besides CPU, memory and ephemeral storage.
+    pub(super) fn scalars(&self) -> impl Iterator<Item = &Str> {
+        self.resources.iter().filter_map(ScoredResource::scalar)
+    }
+
     /// The upper bounds of [the scores](Self::score) of nodes.
     pub(super) fn bound(&self, pod: ResourceAmounts<'_>) -> Box<dyn ScoreBound> {
         let asked = ScoredResource::asked(&self.resources, pod).collect();
@@ -102,8 +107,6 @@ impl From<ScoringStrategyArgs> for ScoringStrategy {
 
 #[cfg(test)]
 mod tests {
-    use plimsoll_framework::prelude::Str;
-
     use super::super::args::RequestedToCapacityRatioParam;
     use super::*;
     use crate::utilization_shape::UtilizationShapePoint;

@@ -385,6 +385,7 @@ mod tests {
             for one in said {
                 match one {
                     Assumption::Is(object) => self.cluster.stores.assume(&object),
+                    Assumption::Held(object) => self.cluster.stores.hold(&object),
                     Assumption::AsSeen(kind, key) => self.cluster.stores.restore(kind, &key),
                 }
             }

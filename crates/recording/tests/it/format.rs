@@ -38,8 +38,8 @@ fn a_change_of_the_format_is_noticed() {
         format!("{} bytes, {:016x}", bytes.len(), hash.finish())
     });
     expect![[r#"
-        2171 bytes, 4bedf9ce7daf442f
-        1884 bytes, 411749d816d4bdc2
-        2032 bytes, 8e0bdef9eeed943a"#]]
+        2898 bytes, c333dbc5d1669b18
+        1890 bytes, bd0b895c2769024c
+        2034 bytes, 241ac12d1375138e"#]]
     .assert_eq(&hashes.join("\n"));
 }

@@ -10,13 +10,15 @@ use super::ObservedCluster;
 
 impl ObservedCluster {
     /// Whether the auditor can check the whole decision about a pod. It does not cover volume binding,
-    /// default constraints because of a Service or controller, resources reserved for nominated pods,
-    /// and ports that several pods use at once.
+    /// claims on devices, default constraints because of a Service or controller, resources reserved for
+    /// nominated pods, and ports that several pods use at once.
     pub(super) fn is_reckoned(&self, pod: &Pod) -> bool {
         let has_defaults = pod.spread.is_empty() && self.n_selecting != 0;
         let waits = |other: &Pod| other.node_name.is_none() && other.nominated_node.is_some();
         let none_is_nominated = self.cleared.is_empty() && !self.pods.values().any(waits);
-        let is_plain = pod.volumes.is_empty() && self.shared_ports.is_empty();
+        let is_plain = pod.volumes.is_empty()
+            && self.shared_ports.is_empty()
+            && !self.devices.are_claimed_by(pod);
         is_plain && !has_defaults && none_is_nominated
     }
 

@@ -23,7 +23,8 @@ impl ObservedCluster {
         let others = |other: &&Pod| other.key != pod.key && !without.contains(&other.key);
         let there: Vec<&Pod> = self.pods_on(&node.name).filter(others).collect();
         if self.filter(&["NodeResourcesFit"]) {
-            fits(pod, node, &there)?;
+            let by_devices = |name: &str| self.devices.stand_for(name, node);
+            fits(pod, node, &there, by_devices)?;
         }
         if self.filter(&["NodePorts"]) {
             self.has_ports(pod, node, &there)?;
@@ -43,6 +44,9 @@ impl ObservedCluster {
             self.has_volumes(pod, &node.name, without)?;
             self.has_disks(pod, &node.name, &there)?;
         }
+        if self.filter(&["DynamicResources"]) {
+            self.has_devices(pod, node)?;
+        }
         if self.filter(&["InterPodAffinity"]) {
             self.near_and_far(pod, node, without)?;
         }
@@ -61,7 +65,7 @@ impl ObservedCluster {
         let node = self.nodes.get(node)?;
         let pods: Vec<&Pod> = self.pods_on(&node.name).collect();
         let taken = sum(&pods);
-        let all = names(&taken);
+        let all = names(&taken).into_iter().filter(|name| !self.devices.stand_for(name, node));
         let over = all.into_iter().find(|name| node.allocatable.get(name) < taken.get(name));
         if let Some(name) = over {
             let (asked, has) = (taken.get(&name), node.allocatable.get(&name));
@@ -102,12 +106,17 @@ fn names(resources: &Resources) -> Vec<Str> {
 }
 
 /// Resources that the pod does not request may be overcommitted.
-fn fits(pod: &Pod, node: &Node, there: &[&Pod]) -> Result<(), String> {
+fn fits(
+    pod: &Pod,
+    node: &Node,
+    there: &[&Pod],
+    by_devices: impl Fn(&str) -> bool,
+) -> Result<(), String> {
     if node.allocatable.pods <= count(there) {
         return Err(format!("there are {} pods already", there.len()));
     }
     let (taken, asked) = (sum(there), &pod.asks.fit);
-    for name in names(asked) {
+    for name in names(asked).into_iter().filter(|name| !by_devices(name)) {
         let left = node.allocatable.get(&name) - taken.get(&name);
         if left < asked.get(&name) {
             return Err(format!("it asks for {} of {name}, and {left} is left", asked.get(&name)));

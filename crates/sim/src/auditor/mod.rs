@@ -6,6 +6,7 @@
 
 mod claims;
 mod decisions;
+mod devices;
 mod feasible;
 mod pods;
 mod ports;
@@ -18,12 +19,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use plimsoll_api::{
-    AnyObject, CsiNode, CsiNodeDriver, HostPort, KindRef, Labels, Namespace, Node, ObjectKey,
-    PersistentVolume, PersistentVolumeClaim, Pod, PodKey, PodPhase, PreemptionPolicy, ReplicaSet,
-    ReplicationController, Service, StatefulSet, Str,
+    AnyObject, CsiNode, CsiNodeDriver, DeviceClass, HostPort, KindRef, Labels, Namespace, Node,
+    ObjectKey, PersistentVolume, PersistentVolumeClaim, Pod, PodKey, PodPhase, PreemptionPolicy,
+    ReplicaSet, ReplicationController, ResourceClaim, ResourceSlice, Service, StatefulSet, Str,
 };
 use plimsoll_engine::{Decision, Effect, EffectId, Event, Observation, Outcome, Scheduler, Write};
 use plimsoll_framework::{Nomination, Time};
+
+use self::devices::ObservedDevices;
 
 /// A violation of a rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -63,6 +66,12 @@ pub struct Auditor {
     violations: Vec<Violation>,
     /// Pods that wait for a change, with the scheduler's last message about them.
     waiting: BTreeMap<PodKey, String>,
+    /// How often nodes and slices of devices have changed.
+    n_changes: u64,
+    /// For each pod, how often they had changed when a node was chosen for it last, and that node.
+    decided_after: BTreeMap<PodKey, (u64, Str)>,
+    /// The time of the last decision, write or rest.
+    now: Time,
 }
 
 /// The cluster according to the scheduler's input.
@@ -75,6 +84,7 @@ pub(crate) struct ObservedCluster {
     pub(crate) namespaces: BTreeMap<Str, Labels>,
     pub(crate) volumes: BTreeMap<Str, PersistentVolume>,
     pub(crate) claims: BTreeMap<ObjectKey, PersistentVolumeClaim>,
+    devices: ObservedDevices,
     /// For each node, how many volumes of each driver it can attach.
     pub(crate) limits: BTreeMap<Str, BTreeMap<Str, usize>>,
     /// The pods for which a node was chosen but that were not observed there yet, in their state at the
@@ -130,6 +140,7 @@ impl Auditor {
             },
             Event::Node(seen) => match seen.as_ref() {
                 Observation::Is(node) => {
+                    self.n_changes += 1;
                     self.known.nodes.insert(node.name.clone(), node.clone());
                     self.spoil(&node.name);
                 }
@@ -150,6 +161,13 @@ impl Auditor {
                     self.known.volumes.insert(volume.name.clone(), volume.clone());
                 } else if let Some(claim) = object.get::<PersistentVolumeClaim>() {
                     self.known.claims.insert(claim.key.clone(), claim.clone());
+                } else if let Some(claim) = object.get::<ResourceClaim>() {
+                    self.claim_is(claim);
+                } else if let Some(slice) = object.get::<ResourceSlice>() {
+                    self.n_changes += 1;
+                    self.known.devices.slices.insert(slice.name.clone(), slice.clone());
+                } else if let Some(class) = object.get::<DeviceClass>() {
+                    self.known.devices.class_is(class);
                 } else if let Some(node) = object.get::<CsiNode>() {
                     let limit = |one: &CsiNodeDriver| {
                         Some((one.name.clone(), usize::try_from(one.limit?).unwrap_or(0)))
@@ -168,12 +186,42 @@ impl Auditor {
                     self.known.volumes.remove(&key.name);
                 } else if kind.is::<PersistentVolumeClaim>() {
                     self.known.claims.remove(key);
+                } else if kind.is::<ResourceClaim>() {
+                    self.known.devices.claims.remove(key);
+                } else if kind.is::<ResourceSlice>() {
+                    self.n_changes += 1;
+                    self.known.devices.slices.remove(&key.name);
                 } else if kind.is::<Namespace>() {
                     self.known.namespaces.remove(&key.name);
                 } else if selects(*kind) {
                     self.known.n_selecting += 1;
                 }
             }
+        }
+    }
+
+    /// Checks a claim that has got devices.
+    fn claim_is(&mut self, claim: &ResourceClaim) {
+        let before = self.known.devices.claims.insert(claim.key.clone(), claim.clone());
+        let had_devices = before.is_none_or(|before| before.allocation.is_some());
+        if had_devices || claim.allocation.is_none() {
+            return;
+        }
+        let devices = &self.known.devices;
+        let mut checked = devices.are_exclusive(claim);
+        let namespace = &claim.key.namespace;
+        let decided =
+            |name: &Str| self.decided_after.get(&PodKey::new(namespace.clone(), name.clone()));
+        let decided = claim.reserved_for.first().and_then(|one| decided(&one.name));
+        // What has changed since is not the scheduler's fault.
+        if let Some((_, node)) = decided.filter(|(after, _)| *after == self.n_changes) {
+            checked = checked.and_then(|()| devices.suffice(claim));
+            if let Some(node) = self.known.nodes.get(node) {
+                checked = checked.and_then(|()| ObservedDevices::reach(claim, node));
+            }
+        }
+        if let Err(why) = checked {
+            self.violated(self.now, format!("{} got devices, but {why}", claim.key));
         }
     }
 
@@ -206,6 +254,7 @@ impl Auditor {
 
     /// Checks a decision of the scheduler.
     pub(crate) fn decided(&mut self, now: Time, decision: &Decision) {
+        self.now = now;
         let key = &decision.pod;
         if let Err(why) = self.had_to_be(key, &decision.outcome) {
             self.violated(now, format!("{key} was decided otherwise than it had to be: {why}"));
@@ -216,6 +265,7 @@ impl Auditor {
                 if let Err(why) = self.chosen(key, node) {
                     self.violated(now, format!("{key} was placed on {node}, but {why}"));
                 }
+                self.decided_after.insert(key.clone(), (self.n_changes, node.clone()));
                 if let Some(pod) = self.known.pods.get(key).cloned() {
                     self.known.chosen.insert(key.clone(), (pod, node.clone()));
                 }
@@ -316,6 +366,7 @@ impl Auditor {
 
     /// Checks a write of the scheduler.
     pub(crate) fn wrote(&mut self, now: Time, effect: &Effect) {
+        self.now = now;
         let key = &effect.pod.key;
         match &effect.write {
             Write::Bind(binding)
@@ -327,7 +378,21 @@ impl Auditor {
             Write::Bind(binding) => {
                 let pod = self.known.pods.get(key);
                 let node = &binding.node;
-                if let Some(Err(why)) = pod.map(|pod| self.known.is_mountable(pod, node)) {
+                let decided_after = self.decided_after.get(key).map(|(after, _)| *after);
+                let has_changed = decided_after != Some(self.n_changes);
+                let is_ready = |pod| {
+                    // While a pod waits for devices, its node may move away from its volumes.
+                    let waited = has_changed && self.known.devices.are_claimed_by(pod);
+                    if !waited {
+                        self.known.is_mountable(pod, node)?;
+                    }
+                    if self.known.filter(&["DynamicResources"]) {
+                        self.known.has_claimed(pod)?;
+                    }
+                    Ok(())
+                };
+                if let Some(Err(why)) = pod.map(is_ready) {
+                    let why: String = why;
                     self.violated(now, format!("{key} is bound to {node}, but {why}"));
                 }
             }
@@ -358,6 +423,7 @@ impl Auditor {
 
     /// Checks the nodes when the scheduler has nothing more to do at the present time.
     pub(crate) fn rests(&mut self, now: Time) {
+        self.now = now;
         let nodes: Vec<Str> = self.known.nodes.keys().cloned().collect();
         for node in nodes {
             match self.known.overfull(&node) {

@@ -1,6 +1,11 @@
+use plimsoll_api::devices::{
+    Allocation, ClaimConsumer, CounterConsumption, CounterSet, Device, DeviceCapacity,
+    DeviceNodeSelector, DeviceNodes, DeviceResult,
+};
+use plimsoll_api::quantity::Format;
 use plimsoll_api::{
-    AffinityTerm, Asks, HostPort, Node, Pod, PodKey, PodTemplate, Resources, Selector, Str, Taint,
-    Toleration,
+    AffinityTerm, Asks, HostPort, Node, ObjectKey, Pod, PodKey, PodTemplate, Quantity,
+    ResourceClaim, ResourceSlice, Resources, Selector, Str, Taint, Toleration,
 };
 use plimsoll_engine::{Decision, Effect, EffectId, Event, Eviction, Observation, Outcome, Write};
 use plimsoll_framework::{Binding, Time};
@@ -43,7 +48,7 @@ fn is_node(node: Node) -> Event {
 
 fn scheduled(pod: &Pod, node: &str) -> Decision {
     let outcome = Outcome::Scheduled { node: node.into(), best: vec![] };
-    Decision { pod: pod.key.clone(), attempt: 1, outcome, nodes: vec![] }
+    Decision::of_pod(pod.key.clone(), 1, outcome)
 }
 
 /// The violations when `pod` is placed on node `a` with the pods `there`.
@@ -178,5 +183,89 @@ fn victims_are_of_lower_priority_and_bindings_as_chosen() {
          not below 0",
             "default/high is bound to a, which was not chosen",
         ]
+    );
+}
+
+/// The violations when claims get these devices of node `a` one after the other, each for a pod that was placed there.
+/// `share` is what each takes of a capacity that claims share.
+fn allocated(devices: &[&str], share: Option<i64>) -> String {
+    let amount = |n| Quantity::new(n, Format::DecimalSi);
+    let consumption =
+        CounterConsumption { counter_set: "s".into(), counters: vec![("c".into(), amount(2))] };
+    let device = |name: &str| Device {
+        name: name.into(),
+        capacity: vec![("m".into(), DeviceCapacity { value: amount(3), policy: None })],
+        consumes_counters: vec![consumption.clone()],
+        ..Device::default()
+    };
+    let slice = |name: &str| ResourceSlice {
+        name: name.into(),
+        driver: "d".into(),
+        pool: "a".into(),
+        generation: 1,
+        slice_count: 2,
+        nodes: DeviceNodes::Node("a".into()),
+        ..ResourceSlice::default()
+    };
+    let devices_of_pool = ["x", "y"].map(device).into();
+    let counters = CounterSet { name: "s".into(), counters: vec![("c".into(), amount(3))] };
+    let mut auditor = auditor();
+    for event in [
+        is_node(node("a")),
+        Event::object(ResourceSlice { devices: devices_of_pool, ..slice("devices") }),
+        Event::object(ResourceSlice { shared_counters: vec![counters], ..slice("counters") }),
+    ] {
+        auditor.observe(&event);
+    }
+    for (number, name) in devices.iter().enumerate() {
+        let pod = pod(&format!("p{number}"), 0);
+        let claim = ResourceClaim {
+            key: ObjectKey::new("default", format!("c{number}")),
+            ..ResourceClaim::default()
+        };
+        auditor.observe(&is_pod(&pod));
+        auditor.observe(&Event::object(claim.clone()));
+        auditor.decided(Time::ZERO, &scheduled(&pod, "a"));
+        let result = DeviceResult {
+            driver: "d".into(),
+            pool: "a".into(),
+            device: (*name).into(),
+            share_id: share.map(|_| format!("share-{number}").into()),
+            consumed_capacity: share.map(|n| ("m".into(), amount(n))).into_iter().collect(),
+            ..DeviceResult::default()
+        };
+        let allocation = Allocation {
+            devices: vec![result],
+            node_selector: Some(DeviceNodeSelector::of_node("a")),
+            ..Allocation::default()
+        };
+        auditor.observe(&Event::object(ResourceClaim {
+            allocation: Some(allocation),
+            reserved_for: vec![ClaimConsumer {
+                name: pod.key.name.clone(),
+                ..ClaimConsumer::default()
+            }],
+            ..claim
+        }));
+    }
+    let found: Vec<&str> = auditor.violations().iter().map(|one| one.what.as_str()).collect();
+    found.join("; ")
+}
+
+#[test]
+fn devices_counters_and_capacities_are_not_given_away_twice() {
+    assert_eq!(allocated(&["x"], None), "");
+    assert_eq!(
+        allocated(&["x", "x"], None),
+        "default/c1 got devices, but (\"d\", \"a\", \"x\") is used by default/c0 and default/c1"
+    );
+    assert_eq!(
+        allocated(&["x", "y"], None),
+        "default/c1 got devices, but devices of a take 4 s/c of 3"
+    );
+    assert_eq!(allocated(&["x", "x"], Some(1)), "");
+    assert_eq!(
+        allocated(&["x", "x"], Some(2)),
+        "default/c1 got devices, but claims take 4 m of (\"d\", \"a\", \"x\"), which has 3"
     );
 }

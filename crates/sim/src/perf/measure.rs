@@ -220,6 +220,7 @@ impl MeasuredRun<'_> {
             if self.events.is_empty() {
                 return;
             }
+            self.events.iter().for_each(|event| self.world.observe(event));
             self.tell();
         }
     }
@@ -243,7 +244,7 @@ impl MeasuredRun<'_> {
                 self.phase.latency.record(took);
             }
             for effect in self.effects.drain(..) {
-                self.world.answer(effect, &mut self.events);
+                self.world.answer(self.now, effect, &mut self.events);
             }
             if !self.events.is_empty() {
                 self.tell();

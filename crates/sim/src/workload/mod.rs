@@ -1,5 +1,6 @@
 //! Random clusters and their changes. The same seed gives the same workload.
 
+mod devices;
 mod nodes;
 mod objects;
 mod pods;
@@ -16,6 +17,7 @@ use rand_pcg::Pcg64;
 use crate::cluster::InitialCluster;
 use crate::happening::Happening;
 use crate::lifecycle::Lifecycle;
+use crate::simulated_cluster::DeviceDelays;
 use crate::volumes::VolumeDelays;
 
 /// A random cluster and its changes.
@@ -29,6 +31,8 @@ pub struct RandomWorkload {
     pub lifecycle: Lifecycle,
     /// How long the volume controllers take.
     pub storage: VolumeDelays,
+    /// How long the controller of claims on devices and the drivers take.
+    pub devices: DeviceDelays,
     /// The percentage of the scheduler's requests that fail.
     pub fault_percent: u32,
     /// When the random changes have ended; later there are only their consequences.
@@ -63,12 +67,13 @@ impl RandomWorkload {
         let traits = pods::Traits::of(&mut rng);
         let n_nodes = rng.random_range(1..=8);
         let n_pods = rng.random_range(5..=40);
-        Maker { rng, traits, n_nodes, n_pods }.workload()
+        let mut maker = Maker { rng, traits, n_nodes, n_pods };
+        maker.workload().with_devices(seed, maker)
     }
 }
 
 impl Maker {
-    fn workload(mut self) -> RandomWorkload {
+    fn workload(&mut self) -> RandomWorkload {
         let nodes: Vec<Node> = (0..self.n_nodes).map(|number| self.node(number)).collect();
         let mut cluster = InitialCluster { nodes, ..InitialCluster::default() };
         let volumes = self.volumes();
@@ -99,6 +104,7 @@ impl Maker {
             happenings,
             lifecycle: Lifecycle { grace, completion_after },
             storage: VolumeDelays { binding_after, provisioning_after },
+            devices: DeviceDelays::default(),
             fault_percent: [0, 10, 40][self.rng.random_range(0..3)],
             calm: at(SPAN),
         }

@@ -1,6 +1,7 @@
 //! The simulator, in virtual time.
 
 mod counted;
+mod devices;
 mod engines;
 mod errors;
 mod mishaps;

@@ -259,3 +259,31 @@ fn a_pod_evicts_others_that_take_its_slots() {
         "#]],
     );
 }
+
+/// As in runtime/framework.go, RunFilterPluginsWithNominatedPods: the node is judged with the nominated pod
+/// first, by all filters. That pod brings the volume that both use, so that it takes no slot of `p`.
+#[test]
+fn a_node_is_judged_by_all_filters_with_nominated_pods_before_it_is_judged_without() {
+    let mut there = pod("x", "100m", 0, &["x"]);
+    there["spec"]["nodeName"] = json!("a");
+    there["metadata"]["labels"] = json!({"app": "x"});
+    let mut nominated = pod("nominated", "100m", 0, &["shared"]);
+    nominated["status"] = json!({"nominatedNodeName": "a"});
+    let mut p = pod("p", "100m", 0, &["shared"]);
+    let term = json!({
+        "topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": {"app": "x"}},
+    });
+    p["spec"]["affinity"] =
+        json!({"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}});
+    check(
+        &[
+            node("a", "z1", 1),
+            [bound("x", None), bound("shared", None), vec![there, p, nominated]].concat(),
+        ],
+        &expect![[r#"
+            p: Unschedulable: 0/1 nodes are available: 1 node(s) didn't match pod anti-affinity rules. no new claims to deallocate, preemption: 0/1 nodes are available: 1 No preemption victims found for incoming pod.
+            nominated: Unschedulable: 0/1 nodes are available: 1 node(s) exceed max volume count. no new claims to deallocate, preemption: 0/1 nodes are available: 1 No preemption victims found for incoming pod.
+            nominated: Unschedulable: 0/1 nodes are available: 1 node(s) exceed max volume count. no new claims to deallocate, preemption: 0/1 nodes are available: 1 No preemption victims found for incoming pod.
+        "#]],
+    );
+}

@@ -6,7 +6,6 @@ use serde_json::Value;
 use super::write::{answer, origin, stored_form};
 use super::{ApiHandler, ObjectRequest, strategic};
 use crate::failure::FailureStatus;
-use crate::kinds::StoredForm;
 use crate::request::RequestTarget;
 use crate::respond::Body;
 use crate::store::UpdateMode;
@@ -55,10 +54,7 @@ fn read(content_type: &str, body: &[u8]) -> Result<Patch, FailureStatus> {
 /// The stored object `old` after the patch. The patch is applied to the object as this group and
 /// version shows it.
 fn patched(target: &RequestTarget, old: Value, patch: &Patch) -> Result<Value, FailureStatus> {
-    let mut object = match target.form() {
-        StoredForm::Stored => old,
-        StoredForm::Event => crate::events::to_events_group(old),
-    };
+    let mut object = target.form().show(old);
     object["apiVersion"] = target.api_version.clone().into();
     object["kind"] = target.id.kind().kind.into();
     match patch {

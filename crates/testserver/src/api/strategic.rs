@@ -27,6 +27,7 @@ const KEYS: &[(&str, &[&str])] = &[
     ("schedulingGates", &["name"]),
     ("resourceClaims", &["name"]),
     ("resourceClaimStatuses", &["name"]),
+    ("reservedFor", &["uid"]),
     ("ownerReferences", &["uid"]),
     ("podIPs", &["ip"]),
     ("hostIPs", &["ip"]),

@@ -8,9 +8,8 @@ use serde_json::Value;
 use super::create::create_stored;
 use super::{ApiHandler, ObjectRequest, list, object_of, table};
 use crate::counts::RequestOrigin;
-use crate::events;
 use crate::failure::FailureStatus;
-use crate::kinds::{StoredForm, Trait};
+use crate::kinds::Trait;
 use crate::protobuf;
 use crate::request::{RequestTarget, ResponseShape};
 use crate::respond::{self, Body};
@@ -117,10 +116,7 @@ pub(super) fn stored_form(target: &RequestTarget, object: Value) -> Result<Value
         );
         return Err(FailureStatus::bad_request(why));
     }
-    let mut object = match target.form() {
-        StoredForm::Stored => object,
-        StoredForm::Event => events::to_core_group(object),
-    };
+    let mut object = target.form().store(object);
     set_namespace(target, &mut object)?;
     Ok(object)
 }

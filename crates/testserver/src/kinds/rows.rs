@@ -1,7 +1,7 @@
 //! The rows: one for each kind. Releases are those in which kube-apiserver served the version without being asked.
 
 use super::Trait::{
-    BornWithStatus, CreatedByUpdate, Generation, NeedsVersion, ReturnsDeleted, Status,
+    BareStatus, BornWithStatus, CreatedByUpdate, Generation, NeedsVersion, ReturnsDeleted, Status,
 };
 use super::{ResourceKind, ServedVersion, StoredForm};
 
@@ -65,7 +65,14 @@ const CORE: &[ServedVersion] = &[served("", "v1")];
 const APPS: &[ServedVersion] = &[served("apps", "v1")];
 const STORAGE: &[ServedVersion] = &[served("storage.k8s.io", "v1")];
 const RBAC: &[ServedVersion] = &[served("rbac.authorization.k8s.io", "v1")];
-const DRA: &[ServedVersion] = &[between("resource.k8s.io", "v1", 34, NEWEST)];
+const DEVICES: &str = "resource.k8s.io";
+const DRA: &[ServedVersion] = &[
+    between(DEVICES, "v1", 34, NEWEST),
+    alpha(DEVICES, "v1beta2", 33),
+    ServedVersion { form: StoredForm::Flat, ..alpha(DEVICES, "v1beta1", 32) },
+];
+const TAINT_RULES: &[ServedVersion] =
+    &[alpha(DEVICES, "v1beta2", 36), alpha(DEVICES, "v1alpha3", 33)];
 const EVENTS: &[ServedVersion] =
     &[served("", "v1"), ServedVersion { form: StoredForm::Event, ..served("events.k8s.io", "v1") }];
 
@@ -131,8 +138,11 @@ pub(crate) const KINDS: &[ResourceKind] = &[
     kind("RoleBinding", "rolebindings", RBAC),
     kind("Role", "roles", RBAC),
     kind("DeviceClass", "deviceclasses", DRA).of_cluster().with(&[Generation]),
-    kind("ResourceClaim", "resourceclaims", DRA).with(&[Status]),
+    kind("ResourceClaim", "resourceclaims", DRA).with(&[Status, BareStatus]),
     kind("ResourceClaimTemplate", "resourceclaimtemplates", DRA),
+    kind("DeviceTaintRule", "devicetaintrules", TAINT_RULES)
+        .of_cluster()
+        .with(&[Status, Generation]),
     kind("ResourceSlice", "resourceslices", DRA)
         .of_cluster()
         .with(&[Generation])

@@ -7,7 +7,6 @@ use serde_json::Value;
 use super::{DeleteOptions, SharedStore, State, field_object, key_of, metadata, text};
 use crate::counts::RequestOrigin;
 use crate::defaults;
-use crate::events;
 use crate::failure::FailureStatus;
 use crate::kinds::{self, KindId, StoredForm};
 
@@ -78,10 +77,7 @@ fn apply(state: &mut State, object: Value) -> Result<Value, FailureStatus> {
         let message = format!("no kind {kind:?} is known in version {api_version:?}");
         return Err(FailureStatus::bad_request(message));
     };
-    let mut object = match served.form {
-        StoredForm::Stored => object,
-        StoredForm::Event => events::to_core_group(object),
-    };
+    let mut object = served.form.store(object);
     if id.kind().namespaced {
         let namespace =
             metadata(&mut object).entry("namespace").or_insert_with(|| "default".into());

@@ -6,7 +6,6 @@ use std::sync::{Arc, OnceLock};
 use bytes::Bytes;
 use serde_json::{Map, Value};
 
-use crate::events;
 use crate::kinds::{ResourceKind, StoredForm};
 
 /// An object as it is at one resource version. It never changes: a write stores another.
@@ -26,7 +25,8 @@ pub(crate) struct Stored {
     fields: Box<[String]>,
     /// Everything except `apiVersion` and `kind`, as in the items of lists.
     body: Bytes,
-    as_event: OnceLock<Bytes>,
+    /// The same in the other form that the kind has, if it has one.
+    as_other: OnceLock<Bytes>,
 }
 
 /// The key of an object among its kind.
@@ -76,7 +76,7 @@ impl Stored {
         }
         let body = serde_json::to_vec(&object).expect("JSON values can be written").into();
         let key = key_of(&namespace, &name).into();
-        Self { namespace, name, uid, version, key, labels, fields, body, as_event: OnceLock::new() }
+        Self { namespace, name, uid, version, key, labels, fields, body, as_other: OnceLock::new() }
     }
 
     pub(crate) fn labels(&self) -> &[(String, String)] {
@@ -92,8 +92,8 @@ impl Stored {
     pub(crate) fn item(&self, form: StoredForm) -> &Bytes {
         match form {
             StoredForm::Stored => &self.body,
-            StoredForm::Event => self.as_event.get_or_init(|| {
-                let object = events::to_events_group(self.value());
+            other => self.as_other.get_or_init(|| {
+                let object = other.show(self.value());
                 serde_json::to_vec(&object).expect("JSON values can be written").into()
             }),
         }
@@ -106,10 +106,7 @@ impl Stored {
 
     /// The object as a group and version shows it.
     pub(crate) fn shown(&self, form: StoredForm, api_version: &str, kind: &str) -> Value {
-        let mut object = match form {
-            StoredForm::Stored => self.value(),
-            StoredForm::Event => events::to_events_group(self.value()),
-        };
+        let mut object = form.show(self.value());
         object["apiVersion"] = api_version.into();
         object["kind"] = kind.into();
         object

@@ -7,6 +7,7 @@ use serde_json::{Map, Value};
 
 use super::{State, Stored, key_of, metadata, now, text};
 use crate::counts::RequestOrigin;
+use crate::devices;
 use crate::failure::{FailureStatus, FieldError, OBJECT_MODIFIED};
 use crate::kinds::{KindId, ResourceKind, Trait};
 use crate::validate;
@@ -16,7 +17,7 @@ use crate::validate;
 pub(crate) enum UpdateMode {
     /// All but the status, where that is a subresource.
     Whole,
-    /// The status, labels, annotations and finalizers.
+    /// The status, labels, annotations and finalizers; of some kinds only the status.
     Status,
     /// Everything: for subresources that check their changes themselves.
     Free,
@@ -158,12 +159,19 @@ fn settled(kind: &ResourceKind, mode: UpdateMode, old: &Value, mut new: Value) -
             let mut result = old.clone();
             copy(&mut result, &new, "status");
             let meta = metadata(&mut new);
-            for key in ["labels", "annotations", "finalizers"] {
+            let free: &[&str] = match kind.has(Trait::BareStatus) {
+                true => &[],
+                false => &["labels", "annotations", "finalizers"],
+            };
+            for key in free.iter().copied() {
                 set(metadata(&mut result), key, meta.remove(key));
             }
             result
         }
     };
+    if kind.kind == "ResourceClaim" {
+        devices::forget_deallocated(&mut result);
+    }
     let old_meta = old.get("metadata").and_then(Value::as_object);
     let meta = metadata(&mut result);
     for key in SYSTEM.iter().chain(&["resourceVersion"]) {

@@ -34,11 +34,10 @@ async fn put(server: &RunningServer, body: &str) -> (u16, String) {
 #[tokio::test]
 async fn a_pending_pod_is_explained_with_its_record() {
     let verdict = NodeVerdict::Scored { scores: vec![("Fit".into(), 9)], total: 9 };
+    let outcome = Outcome::Scheduled { node: "a".into(), best: vec!["a".into()] };
     let decision = Decision {
-        pod: PodKey::new("team", "web-0"),
-        attempt: 2,
-        outcome: Outcome::Scheduled { node: "a".into(), best: vec!["a".into()] },
         nodes: vec![NodeDecision { name: "a".into(), verdict }],
+        ..Decision::of_pod(PodKey::new("team", "web-0"), 2, outcome)
     };
     let explained = Explained::Decision(Box::new(decision));
     let server = serving(FakeScheduler { explained, ..FakeScheduler::default() }, |_| {}).await;

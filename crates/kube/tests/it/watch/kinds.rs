@@ -17,14 +17,18 @@ fn budget(name: &str, version: &str) -> Value {
 
 /// The kinds that a scheduler with these plugins watches.
 fn needed(plugins: &str) -> String {
+    needed_with(plugins, &FeatureGates::default())
+}
+
+/// The same with these feature gates.
+fn needed_with(plugins: &str, gates: &FeatureGates) -> String {
     let registry = plimsoll_plugins::in_tree();
     let catalogue = Catalogue::of(&registry, &plimsoll_plugins::default_profile());
     let text = format!(
         "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\nprofiles:\n- {plugins}"
     );
     let configuration = load("config", &text, &catalogue).expect("it is valid");
-    let profiles =
-        Profile::all_of(&configuration.profile_specs(), &registry, &FeatureGates::default());
+    let profiles = Profile::all_of(&configuration.profile_specs(), &registry, gates);
     let profiles = profiles.expect("the plugins are made");
     let scheduler = Scheduler::new(profiles, Options::default(), 0).expect("there is a profile");
     let kinds = scheduler.kinds();
@@ -33,8 +37,15 @@ fn needed(plugins: &str) -> String {
 
 #[test]
 fn only_what_the_plugins_of_a_profile_read_is_watched() {
-    let all: Vec<&str> = Kinds::built_in().iter().map(KindRef::as_str).collect();
-    assert_eq!(needed("schedulerName: all"), all.join(" "));
+    let all = |gates: &FeatureGates| needed_with("schedulerName: all", gates);
+    let built_in = Kinds::built_in();
+    let every: Vec<&str> = built_in.iter().map(KindRef::as_str).collect();
+    let rules = FeatureGates::default().with("DRADeviceTaintRules", true);
+    assert_eq!(all(&rules), every.join(" "));
+    // Few clusters have taint rules, and kube-scheduler's role does not allow to read them without the gate.
+    let usual: Vec<&str> = every.into_iter().filter(|kind| *kind != "DeviceTaintRule").collect();
+    let without = FeatureGates::default().with("DRADeviceTaintRules", false);
+    assert_eq!(all(&without), usual.join(" "));
     let few = |names: &[&str]| {
         let names = names.iter().chain(&["PrioritySort", "DefaultBinder"]);
         let enabled: Vec<String> = names.map(|name| format!("{{name: {name}}}")).collect();
@@ -44,6 +55,8 @@ fn only_what_the_plugins_of_a_profile_read_is_watched() {
         ))
     };
     assert_eq!(few(&["NodeResourcesFit"]), "Pod Node");
+    let devices = "Pod Node ResourceClaim ResourceSlice DeviceClass DeviceTaintRule";
+    assert_eq!(few(&["DynamicResources"]), devices);
     assert_eq!(few(&["DefaultPreemption"]), "Pod Node PodDisruptionBudget");
     assert_eq!(few(&["InterPodAffinity", "TaintToleration"]), "Pod Node Namespace");
 }

@@ -1,0 +1,280 @@
+//! Objects of many kinds, and what is derived from them.
+
+use std::any::{Any, TypeId};
+use std::fmt;
+use std::sync::Arc;
+
+use crate::memo_cell::MemoCell;
+use crate::store::{ErasedStore, Store};
+use crate::{AnyEntry, AnyObject, AnyVersions, Kind, KindRef, ObjectKey};
+
+/// What is computed from objects of some kinds, such as an index of them, and follows their changes one by one. See
+/// [`ObjectStores::derived`].
+pub trait Derived: Any + Clone + Send + Sync {
+    /// An object was added, changed or deleted. Both are as it was and is assumed to be. The kind can be any.
+    fn change(&mut self, change: &AnyVersions);
+}
+
+/// Any [`Derived`].
+trait ErasedDerived: Any + Send + Sync {
+    fn change(self: Arc<Self>, change: &AnyVersions) -> Arc<dyn ErasedDerived>;
+    fn any(self: Arc<Self>) -> Arc<dyn Any + Send + Sync>;
+}
+
+impl<D: Derived> ErasedDerived for D {
+    fn change(mut self: Arc<Self>, change: &AnyVersions) -> Arc<dyn ErasedDerived> {
+        Derived::change(Arc::make_mut(&mut self), change);
+        self
+    }
+    fn any(self: Arc<Self>) -> Arc<dyn Any + Send + Sync> {
+        self
+    }
+}
+
+/// Objects of many kinds.
+pub struct ObjectStores {
+    stores: Vec<KindStore>,
+    /// What was asked for.
+    derived: MemoCell<Vec<Arc<dyn ErasedDerived>>>,
+}
+
+impl fmt::Debug for ObjectStores {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(&self.stores).finish()
+    }
+}
+
+/// The store of one kind, with its type: plugins look for their stores in every decision.
+#[derive(Debug)]
+struct KindStore {
+    of: TypeId,
+    store: Box<dyn ErasedStore>,
+}
+
+impl KindStore {
+    fn new(store: Box<dyn ErasedStore>) -> Self {
+        let any: &dyn Any = &*store;
+        KindStore { of: any.type_id(), store }
+    }
+}
+
+impl Default for ObjectStores {
+    /// Empty stores for the kinds of Kubernetes.
+    fn default() -> Self {
+        ObjectStores::new(&crate::Kinds::built_in())
+    }
+}
+
+impl Clone for ObjectStores {
+    fn clone(&self) -> Self {
+        let clone = |one: &KindStore| KindStore::new(one.store.clone_box());
+        let derived = MemoCell::new(self.derived.open().clone());
+        ObjectStores { stores: self.stores.iter().map(clone).collect(), derived }
+    }
+}
+
+impl ObjectStores {
+    /// Empty stores for these kinds.
+    pub fn new(kinds: &crate::Kinds) -> Self {
+        let stores = kinds.iter().map(|kind| KindStore::new(kind.new_store())).collect();
+        ObjectStores { stores, derived: MemoCell::default() }
+    }
+
+    /// Adds a store for `kind`, if there is none.
+    pub fn keep(&mut self, kind: KindRef) {
+        if self.store(kind).is_none() {
+            self.stores.push(KindStore::new(kind.new_store()));
+        }
+    }
+
+    /// The store of kind `K`. A clone is a snapshot, which later changes do not affect.
+    ///
+    /// # Panics
+    /// If there is no store for this kind, because no plugin declares that it reads it.
+    #[track_caller]
+    pub fn of<K: Kind>(&self) -> &Arc<Store<K>> {
+        let is_meant = |one: &&KindStore| one.of == TypeId::of::<Arc<Store<K>>>();
+        let store = self.stores.iter().find(is_meant).and_then(|one| {
+            let any: &dyn Any = &*one.store;
+            any.downcast_ref()
+        });
+        store.unwrap_or_else(|| panic!("no plugin says that it reads objects of kind {}", K::NAME))
+    }
+
+    /// The store of kind `K`, to be changed. Neither snapshots nor what is [derived](Self::derived) follow.
+    #[track_caller]
+    pub fn of_mut<K: Kind>(&mut self) -> &mut Store<K> {
+        let is_meant = |one: &&mut KindStore| one.of == TypeId::of::<Arc<Store<K>>>();
+        let store = self.stores.iter_mut().find(is_meant).and_then(|one| {
+            let any: &mut dyn Any = &mut *one.store;
+            any.downcast_mut::<Arc<Store<K>>>()
+        });
+        let store = store.unwrap_or_else(|| panic!("objects of kind {} are not kept", K::NAME));
+        Arc::make_mut(store)
+    }
+
+    /// What is derived from the objects. It is made when it is first asked for, and then follows each change. Of each
+    /// type there is one. A plugin that keeps it after its call makes the next change copy it.
+    pub fn derived<D: Derived>(&self, make: impl FnOnce(&Self) -> D) -> Arc<D> {
+        let known = |one: &Arc<dyn ErasedDerived>| one.clone().any().downcast::<D>().ok();
+        let found = self.derived.open().iter().find_map(known);
+        found.unwrap_or_else(|| {
+            let new = Arc::new(make(self));
+            self.derived.open().push(new.clone());
+            new
+        })
+    }
+
+    /// Stores an object as it was observed. `None` if it has not changed, or if there is no store for its kind.
+    pub fn set(&mut self, object: &AnyObject) -> Option<AnyVersions> {
+        self.change(object.kind(), &object.key(), |store| store.set(object))?
+    }
+
+    /// Removes an object; `None` if there was none.
+    pub fn remove(&mut self, kind: KindRef, key: &ObjectKey) -> Option<AnyVersions> {
+        self.change(kind, key, |store| store.remove(key))?
+    }
+
+    /// Assumes that an object is as given, if there is one.
+    pub fn assume(&mut self, object: &AnyObject) {
+        self.change(object.kind(), &object.key(), |store| store.assume(object));
+    }
+
+    /// Assumes that an object is as given, whatever is observed. See [`Store::hold`].
+    pub fn hold(&mut self, object: &AnyObject) {
+        self.change(object.kind(), &object.key(), |store| store.hold(object));
+    }
+
+    /// Drops the assumption about an object, if there is one.
+    pub fn restore(&mut self, kind: KindRef, key: &ObjectKey) {
+        self.change(kind, key, |store| store.restore(key));
+    }
+
+    /// All that is held of an object; `None` if there is none.
+    pub fn entry(&self, kind: KindRef, key: &ObjectKey) -> Option<AnyEntry> {
+        self.stores.iter().find(|one| one.store.kind() == kind)?.store.entry(key)
+    }
+
+    /// Makes an object what it was when [`entry`](Self::entry) gave this.
+    pub fn put_back(&mut self, kind: KindRef, key: &ObjectKey, entry: Option<&AnyEntry>) {
+        self.change(kind, key, |store| {
+            store.restore(key);
+            match entry.and_then(|entry| entry.observed.as_ref()) {
+                None => _ = store.remove(key),
+                Some(observed) => _ = store.set(observed),
+            }
+            let Some(entry) = entry else { return };
+            match &entry.assumed {
+                Some(assumed) if entry.is_held => store.hold(assumed),
+                Some(assumed) => store.assume(assumed),
+                None => {}
+            }
+        });
+    }
+
+    /// Changes an object, and what is derived from it. `None` if there is no store for its kind.
+    fn change<T>(
+        &mut self,
+        kind: KindRef,
+        key: &ObjectKey,
+        change: impl FnOnce(&mut dyn ErasedStore) -> T,
+    ) -> Option<T> {
+        let is_followed = !self.derived.open().is_empty();
+        let store = self.store(kind)?;
+        if !is_followed {
+            return Some(change(&mut **store));
+        }
+        let before = store.latest(key);
+        let result = change(&mut **store);
+        let after = store.latest(key);
+        if before != after {
+            let versions = AnyVersions { kind, before, after };
+            let derived = self.derived.get_mut();
+            for one in std::mem::take(derived) {
+                derived.push(one.change(&versions));
+            }
+        }
+        Some(result)
+    }
+
+    fn store(&mut self, kind: KindRef) -> Option<&mut Box<dyn ErasedStore>> {
+        let mut stores = self.stores.iter_mut().map(|one| &mut one.store);
+        stores.find(|store| store.kind() == kind)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{PersistentVolume, Service, StorageClass, Str, VolumePhase};
+
+    #[test]
+    fn what_was_held_is_put_back() {
+        let mut stores = ObjectStores::default();
+        let kind = KindRef::of::<PersistentVolume>();
+        let key = ObjectKey::new("", "pv");
+        let volume = PersistentVolume { name: "pv".into(), ..PersistentVolume::default() };
+        let released = PersistentVolume { phase: VolumePhase::Released, ..volume.clone() };
+        stores.hold(&AnyObject::from(released));
+        let before = stores.entry(kind, &key);
+        stores.restore(kind, &key);
+        stores.set(&AnyObject::from(volume));
+        stores.put_back(kind, &key, before.as_ref());
+        assert_eq!(stores.entry(kind, &key), before);
+        assert!(stores.of::<PersistentVolume>().is_held("pv"));
+    }
+
+    /// The names of all volumes.
+    #[derive(Clone, Debug, Default, PartialEq)]
+    struct Names(Vec<Str>);
+
+    impl Names {
+        fn of(stores: &ObjectStores) -> Self {
+            let names = stores.of::<PersistentVolume>().iter().map(|one| one.name.clone());
+            Names(names.collect())
+        }
+    }
+
+    impl Derived for Names {
+        fn change(&mut self, change: &AnyVersions) {
+            let Some(change) = change.of::<PersistentVolume>() else { return };
+            self.0.retain(|name| change.before.as_ref().is_none_or(|one| one.name != *name));
+            self.0.extend(change.after.map(|after| after.name.clone()));
+        }
+    }
+
+    #[test]
+    fn what_is_derived_follows_the_changes_and_a_snapshot_does_not() {
+        let mut stores = ObjectStores::default();
+        let object = |name: &str| {
+            AnyObject::from(PersistentVolume { name: name.into(), ..PersistentVolume::default() })
+        };
+        stores.set(&object("x"));
+        let first = stores.derived(Names::of);
+        let snapshot = stores.clone();
+        stores.set(&object("y"));
+        stores.hold(&object("z"));
+        stores.remove(KindRef::of::<PersistentVolume>(), &ObjectKey::new("", "x"));
+        assert_eq!(stores.derived(Names::of).0, ["y", "z"]);
+        assert_eq!(first.0, ["x"]);
+        assert_eq!(snapshot.derived(Names::of).0, ["x"]);
+        stores.restore(KindRef::of::<PersistentVolume>(), &ObjectKey::new("", "z"));
+        assert_eq!(stores.derived(Names::of).0, ["y"]);
+    }
+
+    #[test]
+    fn each_kind_has_its_own_store_and_snapshots_do_not_change() {
+        let mut objects = ObjectStores::default();
+        let class = AnyObject::from(StorageClass { name: "a".into(), ..StorageClass::default() });
+        let came = objects.set(&class).expect("it is new");
+        assert!(came.before.is_none() && came.after == Some(class.clone()));
+        assert_eq!(objects.set(&class), None);
+        assert!(objects.of::<Service>().is_empty());
+        let kept = objects.of::<StorageClass>().clone();
+        let gone = objects.remove(class.kind(), &class.key()).expect("it is known");
+        assert!(gone.before == Some(class.clone()) && gone.of::<Service>().is_none());
+        assert!(gone.of::<StorageClass>().is_some_and(|of| of.after.is_none()));
+        assert_eq!((objects.of::<StorageClass>().len(), kept.len()), (0, 1));
+        assert_eq!(objects.remove(class.kind(), &class.key()), None);
+    }
+}

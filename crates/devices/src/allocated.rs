@@ -1,0 +1,112 @@
+//! What claims hold of the devices.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use plimsoll_api::devices::Allocation;
+use plimsoll_api::{Quantity, Str};
+
+use crate::capacity::Amounts;
+use crate::ids::DeviceSet;
+use crate::{DeviceId, DeviceIds, Features};
+
+/// The devices that claims hold. Allocations are added and removed one by one; those in flight are added by the caller
+/// like any other.
+///
+/// As in allocateddevices.go, the devices are a set: if two claims hold the same device and one of them goes away, the
+/// device counts as free. Devices for monitoring do not count.
+#[derive(Clone, Debug)]
+pub struct Allocated {
+    features: Features,
+    exclusive: DeviceSet,
+    shares: BTreeMap<DeviceId, BTreeSet<Str>>,
+    capacity: BTreeMap<DeviceId, Amounts>,
+}
+
+impl Allocated {
+    /// No device is held.
+    pub fn new(features: Features) -> Self {
+        Allocated {
+            features,
+            exclusive: DeviceSet::default(),
+            shares: BTreeMap::new(),
+            capacity: BTreeMap::new(),
+        }
+    }
+
+    /// A claim has got this allocation.
+    pub fn add(&mut self, ids: &mut DeviceIds, allocation: &Allocation) {
+        for device in allocation.devices.iter().filter(|device| !device.is_admin()) {
+            let id = ids.intern(&device.driver, &device.pool, &device.device);
+            match &device.share_id {
+                Some(share) if self.features.consumable_capacity => {
+                    self.shares.entry(id).or_default().insert(share.clone());
+                    if !device.consumed_capacity.is_empty() {
+                        add_amounts(
+                            self.capacity.entry(id).or_default(),
+                            &device.consumed_capacity,
+                        );
+                    }
+                }
+                _ => self.exclusive.insert(id),
+            }
+        }
+    }
+
+    /// A claim has lost this allocation.
+    pub fn remove(&mut self, ids: &mut DeviceIds, allocation: &Allocation) {
+        for device in allocation.devices.iter().filter(|device| !device.is_admin()) {
+            let id = ids.intern(&device.driver, &device.pool, &device.device);
+            match &device.share_id {
+                Some(share) if self.features.consumable_capacity => {
+                    if let Some(shares) = self.shares.get_mut(&id) {
+                        shares.remove(share);
+                        if shares.is_empty() {
+                            self.shares.remove(&id);
+                        }
+                    }
+                    if let Some(amounts) = self.capacity.get_mut(&id) {
+                        sub_amounts(amounts, &device.consumed_capacity);
+                        if amounts.iter().all(|(_, amount)| amount.is_zero()) {
+                            self.capacity.remove(&id);
+                        }
+                    }
+                }
+                _ => self.exclusive.remove(id),
+            }
+        }
+    }
+
+    /// Whether a claim holds the device for itself.
+    pub fn is_exclusive(&self, id: DeviceId) -> bool {
+        self.exclusive.contains(id)
+    }
+
+    /// Whether any claim holds the device, or a share of it.
+    pub fn is_allocated(&self, id: DeviceId) -> bool {
+        self.is_exclusive(id) || self.shares.contains_key(&id) || self.capacity.contains_key(&id)
+    }
+
+    /// What shares consume of the capacities of the device, sorted by name. `None` if nothing is consumed.
+    pub fn consumed(&self, id: DeviceId) -> Option<&[(Str, Quantity)]> {
+        self.capacity.get(&id).map(Vec::as_slice)
+    }
+}
+
+/// Adds amounts, by name.
+pub(crate) fn add_amounts(amounts: &mut Amounts, more: &[(Str, Quantity)]) {
+    for (name, amount) in more {
+        match amounts.binary_search_by(|(known, _)| known.cmp(name)) {
+            Ok(at) => amounts[at].1.add(amount),
+            Err(at) => amounts.insert(at, (name.clone(), amount.clone())),
+        }
+    }
+}
+
+/// Takes amounts away, by name.
+pub(crate) fn sub_amounts(amounts: &mut Amounts, less: &[(Str, Quantity)]) {
+    for (name, amount) in less {
+        if let Ok(at) = amounts.binary_search_by(|(known, _)| known.cmp(name)) {
+            amounts[at].1.sub(amount);
+        }
+    }
+}

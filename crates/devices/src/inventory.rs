@@ -1,0 +1,324 @@
+//! The devices that drivers publish, by node.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use hashbrown::HashMap;
+use plimsoll_api::Str;
+use plimsoll_api::devices::{DeviceNodes, DeviceTaint, DeviceTaintRule, ResourceSlice};
+use rustc_hash::FxBuildHasher;
+
+use crate::pool::{IndexedSlice, Pool, PoolState, WholePool, reaches};
+use crate::{AllocateError, DeviceIds, DeviceRef, Features, NodeRef};
+
+/// Driver and name.
+type PoolKey = (Str, Str);
+
+/// The slices of drivers, arranged so that the pools of a node are found at once.
+///
+/// Changes are recorded when they come, and take effect with [`Inventory::settle`]. Its cost is in proportion to the
+/// pools that have changed. A pool whose slices name their nodes, or are for all nodes, is prepared for each node. One
+/// whose slices or devices select nodes by their labels is judged when devices are allocated.
+#[derive(Clone, Debug)]
+pub struct Inventory {
+    features: Features,
+    rules: Vec<DeviceTaintRule>,
+    stamp: u64,
+    slices: BTreeMap<Str, Arc<IndexedSlice>>,
+    by_pool: BTreeMap<PoolKey, PoolSlices>,
+    changed: BTreeSet<PoolKey>,
+
+    /// The prepared pools of the nodes that some slice names, in order.
+    on_node: HashMap<Str, Vec<Arc<Pool>>, FxBuildHasher>,
+    /// The same pools from nodes that no slice of the pool names, if that matters there.
+    elsewhere: BTreeMap<PoolKey, Arc<Pool>>,
+    /// Pools whose slices or devices select nodes by labels.
+    selecting: BTreeMap<PoolKey, SelectingPool>,
+}
+
+/// The slices of a pool, by name, and the nodes that they name.
+#[derive(Clone, Debug, Default)]
+struct PoolSlices {
+    slices: BTreeMap<Str, Arc<IndexedSlice>>,
+    nodes: BTreeSet<Str>,
+}
+
+/// A pool whose slices or devices select nodes by labels.
+#[derive(Clone, Debug)]
+struct SelectingPool {
+    whole: WholePool,
+    on_node: BTreeMap<Str, Vec<Arc<IndexedSlice>>>,
+    others: Vec<Arc<IndexedSlice>>,
+}
+
+impl Inventory {
+    /// No slices.
+    pub fn new(features: Features) -> Self {
+        Inventory {
+            features,
+            rules: Vec::new(),
+            stamp: 0,
+            slices: BTreeMap::new(),
+            by_pool: BTreeMap::new(),
+            changed: BTreeSet::new(),
+            on_node: HashMap::default(),
+            elsewhere: BTreeMap::new(),
+            selecting: BTreeMap::new(),
+        }
+    }
+
+    /// A slice is there, or has changed.
+    pub fn set(&mut self, ids: &mut DeviceIds, slice: Arc<ResourceSlice>) {
+        self.remove(&slice.name);
+        let key = (slice.driver.clone(), slice.pool.clone());
+        let names = slice.devices.iter();
+        let indexed = IndexedSlice {
+            ids: names.map(|one| ids.intern(&key.0, &key.1, &one.name)).collect(),
+            stamp: self.next_stamp(),
+            rule_taints: rule_taints(&self.rules, &slice),
+            slice,
+        };
+        self.put(key, Arc::new(indexed));
+    }
+
+    /// A slice is gone.
+    pub fn remove(&mut self, name: &str) {
+        let Some(slice) = self.slices.remove(name) else { return };
+        self.stamp += 1;
+        let key = (slice.slice.driver.clone(), slice.slice.pool.clone());
+        if let Some(pool) = self.by_pool.get_mut(&key) {
+            pool.slices.remove(name);
+        }
+        self.changed.insert(key);
+    }
+
+    /// These are the rules that taint devices, and no others. They count only if the feature gate `DRADeviceTaintRules`
+    /// is on, and that is for the caller to check.
+    pub fn set_rules(&mut self, mut rules: Vec<DeviceTaintRule>) {
+        rules.sort_by(|one, other| one.name.cmp(&other.name));
+        self.rules = rules;
+        let slices: Vec<Arc<IndexedSlice>> = self.slices.values().cloned().collect();
+        for old in slices {
+            let rule_taints = rule_taints(&self.rules, &old.slice);
+            if rule_taints == old.rule_taints {
+                continue;
+            }
+            let key = (old.slice.driver.clone(), old.slice.pool.clone());
+            let slice = old.slice.clone();
+            let stamp = self.next_stamp();
+            let tainted = IndexedSlice { slice, ids: old.ids.clone(), stamp, rule_taints };
+            self.put(key, Arc::new(tainted));
+        }
+    }
+
+    /// Arranges the pools that have changed.
+    pub fn settle(&mut self) {
+        for key in std::mem::take(&mut self.changed) {
+            let Some(mut pool) = self.by_pool.remove(&key) else { continue };
+            self.forget(&key, &pool.nodes);
+            pool.nodes.clear();
+            if !pool.slices.is_empty() {
+                self.arrange(&key, &mut pool);
+                self.by_pool.insert(key, pool);
+            }
+        }
+    }
+
+    /// The feature gates.
+    pub fn features(&self) -> Features {
+        self.features
+    }
+
+    /// A number that is another one after each change of a slice or of what taints its devices.
+    pub fn revision(&self) -> u64 {
+        self.stamp
+    }
+
+    /// All slices, by name, with their devices.
+    pub fn slices(
+        &self,
+    ) -> impl Iterator<Item = (&ResourceSlice, impl Iterator<Item = DeviceRef<'_>>)> {
+        self.slices.values().map(|slice| {
+            let devices =
+                slice.slice.devices.iter().zip(&slice.ids).map(|(device, id)| DeviceRef {
+                    id: *id,
+                    stamp: slice.stamp,
+                    driver: &slice.slice.driver,
+                    pool: &slice.slice.pool,
+                    device,
+                });
+            (&*slice.slice, devices)
+        })
+    }
+
+    /// All devices that can be reached from a node, of any generation and also of incomplete pools: for scores. Those
+    /// whose node selector does not parse are left out.
+    pub fn reachable<'a>(&'a self, node: NodeRef<'a>) -> impl Iterator<Item = DeviceRef<'a>> {
+        self.slices.values().flat_map(move |slice| {
+            let is_per_device = slice.slice.nodes == DeviceNodes::PerDevice;
+            let is_reached = is_per_device || reaches(&slice.slice.nodes, node) == Ok(true);
+            let devices = slice.slice.devices.iter().zip(&slice.ids).filter(move |(device, _)| {
+                is_reached && (!is_per_device || reaches(&device.nodes, node) == Ok(true))
+            });
+            devices.map(|(device, id)| DeviceRef {
+                id: *id,
+                stamp: slice.stamp,
+                driver: &slice.slice.driver,
+                pool: &slice.slice.pool,
+                device,
+            })
+        })
+    }
+
+    /// Whether all changes have taken effect.
+    pub(crate) fn is_settled(&self) -> bool {
+        self.changed.is_empty()
+    }
+
+    /// The pools that matter to a node, in the order of the search. They are added to `found` unless they are prepared.
+    pub(crate) fn pools<'a>(
+        &'a self,
+        node: NodeRef<'_>,
+        found: &'a mut Vec<Arc<Pool>>,
+    ) -> Result<&'a [Arc<Pool>], AllocateError> {
+        let prepared = self.on_node.get(node.name).map(Vec::as_slice).unwrap_or_default();
+        if self.elsewhere.is_empty() && self.selecting.is_empty() {
+            return Ok(prepared);
+        }
+        found.clear();
+        found.extend_from_slice(prepared);
+        let names_node =
+            |key| self.by_pool.get(key).is_some_and(|pool| pool.nodes.contains(node.name));
+        let others = self.elsewhere.iter().filter(|(key, _)| !names_node(key));
+        found.extend(others.map(|(_, pool)| pool.clone()));
+        for pool in self.selecting.values() {
+            let pool = pool.gather(self.features, node).map_err(AllocateError::Failed)?;
+            found.extend(pool.map(Arc::new));
+        }
+        found.sort_by(|one, other| one.order().cmp(&other.order()));
+        Ok(found)
+    }
+
+    fn put(&mut self, key: PoolKey, slice: Arc<IndexedSlice>) {
+        let name = slice.slice.name.clone();
+        self.slices.insert(name.clone(), slice.clone());
+        self.by_pool.entry(key.clone()).or_default().slices.insert(name, slice);
+        self.changed.insert(key);
+    }
+
+    fn next_stamp(&mut self) -> u64 {
+        self.stamp += 1;
+        self.stamp
+    }
+
+    /// Drops what is prepared of a pool.
+    fn forget(&mut self, key: &PoolKey, nodes: &BTreeSet<Str>) {
+        self.elsewhere.remove(key);
+        self.selecting.remove(key);
+        for node in nodes {
+            let Some(pools) = self.on_node.get_mut(node) else { continue };
+            pools.retain(|pool| (&pool.driver, &pool.name) != (&key.0, &key.1));
+            if pools.is_empty() {
+                self.on_node.remove(node);
+            }
+        }
+    }
+
+    /// Prepares a pool for its nodes.
+    fn arrange(&mut self, key: &PoolKey, pool: &mut PoolSlices) {
+        let features = self.features;
+        let whole = WholePool::of(pool.slices.values());
+        let mut on_node: BTreeMap<Str, Vec<Arc<IndexedSlice>>> = BTreeMap::new();
+        let mut others = Vec::new();
+        for slice in pool.slices.values().filter(|slice| counts(features, slice)) {
+            match &slice.slice.nodes {
+                DeviceNodes::Node(node) if !slice.has_counters() => {
+                    on_node.entry(node.clone()).or_default().push(slice.clone());
+                }
+                _ => others.push(slice.clone()),
+            }
+        }
+        if others.iter().any(|slice| selects(slice)) {
+            self.selecting.insert(key.clone(), SelectingPool { whole, on_node, others });
+            return;
+        }
+        others.retain(|slice| slice.has_counters() || slice.slice.nodes == DeviceNodes::All);
+        for (node, own) in on_node {
+            let gathered = Pool::gather(features, &whole, own.iter().chain(&others));
+            if let Some(gathered) = gathered.map(Arc::new) {
+                let pools = self.on_node.entry(node.clone()).or_default();
+                let at = pools.partition_point(|known| known.order() < gathered.order());
+                pools.insert(at, gathered);
+            }
+            pool.nodes.insert(node);
+        }
+        let gathered = Pool::gather(features, &whole, others.iter());
+        // A complete pool without devices makes no difference.
+        let matters = |pool: &Pool| pool.state != PoolState::Complete || !pool.slices.is_empty();
+        if let Some(gathered) = gathered.filter(matters) {
+            self.elsewhere.insert(key.clone(), Arc::new(gathered));
+        }
+    }
+}
+
+impl SelectingPool {
+    /// The pool from a node; the error is that of a selector which does not parse.
+    fn gather(&self, features: Features, node: NodeRef<'_>) -> Result<Option<Pool>, String> {
+        let own = self.on_node.get(node.name).map(Vec::as_slice).unwrap_or_default();
+        let mut relevant: Vec<&Arc<IndexedSlice>> = own.iter().collect();
+        for slice in &self.others {
+            if is_relevant(slice, node)
+                .map_err(|error| format!("gather pool information: {error}"))?
+            {
+                relevant.push(slice);
+            }
+        }
+        Ok(Pool::gather(features, &self.whole, relevant.into_iter()))
+    }
+}
+
+/// Whether the feature gates let a slice count. As in pools_incubating.go, GatherPools.
+fn counts(features: Features, slice: &IndexedSlice) -> bool {
+    features.partitionable_devices
+        || slice.slice.nodes != DeviceNodes::PerDevice && !slice.has_counters()
+}
+
+/// Whether the labels of nodes decide about a slice.
+fn selects(slice: &IndexedSlice) -> bool {
+    let is_by_labels =
+        matches!(slice.slice.nodes, DeviceNodes::Selected(_) | DeviceNodes::PerDevice);
+    is_by_labels && !slice.has_counters()
+}
+
+/// Whether a slice that names no node matters to a node.
+fn is_relevant(slice: &IndexedSlice, node: NodeRef<'_>) -> Result<bool, String> {
+    if slice.has_counters() {
+        return Ok(true);
+    }
+    let ResourceSlice { name, nodes, devices, .. } = &*slice.slice;
+    let failed = |what: &str, error| {
+        format!("failed to perform node selection for {what}slice {name}: {error}")
+    };
+    if *nodes != DeviceNodes::PerDevice {
+        return reaches(nodes, node).map_err(|error| failed("", error));
+    }
+    for device in devices {
+        let of_device = || format!("device {} in ", device.name);
+        if reaches(&device.nodes, node).map_err(|error| failed(&of_device(), error))? {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+fn rule_taints(rules: &[DeviceTaintRule], slice: &ResourceSlice) -> Vec<(usize, DeviceTaint)> {
+    let mut taints = Vec::new();
+    for rule in rules {
+        for (index, device) in slice.devices.iter().enumerate() {
+            if rule.applies_to(&slice.driver, &slice.pool, &device.name) {
+                taints.push((index, rule.taint.clone()));
+            }
+        }
+    }
+    taints
+}

@@ -1,0 +1,351 @@
+//! The pools of a node.
+
+use plimsoll_api::Labels;
+use plimsoll_devices::{
+    Allocated, Allocator, CycleMemory, DeviceIds, Features, Inventory, NodeRef, Refusal,
+};
+
+use crate::expressions::Expressions;
+use crate::scenario::{Scenario, check};
+
+#[test]
+fn only_the_newest_generation_of_a_pool_counts() {
+    check(
+        r#"
+        slice old a.io/p 1/1 @n
+          a
+        slice new a.io/p 2/1 @n
+          b
+        class any
+        claim c
+          r any
+        => n: c: r a.io/p/b @n
+        "#,
+    );
+    // The newer slices are for another node: the pool is being replaced.
+    check(
+        r#"
+        slice old a.io/p 1/2 @n
+          a
+        slice new a.io/p 2/2 @m
+          b
+        class any
+        claim c
+          r any
+        => n: none
+        => m: none
+        "#,
+    );
+}
+
+#[test]
+fn an_incomplete_pool_has_no_devices() {
+    check(
+        r#"
+        slice s a.io/p 1/2 @n
+          a
+        class any
+        claim c
+          r any
+        => n: none
+        "#,
+    );
+    // Slices for other nodes count.
+    check(
+        r#"
+        slice s a.io/p 1/2 @n
+          a
+        slice t a.io/p 1/2 @m
+          b
+        class any
+        claim c
+          r any
+        => n: c: r a.io/p/a @n
+        => m: c: r a.io/p/b @m
+        => o: none
+        "#,
+    );
+}
+
+#[test]
+fn an_invalid_pool_has_no_devices_and_is_reported_if_nothing_else_is_found() {
+    let text = |pool: &str, expected: &str| {
+        format!(
+            r#"
+{pool}
+        slice t z.io/q 1/1 @n
+          z
+        class any
+        claim c
+          r any x2
+        => n: {expected}
+        "#
+        )
+    };
+    let invalid = "invalid resource pools were encountered";
+    check(&text("        slice s a.io/p 1/1 @n\n          a\n          a", invalid));
+    check(&text("        slice s a.io/p 1/1 @n\n          a", "c: r a.io/p/a, r z.io/q/z @n"));
+    let two =
+        "        slice s a.io/p 1/2 @n\n          a\n        slice s2 a.io/p 1/2 @n\n          a";
+    check(&text(two, invalid));
+    // Counters that do not exist, or a set that exists twice.
+    let counters = "        slice k a.io/p 1/2 @n +gpu.memory=4";
+    let of =
+        |device: &str| format!("{counters}\n        slice s a.io/p 1/2 @n\n          a {device}");
+    check(&text(&of("-gpu.memory=1"), "c: r a.io/p/a, r z.io/q/z @n"));
+    check(&text(&of("-gpu.cores=1"), invalid));
+    check(&text(&of("-nic.memory=1"), invalid));
+    let twice =
+        "        slice k a.io/p 1/3 @n +gpu.memory=4\n        slice l a.io/p 1/3 @n +gpu.memory=4";
+    check(&text(&format!("{twice}\n        slice s a.io/p 1/3 @n\n          a"), invalid));
+}
+
+#[test]
+fn counters_make_a_broken_pool_matter_to_every_node() {
+    check(
+        r#"
+        slice k a.io/p 1/1 @m +gpu.memory=4 +gpu.memory=4
+        slice l a.io/q 1/2 @m +gpu.memory=4
+        class any
+        claim c
+          r any all
+        => n: claim default/c, request r: asks for all devices, but resource pool a.io/q is currently being updated
+        "#,
+    );
+    check(
+        r#"
+        slice k a.io/p 1/2 @m +gpu.memory=4
+        slice l a.io/p 1/2 @m +gpu.memory=4
+        class any
+        claim c
+          r any
+        => n: invalid resource pools were encountered
+        "#,
+    );
+}
+
+#[test]
+fn devices_are_reached_from_the_nodes_that_slices_or_devices_select() {
+    check(
+        r#"
+        node n zone=a
+        node m zone=b
+        slice s a.io/p 1/1 @zone=a
+          a
+        slice t b.io/p 1/1 @devices
+          b @m
+          c @zone=a|c
+        class any
+        claim c
+          r any
+          s any [device.driver == "b.io"]
+        => n: c: r a.io/p/a, s b.io/p/c @zone=a @zone=a|c
+        => m: none
+        "#,
+    );
+    check(
+        r#"
+        slice s a.io/p 1/1
+          a
+        slice t b.io/p 1/1 @*
+          b
+        class any
+        claim c
+          r any
+        => n: c: r b.io/p/b
+        "#,
+    );
+}
+
+#[test]
+fn a_node_selector_that_does_not_parse_is_an_error() {
+    check(
+        r#"
+        slice s a.io/p 1/1 @zone~a
+          a
+        class any
+        claim c
+          r any
+        => n: gather pool information: failed to perform node selection for slice s: failed to parse node selector &NodeSelector{NodeSelectorTerms:[]NodeSelectorTerm{NodeSelectorTerm{MatchExpressions:[]NodeSelectorRequirement{NodeSelectorRequirement{Key:zone,Operator:Near,Values:[a],},},MatchFields:[]NodeSelectorRequirement{},},},}: nodeSelectorTerms[0].matchExpressions[0].operator: Invalid value: "Near": not a valid selector operator
+        "#,
+    );
+}
+
+#[test]
+fn partitionable_devices_need_their_gate() {
+    let text = |gate: &str, expected: &str| {
+        format!(
+            r#"
+        {gate}
+        slice k a.io/p 1/2 @n +gpu.memory=4
+        slice s a.io/p 1/2 @n
+          a -gpu.memory=1
+          b
+        slice t b.io/p 1/1 @devices
+          c @n
+        class any
+        claim c
+          r any
+        => n: c: r {expected} @n
+        "#
+        )
+    };
+    check(&text("release 1.37", "a.io/p/a"));
+    check(&text("off DRAPartitionableDevices", "a.io/p/b"));
+}
+
+#[test]
+fn devices_with_binding_conditions_need_their_gate() {
+    let text = |gate: &str, expected: &str| {
+        format!(
+            r#"
+        {gate}
+        slice s a.io/p 1/1 @n
+          a if:up unless:down
+        class any
+        claim c
+          r any
+        => n: {expected}
+        "#
+        )
+    };
+    check(&text("release 1.37", "c: r a.io/p/a if:up unless:down @n"));
+    check(&text("off DRADeviceBindingConditions", "none"));
+}
+
+/// The first device on each node, after some changes of the slices.
+fn first_devices(inventory: &Inventory, scenario: &Scenario, nodes: &[&str]) -> Vec<String> {
+    let allocated = Allocated::new(Features::of(plimsoll_api::Release::V1_36));
+    let claims: Vec<_> = scenario.claims.iter().collect();
+    let classes = |name: &str| scenario.classes.get(name);
+    let allocator = Allocator::new(inventory, &allocated, &claims, classes);
+    let labels = Labels::default();
+    let mut memory = CycleMemory::default();
+    let first = |name: &&str| {
+        let node = NodeRef { name, labels: &labels };
+        let found =
+            allocator.allocate(node, &mut memory, &mut Expressions::default(), &mut || true);
+        let found = found.expect("the slices are right");
+        found.map_or("none".to_owned(), |all| all[0].devices[0].device.to_string())
+    };
+    nodes.iter().map(first).collect()
+}
+
+#[test]
+fn a_slice_that_comes_changes_or_goes_changes_the_pools_of_its_nodes() {
+    let scenario = Scenario::parse(
+        r#"
+        slice a a.io/n 1/1 @n
+          n-1
+        slice b a.io/m 1/1 @m
+          m-1
+        slice b a.io/m 2/1 @n
+          m-2
+        slice z z.io/all 1/1 @*
+          z-1
+        class any
+        claim c
+          r any
+        "#,
+    );
+    let [a, b, moved, everywhere] = &scenario.slices[..] else { panic!("four slices") };
+    let nodes = ["m", "n", "o"];
+    let mut ids = DeviceIds::default();
+    let mut inventory = Inventory::new(Features::of(plimsoll_api::Release::V1_36));
+    let mut after = |change: &mut dyn FnMut(&mut Inventory, &mut DeviceIds)| {
+        change(&mut inventory, &mut ids);
+        inventory.settle();
+        first_devices(&inventory, &scenario, &nodes).join(" ")
+    };
+    assert_eq!(after(&mut |_, _| {}), "none none none");
+    assert_eq!(after(&mut |all, ids| all.set(ids, a.clone())), "none n-1 none");
+    assert_eq!(after(&mut |all, ids| all.set(ids, b.clone())), "m-1 n-1 none");
+    assert_eq!(after(&mut |all, ids| all.set(ids, everywhere.clone())), "m-1 n-1 z-1");
+    assert_eq!(after(&mut |all, ids| all.set(ids, moved.clone())), "z-1 m-2 z-1");
+    assert_eq!(after(&mut |all, _| all.remove("b")), "z-1 n-1 z-1");
+    assert_eq!(after(&mut |all, _| all.remove("z")), "none n-1 none");
+    assert_eq!(after(&mut |all, _| all.remove("a")), "none none none");
+}
+
+#[test]
+fn a_search_stops_when_the_caller_says_so() {
+    let scenario =
+        Scenario::parse("slice s a.io/p 1/1 @n\n  a\n  b\nclass any\nclaim c\n  r any x2");
+    let mut ids = DeviceIds::default();
+    let mut inventory = Inventory::new(scenario.features);
+    inventory.set(&mut ids, scenario.slices[0].clone());
+    inventory.settle();
+    let allocated = Allocated::new(scenario.features);
+    let classes = |name: &str| scenario.classes.get(name);
+    let claims: Vec<_> = scenario.claims.iter().collect();
+    let allocator = Allocator::new(&inventory, &allocated, &claims, classes);
+    let labels = Labels::default();
+    let node = NodeRef { name: "n", labels: &labels };
+    let mut steps = 0;
+    let mut limit = |most: usize| {
+        let mut left = most;
+        let mut go_on = || {
+            steps += 1;
+            left = left.saturating_sub(1);
+            left != 0
+        };
+        let memory = &mut CycleMemory::default();
+        allocator.allocate(node, memory, &mut Expressions::default(), &mut go_on)
+    };
+    assert_eq!(limit(2).unwrap_err().to_string(), "filter operation aborted");
+    assert!(limit(100).expect("it is found").is_some());
+    assert!(steps < 10, "{steps}");
+}
+
+#[test]
+fn an_account_says_why_devices_were_not_picked() {
+    let scenario = Scenario::parse(
+        r#"
+        slice s a.io/p 1/1 @n
+          used model=x
+          other model=y
+          hot model=x !hot:NoSchedule
+          small model=x memory:1Gi
+          good model=x memory:8Gi
+        slice t b.io/q 1/2 @n
+          b
+        class x [device.driver == "a.io"] [device.attributes["a.io"].model == "x"]
+        held a.io/p/used
+        claim c
+          r x memory>=4Gi
+          s x
+        "#,
+    );
+    let mut ids = DeviceIds::default();
+    let mut inventory = Inventory::new(scenario.features);
+    let mut allocated = Allocated::new(scenario.features);
+    for slice in &scenario.slices {
+        inventory.set(&mut ids, slice.clone());
+    }
+    inventory.settle();
+    allocated.add(&mut ids, &scenario.held[0]);
+    let claims: Vec<_> = scenario.claims.iter().collect();
+    let classes = |name: &str| scenario.classes.get(name);
+    let allocator = Allocator::new(&inventory, &allocated, &claims, classes);
+    let labels = Labels::default();
+    let node = NodeRef { name: "n", labels: &labels };
+    let memory = &mut CycleMemory::default();
+    let account = allocator.account(node, memory, &mut Expressions::default(), &mut || true);
+    assert_eq!(account.devices, 5);
+    assert_eq!(account.incomplete, ["b.io/q"]);
+    let show = |refused: &std::collections::BTreeMap<Refusal, usize>| {
+        let all = refused.iter().map(|(why, count)| format!("{why:?} {count}"));
+        all.collect::<Vec<_>>().join(", ")
+    };
+    let requests = account.requests.iter();
+    let requests: Vec<String> = requests
+        .map(|one| format!("{} {}: {}", one.request, one.picked, show(&one.refused)))
+        .collect();
+    assert_eq!(
+        requests,
+        [
+            "r 1: InUse 1, ClassSelector(1) 1, Capacity 2",
+            "s 1: InUse 1, ClassSelector(1) 1, Tainted(\"hot\") 1",
+        ]
+    );
+}

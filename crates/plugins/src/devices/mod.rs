@@ -1,0 +1,176 @@
+//! What is derived from claims, slices and classes: which devices there are, which of them claims hold, and for which
+//! extended resources classes stand. Every plugin that reads devices shares it.
+
+mod counted_devices;
+mod extended_resources;
+mod selector_results;
+mod sound;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use plimsoll_api::devices::DeviceTaintRule;
+use plimsoll_api::requests::RequestGates;
+use plimsoll_api::{AnyVersions, Derived, MemoCell, ObjectStores};
+use plimsoll_devices::{Allocated, DeviceIds, Features, Inventory};
+use plimsoll_framework::prelude::*;
+
+pub(crate) use self::counted_devices::CountedDevices;
+pub(crate) use self::extended_resources::ExtendedResources;
+pub(crate) use self::selector_results::SelectorResults;
+pub(crate) use self::sound::SoundSelectors;
+
+/// The kinds from which [`Devices`] is derived.
+pub(crate) type DeviceKinds =
+    ((Objects<ResourceClaim>, Objects<ResourceSlice>), (Objects<DeviceClass>, TaintRules));
+
+/// The taints that administrators add to devices. They are read only with the gate `DRADeviceTaintRules`.
+pub(crate) type TaintRules = Objects<DeviceTaintRule>;
+
+/// The feature gates about devices, as a plugin keeps them.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct DeviceGates {
+    pub(crate) features: Features,
+    /// `DRAExtendedResource`.
+    pub(crate) extended_resources: bool,
+    /// `DRADeviceTaintRules`.
+    pub(crate) taint_rules: bool,
+    /// `DRANodeAllocatableResources`.
+    pub(crate) node_allocatable: bool,
+    /// The gates that decide how requests are added up.
+    pub(crate) requests: RequestGates,
+}
+
+impl DeviceGates {
+    pub(crate) fn of(gates: &FeatureGates) -> Self {
+        let release = gates.release();
+        let is_on = |name: &str| gates.enabled(name, true);
+        let features = Features {
+            prioritized_list: is_on("DRAPrioritizedList"),
+            partitionable_devices: is_on("DRAPartitionableDevices"),
+            device_taints: is_on("DRADeviceTaints"),
+            binding_conditions: is_on("DRADeviceBindingConditions")
+                && is_on("DRAResourceClaimDeviceStatus"),
+            consumable_capacity: is_on("DRAConsumableCapacity"),
+            fractional_capacity: gates
+                .enabled("DRAFractionalCapacityRange", Release::V1_37 <= release),
+            ..Features::of(release)
+        };
+        DeviceGates {
+            features,
+            extended_resources: is_on("DRAExtendedResource"),
+            taint_rules: features.device_taints
+                && gates.enabled("DRADeviceTaintRules", Release::V1_37 <= release),
+            node_allocatable: gates.enabled("DRANodeAllocatableResources", false),
+            requests: gates.requests(),
+        }
+    }
+
+    /// The devices of the cluster.
+    pub(crate) fn devices(&self, objects: &ObjectStores) -> Arc<Devices> {
+        objects.derived(|objects| Devices::of(*self, objects))
+    }
+}
+
+/// The devices of the cluster, and who holds them.
+#[derive(Clone, Debug)]
+pub(crate) struct Devices {
+    gates: DeviceGates,
+    ids: DeviceIds,
+    /// The devices that drivers publish.
+    pub(crate) inventory: Inventory,
+    /// The devices that claims hold.
+    pub(crate) allocated: Allocated,
+    /// The classes that stand for extended resources.
+    pub(crate) extended: ExtendedResources,
+    rules: BTreeMap<Str, DeviceTaintRule>,
+    /// What selectors said about devices. It is derived from the devices alone, so all copies share it.
+    pub(crate) selectors: Arc<MemoCell<SelectorResults>>,
+    /// Which selectors fail for no device; derived likewise.
+    pub(crate) sound: Arc<MemoCell<SoundSelectors>>,
+    /// The same as `selectors` for scores, in which `device.allowMultipleAllocations` is always false.
+    pub(crate) score_selectors: Arc<MemoCell<SelectorResults>>,
+}
+
+impl Devices {
+    fn of(gates: DeviceGates, objects: &ObjectStores) -> Self {
+        let mut devices = Devices {
+            gates,
+            ids: DeviceIds::default(),
+            inventory: Inventory::new(gates.features),
+            allocated: Allocated::new(gates.features),
+            extended: ExtendedResources::default(),
+            rules: BTreeMap::new(),
+            selectors: Arc::default(),
+            sound: Arc::default(),
+            score_selectors: Arc::new(MemoCell::new(SelectorResults::for_scores())),
+        };
+        for rule in objects.of::<DeviceTaintRule>().iter() {
+            devices.rules.insert(rule.name.clone(), DeviceTaintRule::clone(rule));
+        }
+        devices.rules_changed();
+        for slice in objects.of::<ResourceSlice>().iter() {
+            devices.inventory.set(&mut devices.ids, slice.clone());
+        }
+        devices.inventory.settle();
+        for claim in objects.of::<ResourceClaim>().iter() {
+            devices.claim_changed(None, Some(claim));
+        }
+        for class in objects.of::<DeviceClass>().iter() {
+            devices.extended.change(None, Some(class));
+        }
+        devices
+    }
+
+    /// As in allocateddevices.go: only whether a claim has an allocation counts. An allocation does not change.
+    fn claim_changed(&mut self, before: Option<&ResourceClaim>, after: Option<&ResourceClaim>) {
+        let held =
+            |claim: Option<&ResourceClaim>| claim.is_some_and(|one| one.allocation.is_some());
+        match (held(before), held(after)) {
+            (false, true) => {
+                if let Some(allocation) = after.and_then(|one| one.allocation.as_ref()) {
+                    self.allocated.add(&mut self.ids, allocation);
+                }
+            }
+            (true, false) => {
+                if let Some(allocation) = before.and_then(|one| one.allocation.as_ref()) {
+                    self.allocated.remove(&mut self.ids, allocation);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn rules_changed(&mut self) {
+        if self.gates.taint_rules {
+            self.inventory.set_rules(self.rules.values().cloned().collect());
+        }
+    }
+}
+
+impl Derived for Devices {
+    fn change(&mut self, change: &AnyVersions) {
+        if let Some(claim) = change.of::<ResourceClaim>() {
+            self.claim_changed(claim.before.as_deref(), claim.after.as_deref());
+        } else if let Some(slice) = change.of::<ResourceSlice>() {
+            match (slice.before, slice.after) {
+                (_, Some(slice)) => self.inventory.set(&mut self.ids, slice),
+                (Some(gone), None) => self.inventory.remove(&gone.name),
+                (None, None) => {}
+            }
+            self.inventory.settle();
+        } else if let Some(class) = change.of::<DeviceClass>() {
+            self.extended.change(class.before.as_ref(), class.after.as_ref());
+        } else if let Some(rule) = change.of::<DeviceTaintRule>() {
+            match (rule.before, rule.after) {
+                (_, Some(rule)) => {
+                    self.rules.insert(rule.name.clone(), DeviceTaintRule::clone(&rule));
+                }
+                (Some(gone), None) => _ = self.rules.remove(&gone.name),
+                (None, None) => {}
+            }
+            self.rules_changed();
+            self.inventory.settle();
+        }
+    }
+}

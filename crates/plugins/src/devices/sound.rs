@@ -1,0 +1,145 @@
+//! Whether a search for devices can fail with an error. If it cannot, only the nodes that may be chosen are asked about.
+
+use hashbrown::HashMap;
+use plimsoll_api::devices::{
+    AllocationMode, ConstraintKind, DeviceAsk, DeviceNodeSelector, DeviceNodes, RequestKind,
+};
+use plimsoll_devices::{Inventory, Selectors};
+use plimsoll_framework::prelude::*;
+use rustc_hash::FxBuildHasher;
+
+use super::SelectorResults;
+
+/// Beyond this many lists of selectors all are forgotten.
+const MOST_LISTS: usize = 4096;
+/// Results per claim. As in types.go, AllocationResultsMaxSize.
+const MOST_RESULTS: i64 = 32;
+
+/// What is known of lists of selectors: whether one of them may fail for a device. It is derived from the inventory of a
+/// revision, and computed again where devices have changed.
+#[derive(Debug, Default)]
+pub(crate) struct SoundSelectors {
+    /// By the selectors of class and request: the revision that was looked at, and whether none fails.
+    known: HashMap<Vec<Str>, (u64, bool), FxBuildHasher>,
+    /// The same for the node selectors of slices and devices, and the most devices that a node can reach.
+    nodes: Option<(u64, Option<u64>)>,
+}
+
+impl SoundSelectors {
+    /// Whether devices for `claim` can be looked for without an error on any node: a sufficient condition, since it
+    /// considers devices that no search would visit. `most_steps` limits a search.
+    pub(crate) fn cannot_err<'a>(
+        &mut self,
+        claim: &ResourceClaim,
+        class_of: impl Fn(&str) -> Option<&'a DeviceClass>,
+        inventory: &Inventory,
+        selectors: &mut SelectorResults,
+        most_steps: Option<u64>,
+    ) -> bool {
+        let constraints = &claim.spec.constraints;
+        if constraints.iter().any(|one| one.kind == ConstraintKind::Unknown) {
+            return false;
+        }
+        let mut asks: Vec<&DeviceAsk> = Vec::new();
+        for request in &claim.spec.requests {
+            match &request.kind {
+                RequestKind::Unknown => return false,
+                RequestKind::Exactly { ask, .. } => asks.push(ask),
+                RequestKind::FirstAvailable(alternatives) => {
+                    asks.extend(alternatives.iter().map(|one| &one.ask));
+                }
+            }
+        }
+        let mut count = 0_i64;
+        for ask in &asks {
+            let AllocationMode::ExactCount(n) = ask.mode else { return false };
+            count = count.saturating_add(n);
+        }
+        let Some(reachable) = self.most_reachable(inventory) else { return false };
+        // The steps of a search that tries every combination.
+        let steps =
+            reachable.saturating_add(2).checked_pow(u32::try_from(count + 1).unwrap_or(u32::MAX));
+        let is_short = most_steps.is_none_or(|most| steps.is_some_and(|steps| steps <= most));
+        count <= MOST_RESULTS
+            && is_short
+            && asks.iter().all(|ask| {
+                class_of(&ask.class)
+                    .is_some_and(|class| self.are_sound(class, ask, inventory, selectors))
+            })
+    }
+
+    /// Whether the selectors of a class and then of a request fail for no device, in the order of the search.
+    fn are_sound(
+        &mut self,
+        class: &DeviceClass,
+        ask: &DeviceAsk,
+        inventory: &Inventory,
+        selectors: &mut SelectorResults,
+    ) -> bool {
+        let all: Option<Vec<Str>> = class.selectors.iter().chain(&ask.selectors).cloned().collect();
+        let Some(all) = all else { return false };
+        let revision = inventory.revision();
+        if let Some(&(known, is_sound)) = self.known.get(&all)
+            && known == revision
+        {
+            return is_sound;
+        }
+        let mut devices = inventory.slices().flat_map(|(_, devices)| devices);
+        let is_sound = devices.all(|device| {
+            for expression in &all {
+                match selectors.matches(expression, device) {
+                    Ok(true) => {}
+                    Ok(false) => break,
+                    Err(_) => return false,
+                }
+            }
+            true
+        });
+        if MOST_LISTS < self.known.len() {
+            self.known.clear();
+        }
+        self.known.insert(all, (revision, is_sound));
+        is_sound
+    }
+
+    /// The most devices that a node may reach. `None` if a node selector does not parse, or has several terms, which no
+    /// allocation can repeat.
+    fn most_reachable(&mut self, inventory: &Inventory) -> Option<u64> {
+        let revision = inventory.revision();
+        if let Some((known, most)) = self.nodes
+            && known == revision
+        {
+            return most;
+        }
+        let most = most_reachable(inventory);
+        self.nodes = Some((revision, most));
+        most
+    }
+}
+
+fn most_reachable(inventory: &Inventory) -> Option<u64> {
+    let is_sound = |selector: &DeviceNodeSelector| {
+        selector.terms().len() <= 1 && selector.matches("", &Labels::default()).is_ok()
+    };
+    let mut on_node: HashMap<&str, u64, FxBuildHasher> = HashMap::default();
+    let mut elsewhere = 0;
+    for (slice, _) in inventory.slices() {
+        let n = u64::try_from(slice.devices.len()).unwrap_or(u64::MAX);
+        match &slice.nodes {
+            DeviceNodes::Node(name) => *on_node.entry(name).or_default() += n,
+            DeviceNodes::Selected(selector) if !is_sound(selector) => return None,
+            DeviceNodes::PerDevice => {
+                for device in &slice.devices {
+                    if let DeviceNodes::Selected(selector) = &device.nodes
+                        && !is_sound(selector)
+                    {
+                        return None;
+                    }
+                }
+                elsewhere += n;
+            }
+            DeviceNodes::Selected(_) | DeviceNodes::All | DeviceNodes::Unknown => elsewhere += n,
+        }
+    }
+    Some(on_node.values().max().copied().unwrap_or(0) + elsewhere)
+}

@@ -1,0 +1,257 @@
+//! What follows from the answers to writes: the next write, another try, or giving up the pod.
+
+use plimsoll_framework::prelude::*;
+
+use super::held::{Progress, consumer, has_finalizer, is_reserved};
+use super::metrics::CREATES;
+use super::{DynamicResources, describe, extended, writes};
+
+impl Answered for DynamicResources {
+    fn answered(
+        &self,
+        write: &ObjectWrite,
+        answer: &Result<(), WriteError>,
+        at: &Placement<'_>,
+        handle: &mut Handle<'_>,
+    ) -> Result<(), Rejection> {
+        let step = Step::of(write, at.pod);
+        if step == Step::Create {
+            let status = if answer.is_ok() { "success" } else { "failure" };
+            handle.metrics.add(&CREATES, [status], 1);
+        }
+        match answer {
+            Ok(()) => self.written(step, &write.key, at, handle),
+            Err(error) if error.cause == WriteCause::Conflict => {
+                self.met_conflict(step, write, error, at, handle)
+            }
+            Err(error) => give_up(step, &write.key, error, at, handle),
+        }
+    }
+}
+
+impl DynamicResources {
+    /// Requests the write that follows one that has succeeded.
+    fn written(
+        &self,
+        step: Step,
+        key: &ObjectKey,
+        at: &Placement<'_>,
+        handle: &mut Handle<'_>,
+    ) -> Result<(), Rejection> {
+        let store = at.view.stores.of::<ResourceClaim>();
+        // The devices that Reserve has chosen.
+        let held = |key: &ObjectKey| {
+            let held = store.get(key).filter(|_| store.is_held(key));
+            held.and_then(|claim| claim.allocation.clone())
+        };
+        match step {
+            Step::Finalizer => {
+                if let Some((claim, allocation)) = store.observed(key).zip(held(key)) {
+                    writes::allocate(claim, &allocation, &consumer(at.pod), handle);
+                }
+                Ok(())
+            }
+            Step::Create => {
+                if let Some(allocation) = held(key) {
+                    let created = ResourceClaim { key: key.clone(), ..ResourceClaim::default() };
+                    writes::allocate(&created, &allocation, &consumer(at.pod), handle);
+                }
+                Ok(())
+            }
+            Step::Allocation if is_extended(key, at) => {
+                self.name_extended_claim(&key.name, at, handle)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The claim has changed since the version that the write names. It is written again, if that still makes sense, and
+    /// as soon as another version is observed.
+    fn met_conflict(
+        &self,
+        step: Step,
+        write: &ObjectWrite,
+        error: &WriteError,
+        at: &Placement<'_>,
+        handle: &mut Handle<'_>,
+    ) -> Result<(), Rejection> {
+        let store = at.view.stores.of::<ResourceClaim>();
+        let key = &write.key;
+        let same = store.observed(key).filter(|claim| is_about(write, claim));
+        let Some(claim) = same else { return give_up(step, key, error, at, handle) };
+        match step {
+            Step::Finalizer if claim.allocation.is_none() && store.is_held(key) => {
+                if is_outdated(write, claim) {
+                    wait_for_another(claim, handle);
+                } else if has_finalizer(claim) {
+                    return self.written(step, key, at, handle);
+                } else {
+                    writes::add_finalizer(claim, handle);
+                }
+            }
+            Step::Reservation if is_reserved(claim, at.pod) => {}
+            Step::Reservation if is_outdated(write, claim) => wait_for_another(claim, handle),
+            Step::Reservation => writes::reserve(claim, &consumer(at.pod), handle),
+            Step::Unreservation if is_reserved(claim, at.pod) => {
+                writes::unreserve(claim, &at.pod.uid, handle);
+            }
+            Step::Unreservation => {}
+            Step::Release => writes::remove_finalizer(claim, handle),
+            _ => return give_up(step, key, error, at, handle),
+        }
+        Ok(())
+    }
+
+    /// As in extendeddynamicresources.go, patchPodExtendedResourceClaimStatus.
+    fn name_extended_claim(
+        &self,
+        claim: &Str,
+        at: &Placement<'_>,
+        handle: &mut Handle<'_>,
+    ) -> Result<(), Rejection> {
+        let devices = self.gates.devices(&at.view.stores.objects);
+        let allocatable = at.row.map(|row| &at.view.nodes.node(row).allocatable);
+        let mappings = allocatable.map(|allocatable| {
+            extended::mappings(&at.pod.container_devices, &devices.extended, allocatable)
+        });
+        match mappings.filter(|mappings| !mappings.is_empty()) {
+            Some(mappings) => {
+                writes::name_extended_claim(at.pod, claim, &describe::mappings(&mappings), handle);
+                Ok(())
+            }
+            None => Err(Rejection::error(format!(
+                "nil or empty request mappings, no update of pod {} ExtendedResourceClaimStatus",
+                at.pod.key
+            ))),
+        }
+    }
+}
+
+/// Whether a claim was made for the extended resources of the pod that is being bound.
+fn is_extended(claim: &ObjectKey, at: &Placement<'_>) -> bool {
+    let store = at.view.stores.of::<ResourceClaim>();
+    store.is_held(claim) && store.get(claim).is_some_and(|held| held.is_extended)
+}
+
+/// What a write was for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Step {
+    /// Creates the claim for extended resources.
+    Create,
+    /// Adds the finalizer.
+    Finalizer,
+    /// Adds the devices, and reserves them for the pod.
+    Allocation,
+    /// Reserves a claim that has devices.
+    Reservation,
+    /// Ends the reservation.
+    Unreservation,
+    /// Removes the finalizer.
+    Release,
+    /// Deletes the claim for extended resources.
+    Delete,
+    /// Changes the status of the pod.
+    PodStatus,
+}
+
+impl Step {
+    fn of(write: &ObjectWrite, pod: &PodInfo) -> Self {
+        match &write.verb {
+            _ if write.kind.is::<Pod>() => Step::PodStatus,
+            WriteVerb::Create(_) => Step::Create,
+            WriteVerb::Delete { .. } => Step::Delete,
+            WriteVerb::Patch { subresource: None, merge } => {
+                let finalizers = merge["metadata"]["finalizers"].as_array();
+                let mut finalizers = finalizers.into_iter().flatten();
+                match finalizers.any(|one| one == ResourceClaim::FINALIZER) {
+                    true => Step::Finalizer,
+                    false => Step::Release,
+                }
+            }
+            WriteVerb::Update(_) => Step::Finalizer,
+            WriteVerb::Patch { merge, .. } => {
+                let status = &merge["status"];
+                let mut consumers = status["reservedFor"].as_array().into_iter().flatten();
+                match consumers.any(|one| one["uid"] == *pod.uid) {
+                    true if status.get("allocation").is_some() => Step::Allocation,
+                    true => Step::Reservation,
+                    false => Step::Unreservation,
+                }
+            }
+        }
+    }
+
+    /// How the error of such a write begins.
+    fn says(self) -> &'static str {
+        match self {
+            Step::Create => "create claim for extended resources",
+            Step::Finalizer => "add finalizer to claim",
+            Step::Allocation => "add allocation and reservation to claim",
+            Step::Reservation => "add reservation to claim",
+            Step::Unreservation => "remove reservation from claim",
+            Step::Release => "remove finalizer from claim",
+            Step::PodStatus => "update pod ExtendedResourceClaimStatus",
+            Step::Delete => "delete claim",
+        }
+    }
+}
+
+/// A write has failed for good.
+#[cold]
+fn give_up(
+    step: Step,
+    key: &ObjectKey,
+    error: &WriteError,
+    at: &Placement<'_>,
+    handle: &mut Handle<'_>,
+) -> Result<(), Rejection> {
+    let store = at.view.stores.of::<ResourceClaim>();
+    match step {
+        // It is what was wanted.
+        Step::Unreservation | Step::Release | Step::Delete
+            if error.cause == WriteCause::NotFound =>
+        {
+            return Ok(());
+        }
+        // The pod was given up before: what was assumed since then does not come true.
+        Step::Finalizer | Step::Allocation if store.is_assumed(key) && !store.is_held(key) => {
+            handle.assume.as_seen::<ResourceClaim>(key);
+            return Ok(());
+        }
+        Step::Finalizer | Step::Allocation => {
+            let mut progress = Progress::of(handle);
+            progress.allocating.remove(key);
+            handle.shared.write(progress);
+        }
+        _ => {}
+    }
+    Err(Rejection::error(format!("{}: {}", step.says(), error.message)))
+}
+
+/// Whether a patch is about this claim, and not about another one of the same name.
+fn is_about(write: &ObjectWrite, claim: &ResourceClaim) -> bool {
+    match &write.verb {
+        WriteVerb::Patch { merge, .. } => {
+            let uid = merge["metadata"]["uid"].as_str();
+            uid.is_none_or(|uid| uid == claim.uid)
+        }
+        _ => true,
+    }
+}
+
+/// Whether nothing newer is observed than the version that a write names.
+fn is_outdated(write: &ObjectWrite, claim: &ResourceClaim) -> bool {
+    match &write.verb {
+        WriteVerb::Patch { merge, .. } => {
+            merge["metadata"]["resourceVersion"] == *claim.resource_version
+        }
+        _ => false,
+    }
+}
+
+/// Waits until another version of the claim is observed.
+fn wait_for_another(claim: &ResourceClaim, handle: &mut Handle<'_>) {
+    let mut progress = Progress::of(handle);
+    progress.conflicts.insert(claim.key.clone(), claim.resource_version.clone());
+    handle.shared.write(progress);
+}

@@ -1,0 +1,65 @@
+//! When to try a pod again whose claims kept it from all nodes.
+
+use plimsoll_api::ObjectStores;
+use plimsoll_framework::events::Object;
+use plimsoll_framework::prelude::*;
+
+use super::claims::{ClaimingPod, is_made_for};
+use super::{DynamicResources, may_claim};
+
+/// As in dynamicresources.go, `EventsToRegister`, `isSchedulableAfterClaimChange` and `isSchedulableAfterPodChange`. A pod
+/// also waits for the devices that another pod gives up which is not bound, and for the end of its own claim for extended
+/// resources, which an earlier attempt has left.
+impl Requeue for DynamicResources {
+    fn events(&self) -> Vec<ClusterEvent> {
+        const COMES_OR_CHANGES: Action = Action::ADD.union(Action::UPDATE);
+        vec![
+            ClusterEvent::of::<Node>(
+                Action::ADD | Action::UPDATE_NODE_LABEL | Action::UPDATE_NODE_ALLOCATABLE,
+            ),
+            ClusterEvent::of::<ResourceClaim>(Action::all()),
+            ClusterEvent::of::<Pod>(Action::UPDATE_POD_GENERATED_RESOURCE_CLAIM | Action::DELETE),
+            ClusterEvent::of::<DeviceClass>(COMES_OR_CHANGES),
+            ClusterEvent::of::<ResourceSlice>(COMES_OR_CHANGES),
+            // In kube-scheduler the slices change with the rules that taint their devices.
+            ClusterEvent::of::<DeviceTaintRule>(Action::all()),
+        ]
+    }
+
+    fn hint(&self, pod: &PodInfo, change: &Change<'_>) -> Hint {
+        let objects = &change.view.stores.objects;
+        let helps = if let Some(claim) = change.of::<ResourceClaim>() {
+            helps_claim(pod, &claim, objects)
+        } else if let Object::Itself { .. } = change.object {
+            ClaimingPod::from(pod).find(objects).is_ok()
+        } else if let Object::Assigned { before, after, .. } = change.object {
+            let holds = |gone: &PodInfo| may_claim(&gone.resource_claims, &gone.container_devices);
+            after.is_none() && before.is_some_and(holds)
+        } else {
+            true
+        };
+        if helps { Hint::Queue } else { Hint::Skip }
+    }
+}
+
+/// Whether a claim that came or changed may help a pod.
+fn helps_claim(pod: &PodInfo, claim: &Versions<ResourceClaim>, objects: &ObjectStores) -> bool {
+    let Ok(own) = ClaimingPod::from(pod).find(objects) else { return false };
+    let before = claim.before.as_ref();
+    let is_allocated = |claim: &ResourceClaim| claim.allocation.is_some();
+    let Some(after) = &claim.after else {
+        return before.is_some_and(|gone| is_allocated(gone) || is_made_for(gone, &pod.uid));
+    };
+    if before.is_some_and(|before| is_allocated(before)) && !is_allocated(after) {
+        return true;
+    }
+    if own.iter().all(|one| one.claim.key != after.key) {
+        return false;
+    }
+    before.is_none_or(|before| {
+        let status = |claim: &ResourceClaim| {
+            (claim.allocation.clone(), claim.reserved_for.clone(), claim.devices.clone())
+        };
+        status(before) != status(after)
+    })
+}

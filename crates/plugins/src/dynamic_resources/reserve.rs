@@ -1,0 +1,160 @@
+//! Reserve and Unreserve: claims get devices, or lose them again.
+//!
+//! From Reserve on the devices are *held*: whatever is observed, the claim counts as allocated, and no other pod can use
+//! it. This lasts until the written claim is observed, or the pod is given up. So no other pod gets the same devices,
+//! even if an older state of the claim is observed in between.
+
+use std::hash::{BuildHasher, Hash};
+
+use plimsoll_api::Timestamp;
+use plimsoll_api::devices::Allocation;
+use plimsoll_framework::prelude::*;
+use rustc_hash::FxBuildHasher;
+
+use super::allocate::NodeAllocations;
+use super::claims::WholePod;
+use super::extended::IN_MEMORY;
+use super::held::{HeldClaim, HeldClaims, HeldExtended, Progress, is_reserved, stop_reserving};
+use super::metrics::{ConditionsOutcome, count_conditions};
+use super::{DynamicResources, NodeParts, may_claim, writes};
+
+/// The longest name of a pod that a claim's name repeats. As in generate.go, of names with 63 characters at most.
+const MOST_OF_NAME: usize = 58;
+
+/// As in dynamicresources.go, Reserve and Unreserve.
+impl Reserve for DynamicResources {
+    type Reservation = HeldClaims;
+
+    fn applies(&self, pod: &PodInfo) -> bool {
+        may_claim(&pod.resource_claims, &pod.container_devices)
+    }
+
+    fn reserve(
+        &self,
+        at: &Placement<'_>,
+        handle: &mut Handle<'_>,
+    ) -> Result<HeldClaims, Rejection> {
+        let objects = &at.view.stores.objects;
+        let claims = self.prepare(WholePod::from(at.pod), objects, handle.now)?;
+        if claims.are_none() {
+            return Ok(HeldClaims::default());
+        }
+        let mut found = NodeAllocations::default();
+        if claims.need_devices() || claims.extended().is_some() {
+            let Some(row) = at.row else {
+                return Err(Rejection::error("claim allocation not found for node"));
+            };
+            // Without the pod, which counts there already.
+            let mut nodes = at.view.nodes.scratch(row);
+            nodes.displace(Row::FIRST, &at.pod.key);
+            found = self.on_node(&claims, NodeParts::at(&nodes, Row::FIRST))?;
+        }
+        let node_allocatable = found.node_allocatable;
+        let mut held = HeldClaims { node_allocatable, ..HeldClaims::default() };
+        for (claim, mut allocation) in found.allocations {
+            name_shares(&mut allocation, &claim, at.pod);
+            if self.gates.features.binding_conditions {
+                allocation.timestamp = Timestamp::from_millisecond(handle.now.millis()).ok();
+            }
+            if claim.key.name == IN_MEMORY {
+                let extended = HeldExtended::new(&claim, allocation, at.pod, handle.now);
+                // Held by another name, its devices would be free as soon as that claim goes.
+                handle.assume.hold(ResourceClaim {
+                    key: extended.claim.key.clone(),
+                    allocation: Some(extended.allocation.clone()),
+                    is_extended: true,
+                    ..ResourceClaim::default()
+                });
+                held.extended = Some(extended);
+                continue;
+            }
+            handle.assume.hold(ResourceClaim {
+                allocation: Some(allocation.clone()),
+                ..ResourceClaim::clone(&claim)
+            });
+            held.claims.push(HeldClaim {
+                key: claim.key.clone(),
+                uid: claim.uid.clone(),
+                allocation: Some(allocation),
+            });
+        }
+        for one in claims.named().iter().filter(|one| one.claim.allocation.is_some()) {
+            held.claims.push(HeldClaim {
+                key: one.claim.key.clone(),
+                uid: one.claim.uid.clone(),
+                allocation: None,
+            });
+        }
+        Ok(held)
+    }
+
+    /// What was written already stays: only the reservation for the pod ends.
+    fn unreserve(&self, held: HeldClaims, at: &Placement<'_>, handle: &mut Handle<'_>) {
+        let store = at.view.stores.of::<ResourceClaim>();
+        let progress = Progress::of(handle);
+        if let Some(since) = progress.waits_since {
+            let outcome = match since + self.binding_timeout <= handle.now {
+                true => ConditionsOutcome::Timeout,
+                false => ConditionsOutcome::Error,
+            };
+            count_conditions(outcome, since, &held.drivers(store), at.pod, handle);
+        }
+        for HeldClaim { key, allocation, .. } in held.claims {
+            match store.get(&key).filter(|_| store.is_held(&key)) {
+                // The write may have taken effect, or may yet: until that is observed, nobody else gets the devices.
+                Some(claim) if allocation.is_some() && progress.allocating.contains(&key) => {
+                    handle.assume.is(ResourceClaim::clone(claim));
+                }
+                Some(_) if allocation.is_some() => handle.assume.as_seen::<ResourceClaim>(&key),
+                _ => stop_reserving(&key, store, at.pod, handle),
+            }
+            let observed = store.observed(&key).filter(|claim| claim.allocation.is_some());
+            if let Some(claim) = observed.filter(|claim| is_reserved(claim, at.pod)) {
+                writes::unreserve(claim, &at.pod.uid, handle);
+            }
+        }
+        if let Some(extended) = held.extended {
+            handle.assume.as_seen::<ResourceClaim>(&extended.claim.key);
+            if let Some(claim) = store.observed(&extended.claim.key) {
+                writes::delete(claim, handle);
+            }
+        }
+    }
+}
+
+impl HeldExtended {
+    fn new(claim: &ResourceClaim, allocation: Allocation, pod: &PodInfo, now: Time) -> Self {
+        let namespace = &pod.key.namespace;
+        let mut name = pod.key.name.to_string();
+        name.push_str("-extended-resources-");
+        name.truncate(MOST_OF_NAME);
+        let id = hash(&(&pod.uid, &pod.key, now.millis()));
+        let name = format!("{name}{:05}", id % 100_000);
+        let key = ObjectKey::new(namespace.clone(), name);
+        HeldExtended { claim: ResourceClaim { key, ..claim.clone() }, allocation }
+    }
+}
+
+fn hash(of: &impl Hash) -> u64 {
+    FxBuildHasher.hash_one(of)
+}
+
+/// Gives the shares of an allocation their ids. They must differ from those of all other claims, so they are made from
+/// the uids of claim and pod.
+fn name_shares(allocation: &mut Allocation, claim: &ResourceClaim, pod: &PodInfo) {
+    let mut index = 0;
+    allocation.name_shares(|| {
+        index += 1;
+        let of = (&claim.uid, &claim.key, &pod.uid, &pod.key, index);
+        let (high, low) = (hash(&of), hash(&(1, of)));
+        // The form of a random UUID.
+        Str::from(format!(
+            "{:08x}-{:04x}-4{:03x}-{:04x}-{:012x}",
+            high >> 32,
+            high >> 16 & 0xffff,
+            high & 0xfff,
+            0x8000 | low >> 48 & 0x3fff,
+            low & 0xffff_ffff_ffff
+        ))
+    });
+}

@@ -1,0 +1,284 @@
+//! Pods with claims on devices, from the template to the end of the pod.
+
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use expect_test::{Expect, expect};
+use plimsoll_api::wire::Object;
+use plimsoll_api::{KindRef, Kinds, PodKey, ResourceClaim, ResourceClaimTemplate};
+use plimsoll_engine::{Detail, Options, Outcome, Scheduler};
+use plimsoll_framework::Time;
+use plimsoll_sim::{
+    Extent, Happening, InitialCluster, Lifecycle, Manner, RequestFaults, RequestVerb,
+    SimulatedCluster, Simulation,
+};
+use serde_json::{Value as Json, json};
+
+use crate::profiles::default_profiles;
+
+/// One node with one device, and a class for it; `device` has more fields of the device.
+fn hardware(device: &Json) -> Vec<Json> {
+    let mut gpu = json!({"name": "gpu-0"});
+    for (field, value) in device.as_object().into_iter().flatten() {
+        gpu[field] = value.clone();
+    }
+    vec![
+        json!({
+            "apiVersion": "v1", "kind": "Node", "metadata": {"name": "n"},
+            "status": {"allocatable": {"cpu": "4", "memory": "8Gi", "pods": "10"}},
+        }),
+        json!({
+            "apiVersion": "resource.k8s.io/v1", "kind": "DeviceClass", "metadata": {"name": "gpu"},
+            "spec": {"extendedResourceName": "example.com/gpu"},
+        }),
+        json!({
+            "apiVersion": "resource.k8s.io/v1", "kind": "ResourceSlice", "metadata": {"name": "s"},
+            "spec": {
+                "driver": "gpu.example.com", "nodeName": "n", "devices": [gpu],
+                "pool": {"name": "n", "generation": 1, "resourceSliceCount": 1},
+            },
+        }),
+    ]
+}
+
+fn claim_spec() -> Json {
+    json!({"devices": {"requests": [{"name": "r", "exactly": {"deviceClassName": "gpu"}}]}})
+}
+
+fn template() -> Json {
+    json!({
+        "apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaimTemplate",
+        "metadata": {"namespace": "default", "name": "t"}, "spec": {"spec": claim_spec()},
+    })
+}
+
+fn claim() -> Json {
+    json!({
+        "apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaim",
+        "metadata": {"namespace": "default", "name": "c"}, "spec": claim_spec(),
+    })
+}
+
+/// A pod that names `claims`.
+fn pod(name: &str, claims: &Json) -> Json {
+    json!({
+        "apiVersion": "v1", "kind": "Pod", "metadata": {"namespace": "default", "name": name},
+        "spec": {"containers": [{"name": "main"}], "resourceClaims": claims},
+    })
+}
+
+fn by_template(name: &str) -> Json {
+    pod(name, &json!([{"name": "gpu", "resourceClaimTemplateName": "t"}]))
+}
+
+fn by_name(name: &str) -> Json {
+    pod(name, &json!([{"name": "gpu", "resourceClaimName": "c"}]))
+}
+
+/// A pod that asks for the resource for which the class stands.
+fn by_resource(name: &str) -> Json {
+    let resources =
+        json!({"requests": {"example.com/gpu": "1"}, "limits": {"example.com/gpu": "1"}});
+    json!({
+        "apiVersion": "v1", "kind": "Pod", "metadata": {"namespace": "default", "name": name},
+        "spec": {"containers": [{"name": "main", "resources": resources}]},
+    })
+}
+
+fn cluster(objects: &[Json]) -> InitialCluster {
+    let kinds = Kinds::built_in().with(KindRef::of::<ResourceClaimTemplate>());
+    let mut cluster = InitialCluster::default();
+    for object in objects {
+        match kinds.object(object).expect("the object is valid") {
+            Object::Pod(pod) => cluster.pods.push(*pod),
+            Object::Node(node) => cluster.nodes.push(*node),
+            Object::Other(object) => cluster.objects.push(object),
+            unknown @ Object::Unknown { .. } => panic!("{unknown:?}"),
+        }
+    }
+    cluster.settled()
+}
+
+/// Runs a simulation for some seconds, in which pods are deleted at the given seconds: its decisions, and the claims at
+/// its end.
+#[track_caller]
+fn check(
+    seconds: i64,
+    objects: &[Json],
+    deleted: &[(i64, &str)],
+    faults: RequestFaults,
+    expected: &Expect,
+) {
+    let mut world = SimulatedCluster::new(Lifecycle::default(), faults);
+    let at = |second: i64| Time::from_millis(second * 1000);
+    for (second, name) in deleted {
+        let gone = Happening::IsDeleted(PodKey::new("default", *name), Duration::ZERO);
+        world.plan(at(*second), gone);
+    }
+    let options = Options { detail: Detail::Outcome, audit_every: 1, ..Options::default() };
+    let scheduler = Scheduler::new(default_profiles(), options, 0).expect("there is one");
+    let mut simulation =
+        Simulation::audited(world, scheduler, cluster(objects), Extent::Placements);
+    let mut report = String::new();
+    while let Some(decisions) = simulation.advance_until(Some(at(seconds))) {
+        for decision in decisions {
+            let (name, second) = (&decision.pod.name, simulation.now().millis() / 1000);
+            let outcome = match &decision.outcome {
+                Outcome::Scheduled { node, .. } => format!("goes to {node}"),
+                Outcome::Unschedulable { message, .. } | Outcome::Error { message } => {
+                    message.clone()
+                }
+            };
+            writeln!(report, "{second}s {name}: {outcome}").expect("text can grow");
+        }
+    }
+    for claim in simulation.scheduler().view().stores.objects.of::<ResourceClaim>().iter() {
+        let devices = claim.allocation.iter().flat_map(|allocation| &allocation.devices);
+        let devices: Vec<_> = devices.map(|device| device.device.as_str()).collect();
+        let users: Vec<_> = claim.reserved_for.iter().map(|user| user.name.as_str()).collect();
+        let key = &claim.key;
+        writeln!(report, "{key} has {devices:?} for {users:?}").expect("text can grow");
+    }
+    assert_eq!(simulation.violations(), []);
+    assert_eq!(simulation.decisions_audit().differences, []);
+    expected.assert_eq(&report);
+}
+
+#[test]
+fn a_claim_is_made_for_each_pod_and_its_device_is_free_when_the_pod_is_gone() {
+    let mut objects = hardware(&Json::Null);
+    objects.extend([template(), by_template("a"), by_template("b")]);
+    check(
+        100,
+        &objects,
+        &[(60, "a")],
+        RequestFaults::default(),
+        &expect![[r#"
+        0s a: goes to n
+        0s b: 0/1 nodes are available: 1 cannot allocate all claims. still not schedulable, preemption: 0/1 nodes are available: 1 Preemption is not helpful for scheduling.
+        60s b: goes to n
+        default/b-gpu has ["gpu-0"] for ["b"]
+    "#]],
+    );
+}
+
+#[test]
+fn a_shared_claim_keeps_its_device_until_its_last_pod_is_gone() {
+    let mut objects = hardware(&Json::Null);
+    objects.extend([claim(), by_name("a"), by_name("b"), template(), by_template("c")]);
+    let deleted = &[(60, "a"), (120, "b")];
+    check(
+        100,
+        &objects,
+        deleted,
+        RequestFaults::default(),
+        &expect![[r#"
+        0s a: goes to n
+        0s b: 0/1 nodes are available: resource claim default/c is in the process of being allocated. no new claims to deallocate, preemption: 0/1 nodes are available: 1 Preemption is not helpful for scheduling.
+        0s c: 0/1 nodes are available: 1 cannot allocate all claims. still not schedulable, preemption: 0/1 nodes are available: 1 Preemption is not helpful for scheduling.
+        0s b: goes to n
+        60s c: 0/1 nodes are available: 1 cannot allocate all claims. still not schedulable, preemption: 0/1 nodes are available: 1 Preemption is not helpful for scheduling.
+        default/c has ["gpu-0"] for ["b"]
+        default/c-gpu has [] for []
+    "#]],
+    );
+    check(
+        200,
+        &objects,
+        deleted,
+        RequestFaults::default(),
+        &expect![[r#"
+        0s a: goes to n
+        0s b: 0/1 nodes are available: resource claim default/c is in the process of being allocated. no new claims to deallocate, preemption: 0/1 nodes are available: 1 Preemption is not helpful for scheduling.
+        0s c: 0/1 nodes are available: 1 cannot allocate all claims. still not schedulable, preemption: 0/1 nodes are available: 1 Preemption is not helpful for scheduling.
+        0s b: goes to n
+        60s c: 0/1 nodes are available: 1 cannot allocate all claims. still not schedulable, preemption: 0/1 nodes are available: 1 Preemption is not helpful for scheduling.
+        120s c: goes to n
+        default/c has [] for []
+        default/c-gpu has ["gpu-0"] for ["c"]
+    "#]],
+    );
+}
+
+#[test]
+fn a_device_stands_for_a_resource_until_the_pod_is_gone() {
+    let mut objects = hardware(&Json::Null);
+    objects.extend([by_resource("a"), by_resource("b")]);
+    check(
+        30,
+        &objects,
+        &[(60, "a")],
+        RequestFaults::default(),
+        &expect![[r#"
+        0s a: goes to n
+        0s b: 0/1 nodes are available: 1 cannot allocate all claims. still not schedulable, preemption: 0/1 nodes are available: 1 Preemption is not helpful for scheduling.
+        default/a-extended-resources-99257 has ["gpu-0"] for ["a"]
+    "#]],
+    );
+    check(
+        100,
+        &objects,
+        &[(60, "a"), (90, "b")],
+        RequestFaults::default(),
+        &expect![[r#"
+        0s a: goes to n
+        0s b: 0/1 nodes are available: 1 cannot allocate all claims. still not schedulable, preemption: 0/1 nodes are available: 1 Preemption is not helpful for scheduling.
+        60s b: goes to n
+    "#]],
+    );
+}
+
+#[test]
+fn a_pod_gives_up_a_device_that_is_never_prepared() {
+    let conditions =
+        json!({"bindingConditions": ["prepared"], "bindingFailureConditions": ["broken"]});
+    let mut objects = hardware(&conditions);
+    objects.extend([claim(), by_name("a")]);
+    let mut faults = RequestFaults::default();
+    faults.set(RequestVerb::Prepare, Manner::Lost);
+    check(
+        700,
+        &objects,
+        &[],
+        faults,
+        &expect![[r#"
+        0s a: goes to n
+        600s a: running PreBind plugin "DynamicResources": device binding timeout: claim=c
+        602s a: 0/1 nodes are available: 1 resourceclaim not available on the node. deallocation of ResourceClaim completed, preemption: 0/1 nodes are available: 1 Preemption is not helpful for scheduling.
+        602s a: goes to n
+        default/c has ["gpu-0"] for ["a"]
+    "#]],
+    );
+    check(
+        700,
+        &objects,
+        &[],
+        RequestFaults::default(),
+        &expect![[r#"
+        0s a: goes to n
+        default/c has ["gpu-0"] for ["a"]
+    "#]],
+    );
+}
+
+#[test]
+fn a_write_that_comes_late_meets_a_claim_that_has_changed() {
+    let mut objects = hardware(&Json::Null);
+    objects.extend([claim(), by_name("a"), by_name("b"), by_name("c")]);
+    let mut faults = RequestFaults::default();
+    faults.set(RequestVerb::Write, Manner::Late(Duration::from_secs(5)));
+    check(
+        100,
+        &objects,
+        &[],
+        faults,
+        &expect![[r#"
+        0s a: goes to n
+        0s b: 0/1 nodes are available: resource claim default/c is in the process of being allocated. no new claims to deallocate, preemption: 0/1 nodes are available: 1 Preemption is not helpful for scheduling.
+        0s c: 0/1 nodes are available: resource claim default/c is in the process of being allocated. no new claims to deallocate, preemption: 0/1 nodes are available: 1 Preemption is not helpful for scheduling.
+        10s b: goes to n
+        10s c: goes to n
+        default/c has ["gpu-0"] for ["a", "b", "c"]
+    "#]],
+    );
+}
