@@ -45,11 +45,14 @@ pub(crate) enum Node {
 }
 
 /// The path to an attribute or a capacity of a device.
-#[derive(Debug)]
-pub(crate) struct DomainPath {
-    pub(crate) capacity: bool,
-    pub(crate) domain: String,
-    pub(crate) id: String,
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct DomainPath {
+    /// Whether it is a capacity.
+    pub capacity: bool,
+    /// The domain of its name.
+    pub domain: String,
+    /// The rest of its name.
+    pub id: String,
 }
 
 /// A value with what is selected from it, one after the other.

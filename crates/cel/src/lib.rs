@@ -52,6 +52,7 @@ mod value;
 
 pub use crate::device::{AttributeValue, Device};
 pub use crate::error::{CompileError, EvaluationError};
+pub use crate::eval::DomainPath;
 
 use crate::eval::Evaluation;
 use crate::plan::Plan;
@@ -88,6 +89,14 @@ impl Expression {
         let plan = plan::plan(&parsed.root, &checked)
             .map_err(|why| CompileError(format!("program instantiation failed: {why}")))?;
         Ok(Self { plan })
+    }
+
+    /// The attributes and capacities that it reads beside the driver and whether the device allows multiple
+    /// allocations, sorted. `None` if it may read any. Two devices that are equal in these get the same result, unless an
+    /// attribute has no usable value ([`AttributeValue::Unsupported`], or a version that is not well formed): that makes
+    /// every expression fail.
+    pub fn reads(&self) -> Option<&[DomainPath]> {
+        self.plan.reads.as_deref()
     }
 
     /// Whether the expression selects a device.

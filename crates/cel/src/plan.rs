@@ -16,13 +16,20 @@ use crate::value::{Map, Value};
 pub(crate) struct Plan {
     pub(crate) root: Node,
     pub(crate) slots: usize,
+    /// The attributes and capacities that it reads; `None` if it may read any.
+    pub(crate) reads: Option<Vec<DomainPath>>,
 }
 
 /// The plan of an expression; the error is that of a conversion of a constant.
 pub(crate) fn plan(root: &Expr, checked: &Checked) -> Result<Plan, String> {
-    let mut planner = Planner { checked, scope: Vec::new(), slots: 0 };
+    let mut planner = Planner { checked, scope: Vec::new(), slots: 0, reads: Some(Vec::new()) };
     let root = planner.node(root)?;
-    Ok(Plan { root, slots: planner.slots })
+    let Planner { slots, mut reads, .. } = planner;
+    if let Some(reads) = &mut reads {
+        reads.sort();
+        reads.dedup();
+    }
+    Ok(Plan { root, slots, reads })
 }
 
 struct Planner<'a> {
@@ -30,6 +37,7 @@ struct Planner<'a> {
     /// Variables that are in scope, the innermost last, with their slots.
     scope: Vec<(String, usize)>,
     slots: usize,
+    reads: Option<Vec<DomainPath>>,
 }
 
 impl Planner<'_> {
@@ -73,6 +81,7 @@ impl Planner<'_> {
     /// A name, or what is selected from a value.
     fn attribute(&mut self, expr: &Expr) -> Result<Node, String> {
         let attribute = self.qualified(expr)?;
+        self.note(&attribute);
         if let Kind::Select(select) = &expr.kind
             && select.access == Access::Test
         {
@@ -84,14 +93,23 @@ impl Planner<'_> {
         if let Some(path) = domain_path(&attribute) {
             return Ok(Node::Domain(path));
         }
-        Ok(match (&attribute.root, &attribute.qualifiers[..]) {
-            (Root::Device, [Qualifier { key: Node::Value(Value::String(field)), .. }])
-                if **field == *"driver" =>
-            {
-                Node::Driver
-            }
-            _ => Node::Attribute(Box::new(attribute)),
+        Ok(match is_field(&attribute, "driver") {
+            true => Node::Driver,
+            false => Node::Attribute(Box::new(attribute)),
         })
+    }
+
+    /// Notes what of the device is read.
+    fn note(&mut self, attribute: &Attribute) {
+        if !matches!(attribute.root, Root::Device) {
+            return;
+        }
+        if let Some(path) = domain_path(attribute) {
+            self.reads.iter_mut().for_each(|reads| reads.push((*path).clone()));
+        } else if !is_field(attribute, "driver") && !is_field(attribute, "allowMultipleAllocations")
+        {
+            self.reads = None;
+        }
     }
 
     fn qualified(&mut self, expr: &Expr) -> Result<Attribute, String> {
@@ -224,6 +242,14 @@ fn map(entries: Vec<(Node, Node, bool)>) -> Node {
         Some(map) => Node::Value(Value::Map(map.into())),
         None => Node::Map(entries),
     }
+}
+
+/// Whether it is this field of the device.
+fn is_field(attribute: &Attribute, name: &str) -> bool {
+    matches!(
+        (&attribute.root, &attribute.qualifiers[..]),
+        (Root::Device, [Qualifier { key: Node::Value(Value::String(field)), .. }]) if **field == *name
+    )
 }
 
 /// The path of an attribute or a capacity of the device, if it consists of constants.

@@ -5,6 +5,8 @@ use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
 
+use plimsoll_api::Str;
+
 use crate::accelerate::ScoreByNode;
 use crate::columns::{Columns, Row};
 use crate::cycle_state::CycleState;
@@ -36,6 +38,10 @@ pub(crate) trait Judge: Send + Sync {
         true
     }
     fn candidates(&self) -> Candidates;
+    /// See [`PreFilter::passes_only_on`].
+    fn passes_only_on(&self) -> Option<Vec<Str>> {
+        None
+    }
     /// See [`PreFilter::may_err`].
     fn may_err(&self) -> bool {
         true
@@ -83,6 +89,14 @@ impl Prepared {
         match &self.0 {
             PreparedFilter::Judge(judge) => judge.candidates(),
             PreparedFilter::Pass | PreparedFilter::Reject(_) => Candidates::All,
+        }
+    }
+
+    /// The names of the nodes outside of which all are rejected; `None` if any may pass.
+    pub fn passes_only_on(&self) -> Option<Vec<Str>> {
+        match &self.0 {
+            PreparedFilter::Judge(judge) => judge.passes_only_on(),
+            PreparedFilter::Pass | PreparedFilter::Reject(_) => None,
         }
     }
 
@@ -286,6 +300,9 @@ impl<P: PreFilter> Judge for StatefulJudge<P> {
     }
     fn candidates(&self) -> Candidates {
         self.plugin.candidates(&self.state)
+    }
+    fn passes_only_on(&self) -> Option<Vec<Str>> {
+        self.plugin.passes_only_on(&self.state)
     }
     fn may_err(&self) -> bool {
         self.plugin.may_err(&self.state)

@@ -138,6 +138,12 @@ pub trait PreFilter: Plugin {
     fn may_err(&self, _state: &Self::State) -> bool {
         true
     }
+    /// The names of nodes outside of which [`filter`](Self::filter) rejects every node, so that it need not be asked there;
+    /// `None` if it must be asked everywhere. Unlike [`candidates`](Self::candidates) this changes no decision: the other
+    /// nodes count as judged. The laws of the test kit check it.
+    fn passes_only_on(&self, _state: &Self::State) -> Option<Vec<Str>> {
+        None
+    }
     /// Updates `state` after a pod came to a node or left it (AddPod, RemovePod). `node` is the node after that
     /// change.
     fn update(

@@ -13,7 +13,8 @@
 //!    dry run, for nominated pods and victims. If the filter [follows dry runs], those that begin with counts give the
 //!    same verdict as an update of the rule.
 //! 8. Scores [by node] agree with the rule: a node has the same score, whichever nodes are feasible.
-//! 9. A filter that says that it [cannot err](plimsoll_framework::PreFilter::may_err) judges every node.
+//! 9. A filter that says that it [cannot err](plimsoll_framework::PreFilter::may_err) judges every node, and one that says
+//!    on which nodes [alone it passes](plimsoll_framework::PreFilter::passes_only_on) rejects all others.
 //! 10. Nothing panics.
 //!
 //! Laws 6 to 8 compare the [acceleration](plimsoll_framework::accelerate) of a plugin with its rule. They are checked
@@ -93,7 +94,7 @@ fn judge(entry: &Entry, scenario: &Scenario) -> Kept {
         let followed = Followed { filter, scenario };
         for pod in &scenario.pending {
             followed.changes(pod)?;
-            errs_as_said(filter, pod, scenario)?;
+            judges_as_said(filter, pod, scenario)?;
         }
     }
     if let Some(score) = &plugin.score {
@@ -104,22 +105,25 @@ fn judge(entry: &Entry, scenario: &Scenario) -> Kept {
     amounts_agree(&plugin, scenario)
 }
 
-/// A filter that says that it cannot err judges every node.
-fn errs_as_said(filter: &FilterPoint, pod: &PodInfo, scenario: &Scenario) -> Kept {
+/// A filter that says that it cannot err judges every node, and it passes only where it says.
+fn judges_as_said(filter: &FilterPoint, pod: &PodInfo, scenario: &Scenario) -> Kept {
     let cluster = Cluster::of(scenario);
     let prepared = filter.prepare(pod, &mut CycleState::default(), &cluster.view());
-    if prepared.may_err() {
-        return Ok(());
-    }
+    let (may_err, only) = (prepared.may_err(), prepared.passes_only_on());
     for row in cluster.nodes.rows() {
-        if let Verdict::Fail(why) = prepared.judge_one(pod, &cluster.nodes, row)
-            && why.code == Code::Error
-        {
-            let node = cluster.nodes.name_of(row);
-            return Err(format!(
-                "`may_err` is false, but {node} gets an error for {}: {why}",
-                pod.key
-            ));
+        let node = cluster.nodes.name_of(row);
+        match prepared.judge_one(pod, &cluster.nodes, row) {
+            Verdict::Fail(why) if why.code == Code::Error && !may_err => {
+                let pod = &pod.key;
+                return Err(format!(
+                    "`may_err` is false, but {node} gets an error for {pod}: {why}"
+                ));
+            }
+            Verdict::Pass if only.as_ref().is_some_and(|names| !names.contains(node)) => {
+                let pod = &pod.key;
+                return Err(format!("`passes_only_on` lacks {node}, but it passes for {pod}"));
+            }
+            _ => {}
         }
     }
     Ok(())

@@ -67,6 +67,15 @@ impl DeviceNodeSelector {
         &self.terms
     }
 
+    /// The names of the only nodes that can be selected; `None` if labels decide, or the selector is not understood.
+    pub fn names(&self) -> Option<Vec<Str>> {
+        let [term] = &self.parsed.as_ref().ok()?[..] else { return None };
+        term.fields.iter().find_map(|field| match &field.test {
+            Test::In(names) if field.key == NAME_FIELD => Some(names.clone()),
+            _ => None,
+        })
+    }
+
     /// Whether a node with this name and these labels is selected: one of the terms must match. The error is that of
     /// kube-scheduler's parser. As in component-helpers' nodeaffinity.go, NewNodeSelector.
     pub fn matches(&self, name: &str, labels: &Labels) -> Result<bool, &Str> {
@@ -110,5 +119,7 @@ mod tests {
         let none = Labels::default();
         assert_eq!(selector.matches("n", &none), Ok(true));
         assert_eq!(selector.matches("m", &none), Ok(false));
+        assert_eq!(selector.names(), Some(vec!["n".into()]));
+        assert_eq!(DeviceNodeSelector::of(Vec::new()).names(), None);
     }
 }

@@ -85,7 +85,7 @@ impl Device {
 }
 
 /// The value of an attribute.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum AttributeValue {
     /// None that is known.
     #[default]

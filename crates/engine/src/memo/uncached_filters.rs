@@ -7,6 +7,7 @@
 //! have a feasible node, which one node proves. All nodes are asked about where their number matters, or where
 //! a filter may be unable to judge a node, since that would be an error, whichever node is the best.
 
+use plimsoll_api::Str;
 use plimsoll_framework::{
     Candidates, Code, Columns, CycleState, PodChange, PodInfo, Point, Prepared, Rejection, Row,
     Verdict, View,
@@ -17,6 +18,7 @@ use super::choose::Chooser;
 use super::choose_passing::PassingChoice;
 use super::decide::{RankedBy, found};
 use super::domain_counts::DomainCounts;
+use super::name_order::NameOrder;
 use super::node_diagnosis::NominatedNodeRejection;
 use super::node_ranking::ClusterView;
 use super::nominations::OnScratch;
@@ -45,6 +47,8 @@ pub(crate) struct UncachedFilters {
     pub(super) all: Vec<UncachedFilter>,
     /// The only nodes worth judging.
     candidates: Candidates,
+    /// The names of the only nodes on which all may pass; `None` if these may be any.
+    only_on: Option<Vec<Str>>,
     scratch: Columns,
 }
 
@@ -77,6 +81,7 @@ impl UncachedFilters {
             pod: pod.clone(),
             all: Vec::new(),
             candidates: Candidates::All,
+            only_on: None,
             scratch: Columns::default(),
         }
     }
@@ -200,6 +205,12 @@ impl UncachedFilters {
         self.prepared().any(Prepared::may_err)
     }
 
+    /// The only nodes on which all of them may pass; `None` if these may be any.
+    fn only_on(&self, name_order: &NameOrder) -> Option<Vec<Row>> {
+        let row = |name: &Str| name_order.find(name).map(|index| name_order.row(index));
+        self.only_on.as_ref().map(|names| names.iter().filter_map(row).collect())
+    }
+
     /// Whether they limit the nodes to judge.
     pub(super) fn limit_nodes(&self) -> bool {
         self.candidates != Candidates::All
@@ -271,12 +282,16 @@ impl Memo {
         let chooser = Chooser::of((&self.rankings, &self.counts), with, cluster)?;
         let asked = AskedOn { cluster, moved: is_moved.then_some(chooser.domain_counts) };
         uncached.find_errors(member.profile, asked).ok()?;
+        let only_on = uncached.only_on(cluster.name_order);
+        let may_pass = |row| only_on.as_ref().is_none_or(|rows| rows.contains(&row));
         let feasible = chooser.feasible_now();
         if let Some(order) = order.filter(|order| order.limit < feasible.len()) {
             if uncached.limit_nodes() {
                 return None;
             }
-            let visited = Visited::new(&chooser, &feasible, order, |row| uncached.pass(row, asked));
+            let visited = Visited::new(&chooser, &feasible, order, |row| {
+                may_pass(row) && uncached.pass(row, asked)
+            });
             self.phases.over(MeteredPoint::Filter);
             if !visited.is_empty() {
                 self.phases.is_scored = visited.is_scored();
@@ -287,7 +302,8 @@ impl Memo {
             return Some(Cycle::failed(failure, on.view.nodes.len()));
         }
         let choice = chooser.choose_passing(feasible, want, |index| {
-            uncached.pass(cluster.name_order.row(index), asked)
+            let row = cluster.name_order.row(index);
+            may_pass(row) && uncached.pass(row, asked)
         });
         self.phases.over(MeteredPoint::Filter);
         match choice {
@@ -339,6 +355,7 @@ impl ProfileMemo {
         let mut shared = CycleState::new();
         let mut all = Vec::new();
         let mut candidates = Candidates::All;
+        let mut only_on: Option<Vec<Str>> = None;
         for (index, _) in profile.indices(Point::PreFilter) {
             if !self.uncached.contains(&index) {
                 continue;
@@ -355,6 +372,12 @@ impl ProfileMemo {
                     Candidates::Only(before) => before.intersection(&names).cloned().collect(),
                 });
             }
+            if let Some(names) = prepared.passes_only_on() {
+                only_on = Some(match only_on {
+                    None => names,
+                    Some(before) => names.into_iter().filter(|one| before.contains(one)).collect(),
+                });
+            }
             if !prepared.skips() {
                 let place = profile.indices(Point::Filter).position(|(other, _)| other == index);
                 let place = place.expect("an uncached filter is at Filter");
@@ -362,7 +385,8 @@ impl ProfileMemo {
             }
         }
         all.sort_by_key(|one| one.place);
-        Some(UncachedFilters { pod: pod.clone(), all, candidates, scratch: Columns::default() })
+        let scratch = Columns::default();
+        Some(UncachedFilters { pod: pod.clone(), all, candidates, only_on, scratch })
     }
 
     /// Whether an uncached filter applies to a pod.

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use plimsoll_api::Str;
 
-/// Kinds that kube-scheduler reads and Plimsoll does not read yet.
-const NOT_YET: [&str; 4] = ["ResourceClaim", "ResourceSlice", "DeviceClass", "PodGroup"];
+/// A kind that kube-scheduler reads and Plimsoll does not read yet.
+const NOT_YET: &str = "PodGroup";
 
 /// Kinds for which controllers create pods.
 const MAKE_PODS: [&str; 4] = ["Deployment", "DaemonSet", "Job", "CronJob"];
@@ -51,8 +51,8 @@ impl Ignored {
 fn effect(kind: &str, objects: usize) -> &'static str {
     let one = objects == 1;
     match kind {
-        _ if NOT_YET.contains(&kind) && one => "is not yet taken into account",
-        _ if NOT_YET.contains(&kind) => "are not yet taken into account",
+        NOT_YET if one => "is not yet taken into account",
+        NOT_YET => "are not yet taken into account",
         _ if MAKE_PODS.contains(&kind) && one => "was ignored: add the pods that it makes",
         _ if MAKE_PODS.contains(&kind) => "were ignored: add the pods that they make",
         "PriorityClass" if one => "was ignored: a pod's spec.priority counts",
@@ -71,7 +71,7 @@ mod tests {
         let mut ignored = Ignored::default();
         for (source, kind, api_version) in [
             ("a.yaml", "ConfigMap", "v1"),
-            ("a.yaml", "ResourceClaim", "resource.k8s.io/v1"),
+            ("a.yaml", "PodGroup", "scheduling.k8s.io/v1alpha2"),
             ("b.yaml", "ConfigMap", "v1"),
             ("c.yaml", "ConfigMap", "v1"),
             ("c.yaml", "Deployment", "apps/v1"),
@@ -86,7 +86,8 @@ mod tests {
                  were ignored",
                 "c.yaml: 1 object of kind Deployment (apps/v1) was ignored: add the pods that it \
                  makes",
-                "a.yaml: 1 object of kind ResourceClaim (resource.k8s.io/v1) is not yet taken into account",
+                "a.yaml: 1 object of kind PodGroup (scheduling.k8s.io/v1alpha2) is not yet taken into \
+                 account",
             ]
         );
     }

@@ -102,7 +102,7 @@ fn one_more_run_is_audited() {
 }
 
 #[test]
-fn nothing_in_any_workload_is_decided_from_scratch() {
+fn only_claims_with_alternatives_are_decided_from_scratch_in_a_workload() {
     for workload in records_of(&run(&[], "bench --list -o json").out) {
         let name = workload["workload"].as_str().expect("a workload has a name");
         let sizes = "--nodes 30 --init-pods 5 --pods 10 --audit 1";
@@ -113,8 +113,9 @@ fn nothing_in_any_workload_is_decided_from_scratch() {
         // Some pods there are rejected before any node is looked at, such as those whose claims are in use. They are
         // decided from scratch, at no cost.
         let rejected = if name.starts_with("EventHandling") { failed } else { 0 };
-        // Decisions from scratch are not audited.
-        assert!(decisions <= audited + rejected, "{record}");
+        // Decisions from scratch are not audited. Those about claims with alternatives are made so.
+        let is_from_scratch = name.ends_with("FirstAvailable");
+        assert!(is_from_scratch || decisions <= audited + rejected, "{record}");
         assert_eq!(record["differing"], 0, "{record}");
     }
 }

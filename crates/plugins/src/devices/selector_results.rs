@@ -3,33 +3,30 @@
 use hashbrown::HashMap;
 use plimsoll_api::Str;
 use plimsoll_api::devices::{AttributeValue, Device};
-use plimsoll_cel::{AttributeValue as CelValue, Device as CelDevice, Expression};
+use plimsoll_cel::{AttributeValue as CelValue, Device as CelDevice, DomainPath, Expression};
 use plimsoll_devices::{DeviceId, DeviceRef, SelectorError, Selectors};
 use rustc_hash::FxBuildHasher;
 
 /// Beyond this many expressions all are forgotten. A claim made from a template has those of all others.
 const MOST_EXPRESSIONS: usize = 4096;
-/// Beyond this many results all are forgotten: 64 MiB.
-const MOST_RESULTS: usize = 1 << 21;
+/// Beyond this many answers and known devices all are forgotten: some 64 MiB, unless expressions read whole devices.
+const MOST_ENTRIES: usize = 1 << 21;
 
 type Answer = Result<bool, SelectorError>;
 
-/// The compiled expressions, the devices as expressions see them, and what the ones said about the others. An answer
-/// depends on nothing else, so it can be used until the slice of the device changes.
+/// The compiled expressions, and what they said about devices.
+///
+/// Most expressions name the attributes that they read. Devices that are equal in these have one *shape*: one of them is
+/// asked for all. So it does no harm that each has its own uuid. Expressions that read the same share the shapes.
 #[derive(Debug, Default)]
 pub(crate) struct SelectorResults {
     expressions: HashMap<Str, Known, FxBuildHasher>,
-    devices: HashMap<DeviceId, (u64, CelDevice), FxBuildHasher>,
-    n_results: usize,
+    shapes: Vec<Shapes>,
+    n_entries: usize,
+    /// The device that was asked about last, as expressions see it.
+    last: Option<(DeviceId, u64, CelDevice)>,
     /// Whether no device seems to allow multiple allocations.
     is_for_scores: bool,
-}
-
-impl SelectorResults {
-    /// Results for scores. As in resource_allocation.go, the field `allowMultipleAllocations` is never set there.
-    pub(crate) fn for_scores() -> Self {
-        SelectorResults { is_for_scores: true, ..SelectorResults::default() }
-    }
 }
 
 /// An expression with its answers.
@@ -37,42 +34,132 @@ impl SelectorResults {
 struct Known {
     /// The error is that of the compiler.
     compiled: Result<Expression, String>,
+    /// The place of the shapes for what it reads.
+    shapes: usize,
+    /// By shape.
+    answers: Vec<Option<Answer>>,
+}
+
+/// The shapes of devices for expressions that read the same.
+#[derive(Debug)]
+struct Shapes {
+    /// What they read; `None` if they may read anything.
+    reads: Option<Vec<DomainPath>>,
+    known: HashMap<Shape, usize, FxBuildHasher>,
     /// By device, with the stamp of its slice.
-    answers: HashMap<DeviceId, (u64, Answer), FxBuildHasher>,
+    of: HashMap<DeviceId, (u64, usize), FxBuildHasher>,
+}
+
+/// What some expressions read of a device.
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct Shape {
+    driver: Str,
+    allows_multiple: bool,
+    attributes: Vec<(Str, AttributeValue)>,
+    capacity: Vec<(Str, Str)>,
+}
+
+impl SelectorResults {
+    /// Results for scores. As in resource_allocation.go, the field `allowMultipleAllocations` is never set there.
+    pub(crate) fn for_scores() -> Self {
+        SelectorResults { is_for_scores: true, ..SelectorResults::default() }
+    }
+
+    fn compile(&mut self, source: &str) {
+        let compiled = Expression::compile(source).map_err(|error| error.to_string());
+        let reads = compiled.as_ref().ok().and_then(Expression::reads);
+        let shapes = self.shapes.iter().position(|one| one.reads.as_deref() == reads);
+        let shapes = shapes.unwrap_or_else(|| {
+            let reads = reads.map(<[DomainPath]>::to_vec);
+            self.shapes.push(Shapes { reads, known: HashMap::default(), of: HashMap::default() });
+            self.shapes.len() - 1
+        });
+        self.expressions.insert(source.into(), Known { compiled, shapes, answers: Vec::new() });
+    }
 }
 
 impl Selectors for SelectorResults {
     fn matches(&mut self, source: &str, device: DeviceRef<'_>) -> Answer {
-        if MOST_RESULTS < self.n_results || MOST_EXPRESSIONS < self.expressions.len() {
+        if MOST_ENTRIES < self.n_entries || MOST_EXPRESSIONS < self.expressions.len() {
             let is_for_scores = self.is_for_scores;
             *self = SelectorResults { is_for_scores, ..SelectorResults::default() };
         }
         if !self.expressions.contains_key(source) {
-            let compiled = Expression::compile(source).map_err(|error| error.to_string());
-            let known = Known { compiled, answers: HashMap::default() };
-            self.expressions.insert(source.into(), known);
+            self.compile(source);
         }
-        let known = self.expressions.get_mut(source).expect("it is known now");
-        let expression = match &known.compiled {
+        let SelectorResults { expressions, shapes, n_entries, last, is_for_scores } = self;
+        let Known { compiled, shapes: of, answers } =
+            expressions.get_mut(source).expect("it is known now");
+        let expression = match compiled {
             Ok(expression) => expression,
             Err(error) => return Err(SelectorError::Compile(error.clone())),
         };
-        if let Some((stamp, answer)) = known.answers.get(&device.id)
-            && *stamp == device.stamp
-        {
+        let allows = device.device.allow_multiple_allocations && !*is_for_scores;
+        let shape = shapes[*of].of(device, allows, n_entries);
+        if answers.len() <= shape {
+            answers.resize(shape + 1, None);
+        }
+        if let Some(answer) = &answers[shape] {
             return answer.clone();
         }
-        let allows = device.device.allow_multiple_allocations && !self.is_for_scores;
-        let prepare = || (device.stamp, prepare(device, allows));
-        let prepared = self.devices.entry(device.id).or_insert_with(prepare);
-        if prepared.0 != device.stamp {
-            *prepared = prepare();
+        if !matches!(last, Some((id, stamp, _)) if (*id, *stamp) == (device.id, device.stamp)) {
+            *last = Some((device.id, device.stamp, prepare(device, allows)));
         }
-        let answer = expression.matches(&prepared.1);
+        let (.., prepared) = last.as_ref().expect("it was just prepared");
+        let answer = expression.matches(prepared);
         let answer = answer.map_err(|error| SelectorError::Runtime(error.to_string()));
-        known.answers.insert(device.id, (device.stamp, answer.clone()));
-        self.n_results += 1;
+        answers[shape] = Some(answer.clone());
+        *n_entries += 1;
         answer
+    }
+}
+
+impl Shapes {
+    /// The number of the shape of a device.
+    fn of(&mut self, device: DeviceRef<'_>, allows_multiple: bool, n_entries: &mut usize) -> usize {
+        if let Some((stamp, shape)) = self.of.get(&device.id)
+            && *stamp == device.stamp
+        {
+            return *shape;
+        }
+        let next = self.known.len();
+        let shape = Shape::of(device, allows_multiple, self.reads.as_deref());
+        let shape = *self.known.entry(shape).or_insert(next);
+        self.of.insert(device.id, (device.stamp, shape));
+        *n_entries += 1;
+        shape
+    }
+}
+
+impl Shape {
+    fn of(
+        DeviceRef { driver, device, .. }: DeviceRef<'_>,
+        allows_multiple: bool,
+        reads: Option<&[DomainPath]>,
+    ) -> Self {
+        let is_read = |is_capacity: bool, name: &str| {
+            let (domain, id) = name.split_once('/').unwrap_or((driver, name));
+            let is_it = |path: &DomainPath| {
+                path.capacity == is_capacity && path.domain == domain && path.id == id
+            };
+            reads.is_none_or(|reads| reads.iter().any(is_it))
+        };
+        // A value that cannot be used makes every expression fail, whatever it reads.
+        let may_fail = |value: &AttributeValue| {
+            use AttributeValue::{Unknown, Version, Versions};
+            matches!(value, Unknown | Version(_) | Versions(_))
+        };
+        let attributes = device.attributes.iter();
+        let attributes = attributes.filter(|(name, value)| may_fail(value) || is_read(false, name));
+        let capacity = device.capacity.iter().filter(|(name, _)| is_read(true, name));
+        let amounts =
+            capacity.map(|(name, amount)| (name.clone(), amount.value.to_string().into()));
+        Shape {
+            driver: driver.into(),
+            allows_multiple,
+            attributes: attributes.cloned().collect(),
+            capacity: amounts.collect(),
+        }
     }
 }
 

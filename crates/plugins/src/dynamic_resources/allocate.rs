@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use plimsoll_api::devices::{Allocation, NodeAllocatableClaimStatus};
+use plimsoll_api::devices::{Allocation, DeviceNodeSelector, NodeAllocatableClaimStatus};
 use plimsoll_api::{MemoCell, ObjectStores};
 use plimsoll_devices::{Account, AllocateError, Allocator, CycleMemory, NodeRef as DeviceNode};
 use plimsoll_framework::prelude::*;
@@ -130,6 +130,12 @@ impl PreparedClaims {
             }
         }
         Ok(())
+    }
+
+    /// The names of the only nodes on which a claim that has devices can be used.
+    pub(super) fn only_nodes(&self) -> Option<Vec<Str>> {
+        let allocated = self.0.named.iter().filter_map(|one| one.claim.allocation.as_ref());
+        allocated.filter_map(|one| one.node_selector.as_ref()).find_map(DeviceNodeSelector::names)
     }
 
     /// Which of the claims that the pod names cannot be used on a node.

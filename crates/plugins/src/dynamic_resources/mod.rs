@@ -219,6 +219,10 @@ impl PreFilter for DynamicResources {
         self.gates.node_allocatable || !claims.cannot_err(self.most_steps)
     }
 
+    fn passes_only_on(&self, claims: &PreparedClaims) -> Option<Vec<Str>> {
+        claims.only_nodes()
+    }
+
     /// Claims hold devices, not pods.
     fn update(
         &self,

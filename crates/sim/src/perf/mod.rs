@@ -8,6 +8,7 @@ mod affinity;
 mod basic;
 mod churn;
 mod configured;
+mod devices;
 mod events;
 mod full;
 mod instant_cluster;
@@ -45,7 +46,7 @@ pub enum WorkloadGroups {
     None,
     /// Deployments: their pods are equal except for labels and owner.
     Deployments,
-    /// Classes: their pods differ in what they request.
+    /// Classes: their pods differ in what they request, such as the class of their devices.
     Classes,
 }
 
@@ -78,12 +79,13 @@ impl fmt::Debug for Workload {
 impl Workload {
     /// All workloads: those of scheduler_perf first.
     pub fn all() -> impl Iterator<Item = Workload> {
-        let basic: [&[Workload]; 6] = [
+        let basic: [&[Workload]; 7] = [
             &basic::WORKLOADS,
             &spreading::WORKLOADS,
             &affinity::WORKLOADS,
             &full::WORKLOADS,
             &volumes::WORKLOADS,
+            &devices::WORKLOADS,
             &events::WORKLOADS,
         ];
         let own: [&[Workload]; 4] =

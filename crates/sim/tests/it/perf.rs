@@ -1,12 +1,12 @@
 //! Small sizes of the benchmark workloads: each places its pods as its rules say.
 
 use std::cell::Cell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use std::time::Duration;
 
 use expect_test::{Expect, expect};
-use plimsoll_api::{Labels, Node, Pod};
+use plimsoll_api::{Labels, Node, Pod, ResourceClaim};
 use plimsoll_engine::{Options, Scheduler};
 use plimsoll_framework::NodePart as _;
 use plimsoll_sim::perf::{Measurement, MeasurementClock, Sizes, Workload, WorkloadGroups};
@@ -335,6 +335,32 @@ fn a_node_holds_39_volumes() {
         39 on each of 20
     "#]],
     );
+}
+
+#[test]
+fn pods_get_the_devices_that_they_claim_and_no_device_is_given_twice() {
+    for (name, [init_pods, pods, groups], expected) in [
+        ("SchedulingWithResourceClaimTemplate", [80, 80, 0], 160),
+        ("SchedulingWithResourceClaim", [100, 100, 0], 40),
+        ("SteadyStateClusterResourceClaimTemplate", [80, 40, 0], 90),
+        ("SteadyStateClusterResourceClaimTemplateFirstAvailable", [80, 40, 0], 90),
+        ("SteadyStateClusterResourceClaimTemplatePartitionable", [20, 20, 0], 60),
+        ("DeviceClassSweep", [80, 80, 10], 160),
+    ] {
+        let (measurement, scheduler) = run(name, Sizes { nodes: 20, init_pods, pods, groups });
+        let scheduled = measurement.total().scheduled;
+        assert_eq!((scheduled, measurement.unschedulable), (pods as usize, 0), "{name}");
+        let view = scheduler.view();
+        let mut given = BTreeSet::new();
+        for claim in view.stores.of::<ResourceClaim>().iter() {
+            assert!(!claim.reserved_for.is_empty(), "{name}: {}", claim.key);
+            for device in claim.allocation.iter().flat_map(|allocation| &allocation.devices) {
+                let is_new = given.insert((device.pool.clone(), device.device.clone()));
+                assert!(is_new, "{name}: {}/{} is given twice", device.pool, device.device);
+            }
+        }
+        assert_eq!(given.len(), expected, "{name}");
+    }
 }
 
 #[test]
