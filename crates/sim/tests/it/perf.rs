@@ -348,8 +348,8 @@ fn pods_get_the_devices_that_they_claim_and_no_device_is_given_twice() {
         ("DeviceClassSweep", [80, 80, 10], 160),
     ] {
         let (measurement, scheduler) = run(name, Sizes { nodes: 20, init_pods, pods, groups });
-        let scheduled = measurement.total().scheduled;
-        assert_eq!((scheduled, measurement.unschedulable), (pods as usize, 0), "{name}");
+        let n_placed = measurement.total().scheduled;
+        assert_eq!((n_placed, measurement.unschedulable), (pods as usize, 0), "{name}");
         let view = scheduler.view();
         let mut given = BTreeSet::new();
         for claim in view.stores.of::<ResourceClaim>().iter() {
