@@ -568,3 +568,31 @@ fn names_that_are_not_there_are_reported() {
         "#,
     );
 }
+
+#[test]
+fn an_expression_tells_which_attributes_it_reads() {
+    let reads = |source: &str| {
+        let expression = plimsoll_cel::Expression::compile(source).expect("it compiles");
+        let path = |path: &plimsoll_cel::DomainPath| {
+            let sort = if path.capacity { "capacity" } else { "attribute" };
+            format!("{sort} {}/{}", path.domain, path.id)
+        };
+        expression.reads().map(|reads| reads.iter().map(path).collect::<Vec<_>>().join(", "))
+    };
+    for (source, expected) in [
+        (r#"device.driver == "d" && device.allowMultipleAllocations"#, Some("")),
+        (
+            r#"has(device.attributes["d"].b) && device.attributes["d"].a == 1 || device.capacity["d"].c.isGreaterThan(quantity("1"))"#,
+            Some("attribute d/a, attribute d/b, capacity d/c"),
+        ),
+        // Inside of a macro, and through a variable.
+        (r#"[1, 2].exists(n, n == device.attributes["d"].a)"#, Some("attribute d/a")),
+        (r#"[device.attributes["d"]].all(one, one.a == 1)"#, None),
+        // The name is computed, or it may be absent.
+        (r#"device.attributes["d"][device.driver] == 1"#, None),
+        (r#"device.attributes["d"].?a.orValue(1) == 1"#, None),
+        (r#""d" in device.attributes"#, None),
+    ] {
+        assert_eq!(reads(source).as_deref(), expected, "{source}");
+    }
+}

@@ -191,3 +191,65 @@ fn value_of(value: &AttributeValue) -> CelValue {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use plimsoll_devices::DeviceIds;
+
+    use super::*;
+
+    const MODEL: &str = r#"device.attributes["gpu.example.com"].model == "a100""#;
+
+    fn device(attributes: &[(&str, AttributeValue)]) -> Device {
+        let attributes = attributes.iter().map(|(name, value)| ((*name).into(), value.clone()));
+        Device { attributes: attributes.collect(), ..Device::default() }
+    }
+
+    /// The answer for the device of this number of a pool.
+    fn ask(results: &mut SelectorResults, source: &str, number: usize, device: &Device) -> Answer {
+        let (driver, pool) = ("gpu.example.com", "pool");
+        let mut ids = DeviceIds::default();
+        let id = (0..=number).map(|n| ids.intern(driver, pool, &n.to_string())).last();
+        let id = id.expect("there is one at least");
+        results.matches(source, DeviceRef { id, stamp: 1, driver, pool, device })
+    }
+
+    fn text(value: &str) -> AttributeValue {
+        AttributeValue::String(value.into())
+    }
+
+    #[test]
+    fn devices_that_differ_only_in_what_is_not_read_are_asked_once() {
+        let mut results = SelectorResults::default();
+        for id in 0..10 {
+            let uuid = text(&format!("gpu-{id}"));
+            let device = device(&[("model", text("a100")), ("uuid", uuid)]);
+            assert!(matches!(ask(&mut results, MODEL, id, &device), Ok(true)));
+        }
+        assert_eq!(results.shapes[0].known.len(), 1);
+        // The name may have the domain of the driver, or not.
+        let other = device(&[("gpu.example.com/model", text("h100"))]);
+        assert!(matches!(ask(&mut results, MODEL, 10, &other), Ok(false)));
+    }
+
+    #[test]
+    fn an_attribute_without_a_usable_value_fails_for_every_expression() {
+        let mut results = SelectorResults::default();
+        let good = device(&[("model", text("a100"))]);
+        assert!(matches!(ask(&mut results, MODEL, 0, &good), Ok(true)));
+        for bad in [AttributeValue::Unknown, AttributeValue::Version("one".into())] {
+            let device = device(&[("model", text("a100")), ("other", bad)]);
+            assert!(matches!(ask(&mut results, MODEL, 1, &device), Err(SelectorError::Runtime(_))));
+            results = SelectorResults::default();
+        }
+    }
+
+    #[test]
+    fn an_expression_that_may_read_anything_is_asked_about_each_device() {
+        let mut results = SelectorResults::default();
+        let source = r#"device.attributes["gpu.example.com"].exists(key, key == "rare")"#;
+        let (with, without) = (device(&[("rare", text("x"))]), device(&[("uuid", text("y"))]));
+        assert!(matches!(ask(&mut results, source, 0, &with), Ok(true)));
+        assert!(matches!(ask(&mut results, source, 1, &without), Ok(false)));
+    }
+}
