@@ -122,22 +122,19 @@ impl Devices {
         devices
     }
 
-    /// As in allocateddevices.go: only whether a claim has an allocation counts. An allocation does not change.
+    /// As in allocateddevices.go. There only whether a claim has an allocation counts, since one cannot be replaced. But
+    /// between two states that are seen it can have ended, and the claim of another pod can have the same name.
     fn claim_changed(&mut self, before: Option<&ResourceClaim>, after: Option<&ResourceClaim>) {
-        let held =
-            |claim: Option<&ResourceClaim>| claim.is_some_and(|one| one.allocation.is_some());
-        match (held(before), held(after)) {
-            (false, true) => {
-                if let Some(allocation) = after.and_then(|one| one.allocation.as_ref()) {
-                    self.allocated.add(&mut self.ids, allocation);
-                }
-            }
-            (true, false) => {
-                if let Some(allocation) = before.and_then(|one| one.allocation.as_ref()) {
-                    self.allocated.remove(&mut self.ids, allocation);
-                }
-            }
-            _ => {}
+        let before = before.and_then(|claim| claim.allocation.as_ref());
+        let after = after.and_then(|claim| claim.allocation.as_ref());
+        if before == after {
+            return;
+        }
+        if let Some(before) = before {
+            self.allocated.remove(&mut self.ids, before);
+        }
+        if let Some(after) = after {
+            self.allocated.add(&mut self.ids, after);
         }
     }
 
