@@ -88,6 +88,11 @@ pub trait Kind: Any + fmt::Debug + PartialEq + Send + Sync {
     fn index(&self) -> Option<&str> {
         None
     }
+    /// Whether an object may yet become this state that it is assumed to have, although another one was `observed`
+    /// since. The assumption is then used on. Usually it is dropped: see [`Store`].
+    fn may_follow(&self, _observed: &Self) -> bool {
+        false
+    }
 }
 
 /// The properties of a [`Kind`], without its type.

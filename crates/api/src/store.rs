@@ -139,7 +139,8 @@ impl<K> Clone for Entry<K> {
 /// An assumption is used until a different state of the object is observed. It is then dropped, whatever the new
 /// state is. If the same state is reported again, as in a relist, the assumption remains. As in
 /// passive_assume_cache.go, mayExpire: an object of an API server has a version, so no two of its states are equal. A
-/// watch never goes back in time, so a state that differs is newer.
+/// watch never goes back in time, so a state that differs is newer. A kind can say of a state that the assumed one
+/// [may follow](Kind::may_follow) it.
 ///
 /// An assumption that is [held](Store::hold) is used until it is dropped, whatever is observed.
 pub struct Store<K> {
@@ -184,7 +185,11 @@ impl<K: Kind> Store<K> {
         if seen.is_some_and(|seen| **seen == *object) {
             return None;
         }
-        if let Some(entry) = known.filter(|entry| entry.is_held) {
+        let remains = |entry: &&mut Entry<K>| {
+            let may_follow = |assumed: &Arc<K>| assumed.may_follow(&object);
+            entry.is_held || entry.assumed.as_ref().is_some_and(may_follow)
+        };
+        if let Some(entry) = known.filter(remains) {
             let before = entry.observed.replace(object.clone());
             return Some(Versions { before, after: Some(object) });
         }
@@ -377,7 +382,10 @@ mod tests {
     use std::hash::BuildHasher;
 
     use super::*;
-    use crate::{ClaimRef, PersistentVolume, PodDisruptionBudget, StorageClass, VolumePhase};
+    use crate::devices::Allocation;
+    use crate::{
+        ClaimRef, PersistentVolume, PodDisruptionBudget, ResourceClaim, StorageClass, VolumePhase,
+    };
 
     #[test]
     fn an_object_is_found_by_the_parts_of_its_key() {
@@ -492,6 +500,23 @@ mod tests {
             assert_eq!(change.after.as_deref(), Some(&seen));
             assert_eq!(store.get("pv").map(|one| &**one), Some(&seen));
             assert!(!store.is_assumed("pv"));
+        }
+    }
+
+    #[test]
+    fn devices_of_a_claim_stay_assumed_while_it_gets_its_finalizer() {
+        let new = ResourceClaim { key: ObjectKey::new("team", "gpu"), ..ResourceClaim::default() };
+        let finalizers = vec![Str::const_new(ResourceClaim::FINALIZER)];
+        let protected = ResourceClaim { finalizers, ..new.clone() };
+        let allocated =
+            ResourceClaim { allocation: Some(Allocation::default()), ..protected.clone() };
+        let freed = ResourceClaim { resource_version: "9".into(), ..new.clone() };
+        for (seen, remains) in [(&protected, true), (&allocated, false), (&freed, false)] {
+            let mut store = Store::default();
+            store.set(new.clone());
+            store.assume(allocated.clone());
+            store.set(seen.clone());
+            assert_eq!(store.is_assumed(&new.key), remains, "after {seen:?}");
         }
     }
 

@@ -5,13 +5,14 @@ use std::collections::BTreeSet;
 
 use hashbrown::HashMap;
 use plimsoll_framework::{
-    CycleState, NodeRejection, ObjectWrite, Placement, PodInfo, Point, Time, WriteError,
+    Assumption, CycleState, NodeRejection, ObjectWrite, Placement, PodInfo, Point, Time, WriteError,
 };
 use rustc_hash::FxBuildHasher;
 
 use crate::cycle::AttemptFailure;
 use crate::effect::{Effect, EffectId, EventRecord, Write};
 use crate::handle_output::HandleOutput;
+use crate::queue::Audience;
 use crate::scheduler::Scheduler;
 
 /// A write that a plugin has requested.
@@ -156,9 +157,15 @@ impl Scheduler {
                 };
                 self.plugin_metrics.record(output.measured);
                 if outcome.is_ok() {
-                    self.cache.assume_objects(output.assumed);
                     self.said_writes
                         .extend(output.written.into_iter().map(|write| said.again(write)));
+                    let is_dropped = |one: &Assumption| matches!(one, Assumption::AsSeen(..));
+                    let frees = output.assumed.iter().any(is_dropped);
+                    self.cache.assume_objects(output.assumed);
+                    if frees {
+                        // What was kept for the pod after it was given up is free now.
+                        self.freed(now, &said.pod, Audience::All);
+                    }
                 }
                 outcome.err().map(|why| why.to_string())
             }

@@ -43,6 +43,11 @@ impl ResourceClaim {
         self.deletion.is_some()
     }
 
+    /// Whether it has the finalizer of the scheduler.
+    pub fn has_finalizer(&self) -> bool {
+        self.finalizers.iter().any(|name| name == ResourceClaim::FINALIZER)
+    }
+
     /// Whether `pod` may use it. As in resourceclaim.go, IsReservedForPod.
     pub fn is_reserved_for(&self, pod: &Pod) -> bool {
         self.reserved_for.iter().any(|one| one.uid == pod.uid)

@@ -2,7 +2,7 @@
 
 use plimsoll_framework::prelude::*;
 
-use super::held::{Progress, consumer, has_finalizer, is_reserved};
+use super::held::{Progress, allocate, consumer, held_for, is_last_user, is_reserved};
 use super::metrics::CREATES;
 use super::{DynamicResources, describe, extended, writes};
 
@@ -40,21 +40,19 @@ impl DynamicResources {
     ) -> Result<(), Rejection> {
         let store = at.view.stores.of::<ResourceClaim>();
         // The devices that Reserve has chosen.
-        let held = |key: &ObjectKey| {
-            let held = store.get(key).filter(|_| store.is_held(key));
-            held.and_then(|claim| claim.allocation.clone())
-        };
+        let held =
+            |key: &ObjectKey| held_for(key, store, at.pod).and_then(|one| one.allocation.clone());
         match step {
             Step::Finalizer => {
                 if let Some((claim, allocation)) = store.observed(key).zip(held(key)) {
-                    writes::allocate(claim, &allocation, &consumer(at.pod), handle);
+                    allocate(claim, &allocation, at.pod, handle);
                 }
                 Ok(())
             }
             Step::Create => {
                 if let Some(allocation) = held(key) {
                     let created = ResourceClaim { key: key.clone(), ..ResourceClaim::default() };
-                    writes::allocate(&created, &allocation, &consumer(at.pod), handle);
+                    allocate(&created, &allocation, at.pod, handle);
                 }
                 Ok(())
             }
@@ -80,10 +78,12 @@ impl DynamicResources {
         let same = store.observed(key).filter(|claim| is_about(write, claim));
         let Some(claim) = same else { return give_up(step, key, error, at, handle) };
         match step {
-            Step::Finalizer if claim.allocation.is_none() && store.is_held(key) => {
+            Step::Finalizer
+                if claim.allocation.is_none() && held_for(key, store, at.pod).is_some() =>
+            {
                 if is_outdated(write, claim) {
                     wait_for_another(claim, handle);
-                } else if has_finalizer(claim) {
+                } else if claim.has_finalizer() {
                     return self.written(step, key, at, handle);
                 } else {
                     writes::add_finalizer(claim, handle);
@@ -214,7 +214,11 @@ fn give_up(
             return Ok(());
         }
         // The pod was given up before: what was assumed since then does not come true.
-        Step::Finalizer | Step::Allocation if store.is_assumed(key) && !store.is_held(key) => {
+        Step::Finalizer | Step::Allocation
+            if !store.is_held(key)
+                && store.is_assumed(key)
+                && store.get(key).is_some_and(|claim| is_last_user(claim, at.pod)) =>
+        {
             handle.assume.as_seen::<ResourceClaim>(key);
             return Ok(());
         }

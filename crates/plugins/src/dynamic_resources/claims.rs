@@ -53,7 +53,7 @@ impl<'a> From<&'a PodInfo> for ClaimingPod<'a> {
 pub(super) struct FoundClaim {
     /// The claim, without what another pod is about to write.
     pub(super) claim: Arc<ResourceClaim>,
-    /// Whether another pod has devices for it that are not written yet.
+    /// Whether another pod, or an earlier attempt, has devices for it that are not observed yet.
     pub(super) is_in_flight: bool,
 }
 
@@ -66,7 +66,7 @@ impl ClaimingPod<'_> {
         for named in self.claims {
             let Some((name, is_made)) = self.name_of(named)? else { continue };
             let key = (self.key.namespace.as_str(), name.as_str());
-            let is_in_flight = store.is_held(key);
+            let is_in_flight = store.is_assumed(key);
             let claim = if is_in_flight { store.observed(key) } else { store.get(key) };
             let Some(claim) = claim else {
                 return Err(format!("could not find ResourceClaim \"{}/{}\"", key.0, key.1));

@@ -4,6 +4,7 @@
 //! the state that it leaves. If all wrote at once, all but one would meet a conflict, again and again.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::time::Duration;
 
 use plimsoll_api::devices::{Allocation, ClaimConsumer, NodeAllocatableClaimStatus};
@@ -35,7 +36,7 @@ pub(super) struct HeldClaim {
 /// How far the writes for a pod are. It is shared with nobody, and lasts as long as the attempt.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Progress {
-    /// The claims whose devices are being written, or were.
+    /// The claims whose devices are being written, or were written.
     pub(super) allocating: BTreeSet<ObjectKey>,
     /// The versions at which writes of claims met a conflict. They are written again once another version is observed.
     pub(super) conflicts: BTreeMap<ObjectKey, Str>,
@@ -66,19 +67,21 @@ impl HeldClaim {
         pod: &PodInfo,
         handle: &mut Handle<'_>,
     ) {
-        let consumer = consumer(pod);
         match &self.allocation {
             None if is_reserved(claim, pod) => {}
+            // Its devices were taken away, which `HeldClaims::ready` will say.
+            None if claim.allocation.is_none() => {}
             None => {
                 if reserving(&self.key, store).is_none_or(|uid| *uid == pod.uid) {
+                    let consumer = consumer(pod);
                     let mut reserved = claim.clone();
                     reserved.reserved_for.push(consumer.clone());
                     handle.assume.hold(reserved);
                     writes::reserve(claim, &consumer, handle);
                 }
             }
-            Some(allocation) => match has_finalizer(claim) {
-                true => writes::allocate(claim, allocation, &consumer, handle),
+            Some(allocation) => match claim.has_finalizer() {
+                true => allocate(claim, allocation, pod, handle),
                 false => writes::add_finalizer(claim, handle),
             },
         }
@@ -116,9 +119,9 @@ impl HeldClaims {
     /// Writes again what met a conflict, and reserves claims whose turn has come.
     pub(super) fn write_again(&self, at: &Placement<'_>, handle: &mut Handle<'_>) {
         let store = at.view.stores.of::<ResourceClaim>();
-        let mut progress = Progress::of(handle);
         for one in &self.claims {
             let Some(claim) = store.observed(&one.key) else { continue };
+            let mut progress = Progress::of(handle);
             let is_due = match progress.conflicts.get(&one.key) {
                 Some(version) => *version != claim.resource_version,
                 // It is another pod's turn, or its turn is over.
@@ -129,10 +132,10 @@ impl HeldClaims {
             };
             if is_due {
                 progress.conflicts.remove(&one.key);
+                handle.shared.write(progress);
                 one.write(claim, store, at.pod, handle);
             }
         }
-        handle.shared.write(progress);
     }
 
     /// The drivers of the devices that have conditions.
@@ -180,30 +183,39 @@ impl HeldClaims {
     }
 }
 
-pub(super) fn has_finalizer(claim: &ResourceClaim) -> bool {
-    claim.finalizers.iter().any(|one| one == ResourceClaim::FINALIZER)
+/// Writes the devices that Reserve has chosen for a claim.
+pub(super) fn allocate(
+    claim: &ResourceClaim,
+    allocation: &Allocation,
+    pod: &PodInfo,
+    handle: &mut Handle<'_>,
+) {
+    let mut progress = Progress::of(handle);
+    progress.allocating.insert(claim.key.clone());
+    handle.shared.write(progress);
+    writes::allocate(claim, allocation, &consumer(pod), handle);
 }
 
-/// The uid of the pod for which a reservation of the claim is being written.
+/// A claim as it is held for a pod: it is the last one for which the claim is reserved.
+pub(super) fn held_for<'a>(
+    key: &ObjectKey,
+    store: &'a Store<ResourceClaim>,
+    pod: &PodInfo,
+) -> Option<&'a Arc<ResourceClaim>> {
+    store.get(key).filter(|claim| store.is_held(key) && is_last_user(claim, pod))
+}
+
+/// Whether a claim is reserved for this pod, and for no pod after it.
+pub(super) fn is_last_user(claim: &ResourceClaim, pod: &PodInfo) -> bool {
+    claim.reserved_for.last().is_some_and(|last| last.uid == pod.uid)
+}
+
+/// The uid of the pod for which the claim is held, if that is not observed yet.
 fn reserving<'a>(key: &ObjectKey, store: &'a Store<ResourceClaim>) -> Option<&'a Str> {
     let held = store.get(key).filter(|_| store.is_held(key))?;
     let last = held.reserved_for.last()?;
     let is_written = |claim: &ResourceClaim| claim.reserved_for.contains(last);
     store.observed(key).is_none_or(|claim| !is_written(claim)).then_some(&last.uid)
-}
-
-/// The reservation of a claim for the pod is written, or given up: it is the turn of another pod.
-pub(super) fn stop_reserving(
-    key: &ObjectKey,
-    store: &Store<ResourceClaim>,
-    pod: &PodInfo,
-    handle: &mut Handle<'_>,
-) {
-    let held = store.get(key).filter(|_| store.is_held(key));
-    let last = held.and_then(|claim| claim.reserved_for.last());
-    if last.is_some_and(|last| last.uid == pod.uid) {
-        handle.assume.as_seen::<ResourceClaim>(key);
-    }
 }
 
 /// A pod in `status.reservedFor`.

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use plimsoll_framework::prelude::*;
 
-use super::held::{HeldClaim, HeldClaims, Progress, stop_reserving};
+use super::held::{HeldClaim, HeldClaims, Progress, held_for};
 use super::metrics::count_conditions;
 use super::{DynamicResources, writes};
 
@@ -14,16 +14,11 @@ impl PreBind for DynamicResources {
 
     fn pre_bind(&self, held: &HeldClaims, at: &Placement<'_>, handle: &mut Handle<'_>) {
         let store = at.view.stores.of::<ResourceClaim>();
-        let mut progress = Progress::of(handle);
         for one in &held.claims {
-            if one.allocation.is_some() {
-                progress.allocating.insert(one.key.clone());
-            }
             if let Some(claim) = store.observed(&one.key) {
                 one.write(claim, store, at.pod, handle);
             }
         }
-        handle.shared.write(progress);
         if !held.node_allocatable.is_empty() {
             writes::name_node_allocatable(at.pod, &held.node_allocatable, handle);
         }
@@ -36,12 +31,10 @@ impl PreBind for DynamicResources {
         match held.ready(at) {
             Ok(true) => {
                 // What is observed now says all that was assumed.
+                let store = at.view.stores.of();
                 for one in &held.claims {
-                    match one.allocation {
-                        Some(_) => handle.assume.as_seen::<ResourceClaim>(&one.key),
-                        None => {
-                            stop_reserving(&one.key, at.view.stores.of(), at.pod, handle);
-                        }
+                    if held_for(&one.key, store, at.pod).is_some() {
+                        handle.assume.as_seen::<ResourceClaim>(&one.key);
                     }
                 }
                 if let Some(extended) = &held.extended {

@@ -1,6 +1,7 @@
 //! When to try a pod again whose claims kept it from all nodes.
 
 use plimsoll_api::ObjectStores;
+use plimsoll_api::devices::{AllocationMode, RequestKind};
 use plimsoll_framework::events::Object;
 use plimsoll_framework::prelude::*;
 
@@ -8,8 +9,9 @@ use super::claims::{ClaimingPod, is_made_for};
 use super::{DynamicResources, may_claim};
 
 /// As in dynamicresources.go, `EventsToRegister`, `isSchedulableAfterClaimChange` and `isSchedulableAfterPodChange`. A pod
-/// also waits for the devices that another pod gives up which is not bound, and for the end of its own claim for extended
-/// resources, which an earlier attempt has left.
+/// also waits for the devices that another pod gives up which is not bound; for the end of its own claim for extended
+/// resources, which an earlier attempt has left; and, if it claims all devices, for the allocation of one that keeps it
+/// from the rest.
 impl Requeue for DynamicResources {
     fn events(&self) -> Vec<ClusterEvent> {
         const COMES_OR_CHANGES: Action = Action::ADD.union(Action::UPDATE);
@@ -42,6 +44,17 @@ impl Requeue for DynamicResources {
     }
 }
 
+/// Whether some request, or an alternative of one, is for all devices.
+fn asks_for_all(claim: &ResourceClaim) -> bool {
+    claim.spec.requests.iter().any(|request| match &request.kind {
+        RequestKind::Exactly { ask, .. } => ask.mode == AllocationMode::All,
+        RequestKind::FirstAvailable(all) => {
+            all.iter().any(|one| one.ask.mode == AllocationMode::All)
+        }
+        RequestKind::Unknown => false,
+    })
+}
+
 /// Whether a claim that came or changed may help a pod.
 fn helps_claim(pod: &PodInfo, claim: &Versions<ResourceClaim>, objects: &ObjectStores) -> bool {
     let Ok(own) = ClaimingPod::from(pod).find(objects) else { return false };
@@ -54,7 +67,10 @@ fn helps_claim(pod: &PodInfo, claim: &Versions<ResourceClaim>, objects: &ObjectS
         return true;
     }
     if own.iter().all(|one| one.claim.key != after.key) {
-        return false;
+        // A device without capacity left does not count among all devices: the others may do now.
+        let is_new = !before.is_some_and(|before| is_allocated(before)) && is_allocated(after);
+        return is_new
+            && own.iter().any(|one| !is_allocated(&one.claim) && asks_for_all(&one.claim));
     }
     before.is_none_or(|before| {
         let status = |claim: &ResourceClaim| {

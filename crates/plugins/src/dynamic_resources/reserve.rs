@@ -14,7 +14,7 @@ use rustc_hash::FxBuildHasher;
 use super::allocate::NodeAllocations;
 use super::claims::WholePod;
 use super::extended::IN_MEMORY;
-use super::held::{HeldClaim, HeldClaims, HeldExtended, Progress, is_reserved, stop_reserving};
+use super::held::{HeldClaim, HeldClaims, HeldExtended, Progress, consumer, held_for, is_reserved};
 use super::metrics::{ConditionsOutcome, count_conditions};
 use super::{DynamicResources, NodeParts, may_claim, writes};
 
@@ -62,6 +62,7 @@ impl Reserve for DynamicResources {
                 handle.assume.hold(ResourceClaim {
                     key: extended.claim.key.clone(),
                     allocation: Some(extended.allocation.clone()),
+                    reserved_for: vec![consumer(at.pod)],
                     is_extended: true,
                     ..ResourceClaim::default()
                 });
@@ -70,6 +71,7 @@ impl Reserve for DynamicResources {
             }
             handle.assume.hold(ResourceClaim {
                 allocation: Some(allocation.clone()),
+                reserved_for: vec![consumer(at.pod)],
                 ..ResourceClaim::clone(&claim)
             });
             held.claims.push(HeldClaim {
@@ -99,16 +101,16 @@ impl Reserve for DynamicResources {
             };
             count_conditions(outcome, since, &held.drivers(store), at.pod, handle);
         }
-        for HeldClaim { key, allocation, .. } in held.claims {
-            match store.get(&key).filter(|_| store.is_held(&key)) {
+        for HeldClaim { key, .. } in held.claims {
+            let observed = store.observed(&key).filter(|claim| claim.allocation.is_some());
+            match held_for(&key, store, at.pod) {
                 // The write may have taken effect, or may yet: until that is observed, nobody else gets the devices.
-                Some(claim) if allocation.is_some() && progress.allocating.contains(&key) => {
+                Some(claim) if progress.allocating.contains(&key) && observed.is_none() => {
                     handle.assume.is(ResourceClaim::clone(claim));
                 }
-                Some(_) if allocation.is_some() => handle.assume.as_seen::<ResourceClaim>(&key),
-                _ => stop_reserving(&key, store, at.pod, handle),
+                Some(_) => handle.assume.as_seen::<ResourceClaim>(&key),
+                None => {}
             }
-            let observed = store.observed(&key).filter(|claim| claim.allocation.is_some());
             if let Some(claim) = observed.filter(|claim| is_reserved(claim, at.pod)) {
                 writes::unreserve(claim, &at.pod.uid, handle);
             }

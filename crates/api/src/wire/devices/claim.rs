@@ -366,6 +366,14 @@ impl Kind for ResourceClaim {
     fn key(&self) -> ObjectKey {
         self.key.clone()
     }
+    /// A claim gets its finalizer first, and its devices then. Whoever takes the devices from it takes the finalizer,
+    /// too.
+    fn may_follow(&self, observed: &Self) -> bool {
+        self.uid == observed.uid
+            && self.allocation.is_some()
+            && observed.allocation.is_none()
+            && observed.has_finalizer()
+    }
 }
 
 impl Kind for ResourceClaimTemplate {
