@@ -56,7 +56,7 @@ fn stands_for(class: &Versions<DeviceClass>, pod: &PodInfo) -> bool {
 
 impl NodeResourcesFit {
     /// Whether a change of a node may help: the pod would fit on the empty node, and the node has more
-    /// of a requested resource, or room for more pods.
+    /// of a requested resource, or room for more pods, or no longer offers a resource itself for which devices stand.
     fn may_fit(
         &self,
         requests: &Resources,
@@ -71,7 +71,10 @@ impl NodeResourcesFit {
         }
         before.is_none_or(|before| {
             before.pods < after.pods
-                || self.counted(requests).any(|name| before.get(name) < after.get(name))
+                || self.counted(requests).any(|name| {
+                    let (before, after) = (before.get(name), after.get(name));
+                    before < after || (before != 0 && after == 0 && provided.contains(name))
+                })
         })
     }
 
@@ -181,6 +184,19 @@ mod tests {
         assert_eq!(from(node(4, 2, 9), node(4, 2, 10)), Hint::Queue);
         let only_memory = pod(amounts(2, 0));
         assert_eq!(on_node(&only_memory, Some(&node(2, 1, 9)), node(2, 2, 9)), Hint::Skip);
+    }
+
+    #[test]
+    fn a_node_that_stops_offering_a_resource_helps_if_devices_stand_for_it() {
+        let waiting = pod(amounts(2, 1));
+        let hint_of = |provided: BTreeSet<Str>| {
+            let mut nodes = Columns::default();
+            nodes.set_provided(provided);
+            let (before, after) = (node(4, 1, 9), Some(nodes.add(node(4, 0, 9))));
+            hint(&plugin(), &waiting, &nodes, Object::Node { before: Some(&before), after })
+        };
+        assert_eq!(hint_of(BTreeSet::from([GPU.into()])), Hint::Queue);
+        assert_eq!(hint_of(BTreeSet::new()), Hint::Skip);
     }
 
     #[test]
