@@ -34,6 +34,12 @@ pub struct Inventory {
     elsewhere: BTreeMap<PoolKey, Arc<Pool>>,
     /// Pools whose slices or devices select nodes by labels.
     selecting: BTreeMap<PoolKey, SelectingPool>,
+    /// How many pools name a node.
+    named: HashMap<Str, usize, FxBuildHasher>,
+    /// Pools in which the node decides which devices count, in another way than by its name in a slice.
+    by_node: BTreeSet<PoolKey>,
+    /// The pools with counters, by their names without the driver.
+    with_counters: BTreeMap<Str, BTreeSet<Str>>,
 }
 
 /// The slices of a pool, by name, and the nodes that they name.
@@ -41,6 +47,15 @@ pub struct Inventory {
 struct PoolSlices {
     slices: BTreeMap<Str, Arc<IndexedSlice>>,
     nodes: BTreeSet<Str>,
+}
+
+/// The pools that nodes reach. Nodes of one reach get the same devices.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Reach<'a> {
+    /// Those that name this node, and those that are for all nodes.
+    Own(&'a str),
+    /// Only those that are for all nodes.
+    Common,
 }
 
 /// A pool whose slices or devices select nodes by labels.
@@ -64,6 +79,9 @@ impl Inventory {
             on_node: HashMap::default(),
             elsewhere: BTreeMap::new(),
             selecting: BTreeMap::new(),
+            named: HashMap::default(),
+            by_node: BTreeSet::new(),
+            with_counters: BTreeMap::new(),
         }
     }
 
@@ -170,6 +188,24 @@ impl Inventory {
         })
     }
 
+    /// The pools that a node reaches. `None` if that does not follow from its name, because slices or devices select
+    /// nodes, or if what is found on one node depends on those that were asked before (see
+    /// [`CycleMemory`](crate::CycleMemory)).
+    pub fn reach<'n>(&self, node: &'n str) -> Option<Reach<'n>> {
+        let depends = self.with_counters.values().any(|drivers| 1 < drivers.len());
+        if depends || !self.by_node.is_empty() {
+            return None;
+        }
+        Some(if self.named.contains_key(node) { Reach::Own(node) } else { Reach::Common })
+    }
+
+    /// The nodes that a pool names, and whether it matters to others, too.
+    pub fn reached_from(&self, driver: &Str, pool: &Str) -> (impl Iterator<Item = &Str>, bool) {
+        let key = (driver.clone(), pool.clone());
+        let named = self.by_pool.get(&key).into_iter().flat_map(|pool| &pool.nodes);
+        (named, self.elsewhere.contains_key(&key) || self.by_node.contains(&key))
+    }
+
     /// Whether all changes have taken effect.
     pub(crate) fn is_settled(&self) -> bool {
         self.changed.is_empty()
@@ -215,7 +251,20 @@ impl Inventory {
     fn forget(&mut self, key: &PoolKey, nodes: &BTreeSet<Str>) {
         self.elsewhere.remove(key);
         self.selecting.remove(key);
+        self.by_node.remove(key);
+        if let Some(drivers) = self.with_counters.get_mut(&key.1) {
+            drivers.remove(&key.0);
+            if drivers.is_empty() {
+                self.with_counters.remove(&key.1);
+            }
+        }
         for node in nodes {
+            if let Some(n) = self.named.get_mut(node) {
+                *n -= 1;
+                if *n == 0 {
+                    self.named.remove(node);
+                }
+            }
             let Some(pools) = self.on_node.get_mut(node) else { continue };
             pools.retain(|pool| (&pool.driver, &pool.name) != (&key.0, &key.1));
             if pools.is_empty() {
@@ -238,6 +287,12 @@ impl Inventory {
                 _ => others.push(slice.clone()),
             }
         }
+        if pool.slices.values().any(|slice| slice.has_counters()) {
+            self.with_counters.entry(key.1.clone()).or_default().insert(key.0.clone());
+        }
+        if others.iter().any(|slice| is_by_labels(slice)) {
+            self.by_node.insert(key.clone());
+        }
         if others.iter().any(|slice| selects(slice)) {
             self.selecting.insert(key.clone(), SelectingPool { whole, on_node, others });
             return;
@@ -250,6 +305,7 @@ impl Inventory {
                 let at = pools.partition_point(|known| known.order() < gathered.order());
                 pools.insert(at, gathered);
             }
+            *self.named.entry(node.clone()).or_default() += 1;
             pool.nodes.insert(node);
         }
         let gathered = Pool::gather(features, &whole, others.iter());
@@ -285,9 +341,12 @@ fn counts(features: Features, slice: &IndexedSlice) -> bool {
 
 /// Whether the labels of nodes decide about a slice.
 fn selects(slice: &IndexedSlice) -> bool {
-    let is_by_labels =
-        matches!(slice.slice.nodes, DeviceNodes::Selected(_) | DeviceNodes::PerDevice);
-    is_by_labels && !slice.has_counters()
+    is_by_labels(slice) && !slice.has_counters()
+}
+
+/// Whether a slice or its devices select nodes by labels.
+fn is_by_labels(slice: &IndexedSlice) -> bool {
+    matches!(slice.slice.nodes, DeviceNodes::Selected(_) | DeviceNodes::PerDevice)
 }
 
 /// Whether a slice that names no node matters to a node.

@@ -31,5 +31,5 @@ pub use allocator::{Allocator, CycleMemory, NodeRef};
 pub use error::AllocateError;
 pub use features::Features;
 pub use ids::{DeviceId, DeviceIds};
-pub use inventory::Inventory;
+pub use inventory::{Inventory, Reach};
 pub use selectors::{DeviceRef, SelectorError, Selectors};

@@ -1,6 +1,7 @@
 //! What is derived from claims, slices and classes: which devices there are, which of them claims hold, and for which
 //! extended resources classes stand. Every plugin that reads devices shares it.
 
+mod attempts;
 mod counted_devices;
 mod extended_resources;
 mod selector_results;
@@ -9,12 +10,14 @@ mod sound;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use plimsoll_api::devices::DeviceTaintRule;
+use plimsoll_api::devices::{Allocation, DeviceTaintRule};
 use plimsoll_api::requests::RequestGates;
 use plimsoll_api::{AnyVersions, Derived, MemoCell, ObjectStores};
 use plimsoll_devices::{Allocated, DeviceIds, Features, Inventory};
 use plimsoll_framework::prelude::*;
 
+use self::attempts::ReachVersions;
+pub(crate) use self::attempts::{Attempts, ListId, Outcome};
 pub(crate) use self::counted_devices::CountedDevices;
 pub(crate) use self::extended_resources::ExtendedResources;
 pub(crate) use self::selector_results::SelectorResults;
@@ -84,6 +87,10 @@ pub(crate) struct Devices {
     /// The classes that stand for extended resources.
     pub(crate) extended: ExtendedResources,
     rules: BTreeMap<Str, DeviceTaintRule>,
+    /// The versions of what nodes reach, of slices and of what claims hold.
+    pub(crate) versions: ReachVersions,
+    /// How attempts to allocate devices have ended. It is derived from the devices of a version, so all copies share it.
+    pub(crate) attempts: Arc<MemoCell<Attempts>>,
     /// What selectors said about devices. It is derived from the devices alone, so all copies share it.
     pub(crate) selectors: Arc<MemoCell<SelectorResults>>,
     /// Which selectors fail for no device; derived likewise.
@@ -101,6 +108,8 @@ impl Devices {
             allocated: Allocated::new(gates.features),
             extended: ExtendedResources::default(),
             rules: BTreeMap::new(),
+            versions: ReachVersions::default(),
+            attempts: Arc::default(),
             selectors: Arc::default(),
             sound: Arc::default(),
             score_selectors: Arc::new(MemoCell::new(SelectorResults::for_scores())),
@@ -132,9 +141,36 @@ impl Devices {
         }
         if let Some(before) = before {
             self.allocated.remove(&mut self.ids, before);
+            self.allocation_changed(before);
         }
         if let Some(after) = after {
             self.allocated.add(&mut self.ids, after);
+            self.allocation_changed(after);
+        }
+    }
+
+    fn allocation_changed(&mut self, allocation: &Allocation) {
+        for device in &allocation.devices {
+            self.versions.pool_changed(&self.inventory, &device.driver, &device.pool);
+        }
+    }
+
+    /// Changes slices. What nodes reached before is another version, and so is what they reach then.
+    fn slice_changed(&mut self, before: Option<&ResourceSlice>, after: Option<Arc<ResourceSlice>>) {
+        let pools = before.into_iter().chain(after.as_deref());
+        let pools: Vec<(Str, Str)> =
+            pools.map(|slice| (slice.driver.clone(), slice.pool.clone())).collect();
+        for (driver, pool) in &pools {
+            self.versions.pool_changed(&self.inventory, driver, pool);
+        }
+        match (before, after) {
+            (_, Some(slice)) => self.inventory.set(&mut self.ids, slice),
+            (Some(gone), None) => self.inventory.remove(&gone.name),
+            (None, None) => {}
+        }
+        self.inventory.settle();
+        for (driver, pool) in &pools {
+            self.versions.pool_changed(&self.inventory, driver, pool);
         }
     }
 
@@ -150,14 +186,10 @@ impl Derived for Devices {
         if let Some(claim) = change.of::<ResourceClaim>() {
             self.claim_changed(claim.before.as_deref(), claim.after.as_deref());
         } else if let Some(slice) = change.of::<ResourceSlice>() {
-            match (slice.before, slice.after) {
-                (_, Some(slice)) => self.inventory.set(&mut self.ids, slice),
-                (Some(gone), None) => self.inventory.remove(&gone.name),
-                (None, None) => {}
-            }
-            self.inventory.settle();
+            self.slice_changed(slice.before.as_deref(), slice.after);
         } else if let Some(class) = change.of::<DeviceClass>() {
             self.extended.change(class.before.as_ref(), class.after.as_ref());
+            self.versions.all_changed();
         } else if let Some(rule) = change.of::<DeviceTaintRule>() {
             match (rule.before, rule.after) {
                 (_, Some(rule)) => {
@@ -168,6 +200,7 @@ impl Derived for Devices {
             }
             self.rules_changed();
             self.inventory.settle();
+            self.versions.all_changed();
         }
     }
 }

@@ -11,8 +11,9 @@ use super::claims::{FoundClaim, WholePod, check_classes};
 use super::conditions::{Conditions, conditions_of, has_conditions, is_timed_out};
 use super::extended::{ExtendedClaim, OnNode};
 use super::node_allocatable::{NodeRoom, RequestingPod, check_sharing, uses_of};
+use super::score::points;
 use super::{DynamicResources, NodeParts};
-use crate::devices::{DeviceGates, Devices};
+use crate::devices::{DeviceGates, Devices, ListId, Outcome};
 
 const NOT_ENOUGH: &str = "cannot allocate all claims";
 /// Why a node is rejected that an allocated claim cannot be used on.
@@ -32,6 +33,8 @@ struct Prepared {
     classes: Arc<Store<DeviceClass>>,
     slices: Arc<Store<ResourceSlice>>,
     memory: MemoCell<CycleMemory>,
+    /// What the claims ask for, once that was looked up.
+    list: MemoCell<Option<ListId>>,
     uid: Str,
     /// What the pod requests, if devices can stand for resources of the node.
     requesting: Option<RequestingPod>,
@@ -47,6 +50,13 @@ pub(super) struct NodeAllocations {
     pub(super) extended: Option<OnNode>,
     /// The resources of the node that devices stand for.
     pub(super) node_allocatable: Vec<NodeAllocatableClaimStatus>,
+}
+
+impl NodeAllocations {
+    /// How early the alternatives are that were chosen.
+    pub(super) fn points(&self) -> i64 {
+        self.allocations.iter().map(|(claim, allocation)| points(claim, allocation)).sum()
+    }
 }
 
 impl PreparedClaims {
@@ -68,6 +78,19 @@ impl PreparedClaims {
     /// Whether some claim that the pod names has no devices yet.
     pub(super) fn need_devices(&self) -> bool {
         self.0.named.iter().any(|one| one.claim.allocation.is_none())
+    }
+
+    /// The claims that the pod names which have no devices yet.
+    fn wanting(&self) -> impl Iterator<Item = &Arc<ResourceClaim>> + Clone {
+        let without = self.0.named.iter().filter(|one| one.claim.allocation.is_none());
+        without.map(|one| &one.claim)
+    }
+
+    /// What the claims without devices ask for.
+    fn list(&self, most_steps: Option<u64>) -> ListId {
+        let specs = self.wanting().map(|claim| &claim.spec);
+        let attempts = &self.0.devices.attempts;
+        *self.0.list.open().get_or_insert_with(|| attempts.open().list(specs, most_steps))
     }
 
     /// Whether devices can be looked for on every node without an error.
@@ -187,6 +210,7 @@ impl DynamicResources {
             classes: objects.of().clone(),
             slices: objects.of().clone(),
             memory: MemoCell::default(),
+            list: MemoCell::default(),
             uid: claiming.uid.clone(),
             requesting: self.gates.node_allocatable.then(|| RequestingPod {
                 fit: fit.clone(),
@@ -230,7 +254,8 @@ impl DynamicResources {
                 check_sharing(&one.claim, &claims.0.uid, pods)?;
             }
         }
-        let mut allocated = self.allocate(claims, extended, DeviceNode { name, labels })?;
+        let node = DeviceNode { name, labels };
+        let mut allocated = found_or_why(self.search(claims, extended, node), node)?;
         if let Some(requesting) = requesting.as_ref().filter(|_| !allocated.allocations.is_empty())
         {
             let new =
@@ -242,6 +267,67 @@ impl DynamicResources {
             return Err(Rejection::unresolvable(UNAVAILABLE));
         }
         Ok(allocated)
+    }
+
+    /// Whether the claims of a pod get devices on a node as with [`on_node`](Self::on_node), and how early the alternatives
+    /// are that they get. What was found before is remembered, unless the resources of the node matter.
+    pub(super) fn points_on(
+        &self,
+        claims: &PreparedClaims,
+        node: Ref<'_, NodeParts>,
+    ) -> Result<i64, Rejection> {
+        let Prepared { extended, devices, requesting, .. } = &*claims.0;
+        if extended.is_some() || requesting.is_some() {
+            return Ok(self.on_node(claims, node)?.points());
+        }
+        let ((name, labels), _) = node;
+        let node = DeviceNode { name, labels };
+        let mut points = 0;
+        if claims.need_devices() {
+            let reach = devices.inventory.reach(name);
+            let key = reach
+                .map(|reach| (claims.list(self.most_steps), reach, devices.versions.of(reach)));
+            let find = |(list, reach, version)| devices.attempts.open().find(list, reach, version);
+            let remembered = key.and_then(find);
+            debug_assert!(
+                remembered.is_none_or(|known| self.outcome(claims, node).1 == Some(known)),
+                "what was found on {name} is not what is found now"
+            );
+            let found = match remembered {
+                Some(Outcome::Found(points)) => Ok(Some(points)),
+                Some(Outcome::TooFew) => Ok(None),
+                Some(Outcome::InvalidPools) => Err(AllocateError::InvalidPools),
+                None => {
+                    let (found, outcome) = self.outcome(claims, node);
+                    if let Some(((list, reach, version), outcome)) = key.zip(outcome) {
+                        devices.attempts.open().note(list, reach, version, outcome);
+                    }
+                    found
+                }
+            };
+            points = found_or_why(found, node)?;
+        }
+        match claims.unavailable(self, name, labels).is_empty() {
+            true => Ok(points),
+            false => Err(Rejection::unresolvable(UNAVAILABLE)),
+        }
+    }
+
+    /// What is found on a node for the claims that the pod names, and what may be remembered of it.
+    fn outcome(
+        &self,
+        claims: &PreparedClaims,
+        node: DeviceNode<'_>,
+    ) -> (Result<Option<i64>, AllocateError>, Option<Outcome>) {
+        let found = self.search(claims, None, node);
+        let found = found.map(|found| found.map(|found| found.points()));
+        let outcome = match &found {
+            Ok(Some(points)) => Some(Outcome::Found(*points)),
+            Ok(None) => Some(Outcome::TooFew),
+            Err(AllocateError::InvalidPools) => Some(Outcome::InvalidPools),
+            Err(AllocateError::Stopped | AllocateError::Failed(_)) => None,
+        };
+        (found, outcome)
     }
 
     /// Why devices of a node are picked or not; `None` if none are looked for.
@@ -273,19 +359,18 @@ impl DynamicResources {
         Some(allocator.account(node, &mut memory, &mut *selectors, &mut go_on))
     }
 
-    /// Finds devices for the claims that have none.
-    fn allocate(
+    /// Finds devices for the claims that have none; `None` if there are too few.
+    fn search(
         &self,
         claims: &PreparedClaims,
         extended: Option<OnNode>,
         node: DeviceNode<'_>,
-    ) -> Result<NodeAllocations, Rejection> {
-        let Prepared { named, devices, classes, memory, .. } = &*claims.0;
-        let without = named.iter().filter(|one| one.claim.allocation.is_none());
-        let mut wanting: Vec<Arc<ResourceClaim>> = without.map(|one| one.claim.clone()).collect();
+    ) -> Result<Option<NodeAllocations>, AllocateError> {
+        let Prepared { devices, classes, memory, .. } = &*claims.0;
+        let mut wanting: Vec<Arc<ResourceClaim>> = claims.wanting().cloned().collect();
         wanting.extend(extended.as_ref().map(|extended| Arc::new(extended.claim.clone())));
         if wanting.is_empty() {
-            return Ok(NodeAllocations::default());
+            return Ok(Some(NodeAllocations::default()));
         }
         let all: Vec<&ResourceClaim> = wanting.iter().map(Arc::as_ref).collect();
         let class_of = |name: &str| classes.get(name).map(Arc::as_ref);
@@ -297,21 +382,28 @@ impl DynamicResources {
             steps += 1;
             self.most_steps.is_none_or(|most| steps <= most)
         };
-        match allocator.allocate(node, &mut memory, &mut *selectors, &mut go_on) {
-            Ok(Some(found)) => Ok(NodeAllocations {
-                allocations: wanting.into_iter().zip(found).collect(),
-                extended,
-                node_allocatable: Vec::new(),
-            }),
-            Ok(None) => Err(Rejection::unresolvable(NOT_ENOUGH)),
-            Err(error @ AllocateError::InvalidPools) => {
-                Err(Rejection::unresolvable(error.to_string()))
-            }
-            Err(AllocateError::Stopped) => Err(Rejection::error(format!(
-                "node {}: timed out trying to allocate devices",
-                node.name
-            ))),
-            Err(error @ AllocateError::Failed(_)) => Err(Rejection::error(error.to_string())),
-        }
+        let found = allocator.allocate(node, &mut memory, &mut *selectors, &mut go_on)?;
+        Ok(found.map(|found| NodeAllocations {
+            allocations: wanting.into_iter().zip(found).collect(),
+            extended,
+            node_allocatable: Vec::new(),
+        }))
+    }
+}
+
+/// What a search has found, or why a node is rejected.
+fn found_or_why<T>(
+    found: Result<Option<T>, AllocateError>,
+    node: DeviceNode<'_>,
+) -> Result<T, Rejection> {
+    match found {
+        Ok(Some(found)) => Ok(found),
+        Ok(None) => Err(Rejection::unresolvable(NOT_ENOUGH)),
+        Err(error @ AllocateError::InvalidPools) => Err(Rejection::unresolvable(error.to_string())),
+        Err(AllocateError::Stopped) => Err(Rejection::error(format!(
+            "node {}: timed out trying to allocate devices",
+            node.name
+        ))),
+        Err(error @ AllocateError::Failed(_)) => Err(Rejection::error(error.to_string())),
     }
 }

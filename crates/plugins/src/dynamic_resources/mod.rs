@@ -209,7 +209,7 @@ impl PreFilter for DynamicResources {
     }
 
     fn filter(&self, claims: &PreparedClaims, node: Ref<'_, NodeParts>) -> Verdict {
-        match self.on_node(claims, node) {
+        match self.points_on(claims, node) {
             Ok(_) => Verdict::Pass,
             Err(why) => Verdict::Fail(why),
         }

@@ -55,12 +55,11 @@ impl PreScore for DynamicResources {
 
     fn score(&self, Alternatives(claims): &Alternatives, _: Row, node: Ref<'_, NodeParts>) -> i64 {
         let Some(claims) = claims else { return 0 };
-        let Ok(on_node) = self.on_node(claims, node) else { return 0 };
-        let new = on_node.allocations.iter().map(|(claim, allocation)| points(claim, allocation));
+        let Ok(new) = self.points_on(claims, node) else { return 0 };
         let before = claims.named().iter().filter_map(|one| {
             one.claim.allocation.as_ref().map(|allocation| points(&one.claim, allocation))
         });
-        new.chain(before).sum()
+        new + before.sum::<i64>()
     }
 
     fn normalize(&self, _: &Alternatives, scores: &mut [Scored]) {
@@ -74,7 +73,7 @@ fn has_alternatives(claim: &ResourceClaim) -> bool {
 }
 
 /// As in dynamicresources.go, computeScore: the earlier the alternative that was chosen, the more.
-fn points(claim: &ResourceClaim, allocation: &Allocation) -> i64 {
+pub(super) fn points(claim: &ResourceClaim, allocation: &Allocation) -> i64 {
     let mut sum = 0;
     for request in &claim.spec.requests {
         let RequestKind::FirstAvailable(alternatives) = &request.kind else { continue };
