@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use hashbrown::HashMap;
 use plimsoll_api::Str;
-use plimsoll_api::devices::{DeviceNodes, DeviceTaint, DeviceTaintRule, ResourceSlice};
+use plimsoll_api::devices::{
+    DeviceNodeSelector, DeviceNodes, DeviceTaint, DeviceTaintRule, ResourceSlice,
+};
 use rustc_hash::FxBuildHasher;
 
 use crate::pool::{IndexedSlice, Pool, PoolState, WholePool, reaches};
@@ -36,8 +38,10 @@ pub struct Inventory {
     selecting: BTreeMap<PoolKey, SelectingPool>,
     /// How many pools name a node.
     named: HashMap<Str, usize, FxBuildHasher>,
-    /// Pools in which the node decides which devices count, in another way than by its name in a slice.
-    by_node: BTreeSet<PoolKey>,
+    /// Pools whose devices select nodes one by one.
+    per_device: BTreeSet<PoolKey>,
+    /// What the slices of the selecting pools select, with how many slices there are of each.
+    selected: Vec<(DeviceNodeSelector, usize)>,
     /// The pools with counters, by their names without the driver.
     with_counters: BTreeMap<Str, BTreeSet<Str>>,
 }
@@ -49,13 +53,13 @@ struct PoolSlices {
     nodes: BTreeSet<Str>,
 }
 
-/// The pools that nodes reach. Nodes of one reach get the same devices.
+/// The pools that nodes reach, apart from those that are for all nodes. Nodes of one reach get the same devices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Reach<'a> {
-    /// Those that name this node, and those that are for all nodes.
-    Own(&'a str),
-    /// Only those that are for all nodes.
-    Common,
+pub struct Reach<'a> {
+    /// The name of the node, if slices name it.
+    pub own: Option<&'a str>,
+    /// Which of the node selectors of slices match, one bit for each.
+    pub selected: u64,
 }
 
 /// A pool whose slices or devices select nodes by labels.
@@ -80,7 +84,8 @@ impl Inventory {
             elsewhere: BTreeMap::new(),
             selecting: BTreeMap::new(),
             named: HashMap::default(),
-            by_node: BTreeSet::new(),
+            per_device: BTreeSet::new(),
+            selected: Vec::new(),
             with_counters: BTreeMap::new(),
         }
     }
@@ -188,22 +193,30 @@ impl Inventory {
         })
     }
 
-    /// The pools that a node reaches. `None` if that does not follow from its name, because slices or devices select
-    /// nodes, or if what is found on one node depends on those that were asked before (see
+    /// The pools that a node reaches. `None` if that cannot be told: devices select nodes one by one, slices select them
+    /// in more than 64 ways, or what is found on one node depends on those that were asked before (see
     /// [`CycleMemory`](crate::CycleMemory)).
-    pub fn reach<'n>(&self, node: &'n str) -> Option<Reach<'n>> {
+    pub fn reach<'n>(&self, node: NodeRef<'n>) -> Option<Reach<'n>> {
         let depends = self.with_counters.values().any(|drivers| 1 < drivers.len());
-        if depends || !self.by_node.is_empty() {
+        if depends || !self.per_device.is_empty() || 64 < self.selected.len() {
             return None;
         }
-        Some(if self.named.contains_key(node) { Reach::Own(node) } else { Reach::Common })
+        let mut selected = 0;
+        for (at, (selector, _)) in self.selected.iter().enumerate() {
+            selected |= u64::from(selector.matches(node.name, node.labels).ok()?) << at;
+        }
+        let own = self.named.contains_key(node.name).then_some(node.name);
+        Some(Reach { own, selected })
     }
 
     /// The nodes that a pool names, and whether it matters to others, too.
     pub fn reached_from(&self, driver: &Str, pool: &Str) -> (impl Iterator<Item = &Str>, bool) {
         let key = (driver.clone(), pool.clone());
         let named = self.by_pool.get(&key).into_iter().flat_map(|pool| &pool.nodes);
-        (named, self.elsewhere.contains_key(&key) || self.by_node.contains(&key))
+        let for_others = self.elsewhere.contains_key(&key)
+            || self.selecting.contains_key(&key)
+            || self.per_device.contains(&key);
+        (named, for_others)
     }
 
     /// Whether all changes have taken effect.
@@ -250,8 +263,17 @@ impl Inventory {
     /// Drops what is prepared of a pool.
     fn forget(&mut self, key: &PoolKey, nodes: &BTreeSet<Str>) {
         self.elsewhere.remove(key);
-        self.selecting.remove(key);
-        self.by_node.remove(key);
+        if let Some(pool) = self.selecting.remove(key) {
+            for selector in pool.selectors() {
+                if let Some(at) = self.selected.iter().position(|(known, _)| known == selector) {
+                    self.selected[at].1 -= 1;
+                    if self.selected[at].1 == 0 {
+                        self.selected.remove(at);
+                    }
+                }
+            }
+        }
+        self.per_device.remove(key);
         if let Some(drivers) = self.with_counters.get_mut(&key.1) {
             drivers.remove(&key.0);
             if drivers.is_empty() {
@@ -290,11 +312,22 @@ impl Inventory {
         if pool.slices.values().any(|slice| slice.has_counters()) {
             self.with_counters.entry(key.1.clone()).or_default().insert(key.0.clone());
         }
-        if others.iter().any(|slice| is_by_labels(slice)) {
-            self.by_node.insert(key.clone());
+        if others.iter().any(|slice| slice.slice.nodes == DeviceNodes::PerDevice) {
+            self.per_device.insert(key.clone());
         }
         if others.iter().any(|slice| selects(slice)) {
-            self.selecting.insert(key.clone(), SelectingPool { whole, on_node, others });
+            for node in on_node.keys() {
+                *self.named.entry(node.clone()).or_default() += 1;
+                pool.nodes.insert(node.clone());
+            }
+            let pool = SelectingPool { whole, on_node, others };
+            for selector in pool.selectors() {
+                match self.selected.iter_mut().find(|(known, _)| known == selector) {
+                    Some((_, n)) => *n += 1,
+                    None => self.selected.push((selector.clone(), 1)),
+                }
+            }
+            self.selecting.insert(key.clone(), pool);
             return;
         }
         others.retain(|slice| slice.has_counters() || slice.slice.nodes == DeviceNodes::All);
@@ -318,6 +351,14 @@ impl Inventory {
 }
 
 impl SelectingPool {
+    /// The node selectors of its slices.
+    fn selectors(&self) -> impl Iterator<Item = &DeviceNodeSelector> {
+        self.others.iter().filter_map(|slice| match &slice.slice.nodes {
+            DeviceNodes::Selected(selector) => Some(&**selector),
+            _ => None,
+        })
+    }
+
     /// The pool from a node; the error is that of a selector which does not parse.
     fn gather(&self, features: Features, node: NodeRef<'_>) -> Result<Option<Pool>, String> {
         let own = self.on_node.get(node.name).map(Vec::as_slice).unwrap_or_default();
@@ -341,12 +382,9 @@ fn counts(features: Features, slice: &IndexedSlice) -> bool {
 
 /// Whether the labels of nodes decide about a slice.
 fn selects(slice: &IndexedSlice) -> bool {
-    is_by_labels(slice) && !slice.has_counters()
-}
-
-/// Whether a slice or its devices select nodes by labels.
-fn is_by_labels(slice: &IndexedSlice) -> bool {
-    matches!(slice.slice.nodes, DeviceNodes::Selected(_) | DeviceNodes::PerDevice)
+    let is_by_labels =
+        matches!(slice.slice.nodes, DeviceNodes::Selected(_) | DeviceNodes::PerDevice);
+    is_by_labels && !slice.has_counters()
 }
 
 /// Whether a slice that names no node matters to a node.

@@ -112,6 +112,8 @@ type ChooseFn = dyn Fn(&PodInfo, Result<&[CandidateNode], &str>) -> PostFilterAn
 
 type WithoutNodesFn = dyn Fn(&PodInfo, bool) -> Option<PostFilterAnswer> + Send + Sync;
 
+type WithoutRejectionsFn = dyn Fn(&PodInfo, &View<'_>) -> Option<PostFilterAnswer> + Send + Sync;
+
 type AfterFn = dyn Fn(&PodInfo, Option<&Nomination>, &[NodeRejection], &View<'_>, &mut Handle<'_>)
     + Send
     + Sync;
@@ -171,6 +173,7 @@ pub struct PostFilterPoint {
     candidate_nodes: Box<CandidateNodesFn>,
     choose: Box<ChooseFn>,
     without_nodes: Box<WithoutNodesFn>,
+    without_rejections: Box<WithoutRejectionsFn>,
     by_node: Option<Box<dyn ErasedByNode>>,
     after: Option<Box<AfterFn>>,
     reads: StoreReads,
@@ -178,7 +181,7 @@ pub struct PostFilterPoint {
 
 impl PostFilterPoint {
     pub(crate) fn new<P: PostFilter>(plugin: Arc<P>) -> Self {
-        let asked = plugin.clone();
+        let (asked, knowing) = (plugin.clone(), plugin.clone());
         let (searching, choosing) = (plugin.clone(), plugin.clone());
         PostFilterPoint {
             candidate_nodes: Box::new(move |pod, rejected, dry_run| {
@@ -189,6 +192,7 @@ impl PostFilterPoint {
                 plugin.post_filter(pod, rejected, dry_run)
             }),
             without_nodes: Box::new(move |pod, looked| asked.without_nodes(pod, looked)),
+            without_rejections: Box::new(move |pod, view| knowing.without_rejections(pod, view)),
             by_node: None,
             after: None,
             reads: StoreReads::all(),
@@ -242,6 +246,11 @@ impl PostFilterPoint {
     /// The answer, if it depends on no node.
     pub fn without_nodes(&self, pod: &PodInfo, has_looked: bool) -> Option<PostFilterAnswer> {
         (self.without_nodes)(pod, has_looked)
+    }
+
+    /// The answer, if it does not depend on why nodes were rejected.
+    pub fn without_rejections(&self, pod: &PodInfo, view: &View<'_>) -> Option<PostFilterAnswer> {
+        (self.without_rejections)(pod, view)
     }
 
     pub(crate) fn tell_after<P: AfterPostFilter>(&mut self, plugin: Arc<P>) {

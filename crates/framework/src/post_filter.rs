@@ -231,6 +231,11 @@ pub trait PostFilter: Plugin {
     fn without_nodes(&self, _pod: &PodInfo, _has_looked: bool) -> Option<PostFilterAnswer> {
         None
     }
+    /// The answer, if it does not depend on why nodes were rejected. Then it is found without asking every node again.
+    /// It may depend on the pod and on objects.
+    fn without_rejections(&self, _pod: &PodInfo, _view: &View<'_>) -> Option<PostFilterAnswer> {
+        None
+    }
     /// Looks for a way to make room. `rejected` has an entry for every node that was judged.
     fn post_filter(
         &self,

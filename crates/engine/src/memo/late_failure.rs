@@ -54,7 +54,8 @@ impl Memo {
         let cluster = self.node_set.as_ref()?.with(view);
         let looked = filters.looked(profile);
         let failure = ask_post_filters(profile, failure, |name, point| {
-            if let Some(answer) = point.without_nodes(pod, looked.contains(name)) {
+            let answer = point.without_nodes(pod, looked.contains(name));
+            if let Some(answer) = answer.or_else(|| point.without_rejections(pod, &view)) {
                 return Some(answer);
             }
             let by_node = point.by_node()?;
@@ -233,7 +234,8 @@ impl LateRejections {
             let mut filters = profile.at(Point::PreFilter).chain(profile.at(Point::Filter));
             let has_looked =
                 filters.any(|(filter, _)| filter.name == name && filter.points.filter.is_some());
-            if let Some(answer) = point.without_nodes(pod, has_looked) {
+            let answer = point.without_nodes(pod, has_looked);
+            if let Some(answer) = answer.or_else(|| point.without_rejections(pod, &cluster.view)) {
                 return Some(answer);
             }
             let by_node = point.by_node()?;

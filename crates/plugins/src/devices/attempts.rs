@@ -52,8 +52,10 @@ struct List {
     specs: Vec<ClaimSpec>,
     /// How many steps a search may take.
     most_steps: Option<u64>,
+    /// On nodes that slices name.
     on_node: HashMap<Str, (ReachVersion, Outcome), FxBuildHasher>,
-    common: Option<(ReachVersion, Outcome)>,
+    /// On all others, by what selects them.
+    elsewhere: HashMap<u64, (ReachVersion, Outcome), FxBuildHasher>,
 }
 
 impl Attempts {
@@ -81,7 +83,7 @@ impl Attempts {
             specs: specs.cloned().collect(),
             most_steps,
             on_node: HashMap::default(),
-            common: None,
+            elsewhere: HashMap::default(),
         });
         ListId { index, era }
     }
@@ -94,9 +96,9 @@ impl Attempts {
         now: ReachVersion,
     ) -> Option<Outcome> {
         let list = self.lists.get(list.index).filter(|_| list.era == self.era)?;
-        let known = match reach {
-            Reach::Own(node) => list.on_node.get(node),
-            Reach::Common => list.common.as_ref(),
+        let known = match reach.own {
+            Some(node) => list.on_node.get(node),
+            None => list.elsewhere.get(&reach.selected),
         };
         known.filter(|(version, _)| *version == now).map(|(_, outcome)| *outcome)
     }
@@ -112,13 +114,11 @@ impl Attempts {
         let Some(list) = self.lists.get_mut(list.index).filter(|_| list.era == self.era) else {
             return;
         };
-        match reach {
-            Reach::Common => list.common = Some((now, outcome)),
-            Reach::Own(node) => {
-                let is_new = list.on_node.insert(node.into(), (now, outcome)).is_none();
-                self.n_known += usize::from(is_new);
-            }
-        }
+        let before = match reach.own {
+            Some(node) => list.on_node.insert(node.into(), (now, outcome)),
+            None => list.elsewhere.insert(reach.selected, (now, outcome)),
+        };
+        self.n_known += usize::from(before.is_none());
     }
 }
 
@@ -146,6 +146,8 @@ fn hash<'c>(specs: impl Iterator<Item = &'c ClaimSpec>) -> u64 {
 pub(crate) struct ReachVersion {
     of_node: u64,
     of_all: u64,
+    /// Which node selectors match, which the labels of the node decide.
+    selected: u64,
 }
 
 /// The versions of what nodes reach.
@@ -160,11 +162,12 @@ pub(crate) struct ReachVersions {
 impl ReachVersions {
     /// The version of what a node reaches.
     pub(crate) fn of(&self, reach: Reach<'_>) -> ReachVersion {
-        let of_node = match reach {
-            Reach::Own(node) => self.of_node.get(node).copied().unwrap_or_default(),
-            Reach::Common => 0,
-        };
-        ReachVersion { of_node, of_all: self.of_all }
+        let of_node = reach.own.and_then(|node| self.of_node.get(node)).copied();
+        ReachVersion {
+            of_node: of_node.unwrap_or_default(),
+            of_all: self.of_all,
+            selected: reach.selected,
+        }
     }
 
     /// Something has changed that may matter to all nodes.
@@ -197,7 +200,8 @@ impl ReachVersions {
 #[cfg(test)]
 mod tests {
     use plimsoll_api::devices::{DeviceNodes, DeviceRequest};
-    use plimsoll_devices::{DeviceIds, Features};
+    use plimsoll_api::wire::{Object, object_from_str};
+    use plimsoll_devices::{DeviceIds, Features, NodeRef};
 
     use super::*;
 
@@ -238,14 +242,22 @@ mod tests {
         inventory
     }
 
+    const COMMON: Reach<'_> = Reach { own: None, selected: 0 };
+
+    /// What nodes without labels reach.
+    fn reach<'n>(inventory: &Inventory, name: &'n str) -> Reach<'n> {
+        static NONE: Labels = Labels::empty();
+        inventory.reach(NodeRef { name, labels: &NONE }).expect("it can be told")
+    }
+
     #[test]
     fn an_attempt_is_remembered_until_what_the_node_reaches_changes() {
         let on = |node: &str| slice(node, DeviceNodes::Node(node.into()));
         let inventory = inventory([on("a"), on("b")]);
         let (mut versions, mut attempts) = (ReachVersions::default(), Attempts::default());
         let list = attempts.list([&spec(1)].into_iter(), None);
-        let nodes = ["a", "b", "c"].map(|node| inventory.reach(node).expect("no labels matter"));
-        assert_eq!(nodes, [Reach::Own("a"), Reach::Own("b"), Reach::Common]);
+        let nodes = ["a", "b", "c"].map(|node| reach(&inventory, node));
+        assert_eq!(nodes.map(|reach| reach.own), [Some("a"), Some("b"), None]);
         for reach in nodes {
             attempts.note(list, reach, versions.of(reach), Outcome::TooFew);
         }
@@ -262,9 +274,8 @@ mod tests {
         let own = slice("a", DeviceNodes::Node("a".into()));
         let inventory = inventory([own, slice("fabric", DeviceNodes::All)]);
         let mut versions = ReachVersions::default();
-        let all = |versions: &ReachVersions| {
-            ["a", "b"].map(|node| versions.of(inventory.reach(node).expect("no labels matter")))
-        };
+        let all =
+            |versions: &ReachVersions| ["a", "b"].map(|node| versions.of(reach(&inventory, node)));
         let before = all(&versions);
         versions.pool_changed(&inventory, &DRIVER, &"fabric".into());
         let after = all(&versions);
@@ -279,7 +290,7 @@ mod tests {
         let mut other = one.clone();
         one.all_changed();
         other.all_changed();
-        assert_ne!(one.of(Reach::Common), other.of(Reach::Common));
+        assert_ne!(one.of(COMMON), other.of(COMMON));
     }
 
     #[test]
@@ -294,21 +305,39 @@ mod tests {
     }
 
     #[test]
-    fn where_labels_decide_nothing_is_remembered() {
+    fn nodes_that_slices_select_alike_have_one_reach() {
+        let selecting = r#"{"apiVersion": "resource.k8s.io/v1", "kind": "ResourceSlice",
+            "metadata": {"name": "rack"}, "spec": {"driver": "gpu.example.com",
+            "pool": {"name": "rack", "generation": 1, "resourceSliceCount": 1}, "devices": [],
+            "nodeSelector": {"nodeSelectorTerms": [
+                {"matchExpressions": [{"key": "rack", "operator": "In", "values": ["r1"]}]}]}}}"#;
+        let Ok(Object::Other(slice)) = object_from_str(selecting) else { panic!("it is right") };
+        let inventory = inventory(slice.shared());
+        let of = |name, rack: &str| {
+            let labels = [("rack", rack)].into_iter().collect();
+            inventory.reach(NodeRef { name, labels: &labels }).map(|reach| reach.selected)
+        };
+        assert_eq!(of("a", "r1"), of("b", "r1"));
+        assert_ne!(of("a", "r1"), of("a", "r2"));
+    }
+
+    #[test]
+    fn where_devices_select_nodes_nothing_is_remembered() {
         let per_device = slice("fabric", DeviceNodes::PerDevice);
-        assert_eq!(inventory([per_device]).reach("a"), None);
+        let node = NodeRef { name: "a", labels: &Labels::default() };
+        assert_eq!(inventory([per_device]).reach(node), None);
     }
 
     #[test]
     fn beyond_the_bound_all_is_forgotten() {
         let mut attempts = Attempts::default();
         let first = attempts.list([&spec(0)].into_iter(), None);
-        let now = ReachVersions::default().of(Reach::Common);
-        attempts.note(first, Reach::Common, now, Outcome::TooFew);
+        let now = ReachVersions::default().of(COMMON);
+        attempts.note(first, COMMON, now, Outcome::TooFew);
         for (_, count) in (0..=MOST_LISTS).zip(1..) {
             attempts.list([&spec(count)].into_iter(), None);
         }
-        assert_eq!(attempts.find(first, Reach::Common, now), None);
+        assert_eq!(attempts.find(first, COMMON, now), None);
         assert!(attempts.lists.len() <= MOST_LISTS);
     }
 }

@@ -284,7 +284,7 @@ impl DynamicResources {
         let node = DeviceNode { name, labels };
         let mut points = 0;
         if claims.need_devices() {
-            let reach = devices.inventory.reach(name);
+            let reach = devices.inventory.reach(node);
             let key = reach
                 .map(|reach| (claims.list(self.most_steps), reach, devices.versions.of(reach)));
             let find = |(list, reach, version)| devices.attempts.open().find(list, reach, version);

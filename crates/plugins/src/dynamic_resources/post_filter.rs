@@ -3,7 +3,7 @@
 use plimsoll_framework::prelude::*;
 
 use super::allocate::{PreparedClaims, UNAVAILABLE};
-use super::claims::WholePod;
+use super::claims::{ClaimingPod, FoundClaim, WholePod};
 use super::{DynamicResources, may_claim, writes};
 
 const NO_STATE: &str = "not found";
@@ -23,6 +23,18 @@ pub(super) enum Remedy {
     Delete(ObjectKey),
     /// There is none.
     Nothing,
+}
+
+impl Remedy {
+    fn answer(&self) -> PostFilterAnswer {
+        let why = match self {
+            Remedy::NoClaims => NO_CLAIMS,
+            Remedy::Deallocate(_) => DEALLOCATED,
+            Remedy::Delete(_) => DELETED,
+            Remedy::Nothing => NOTHING_HELPS,
+        };
+        PostFilterAnswer::Unschedulable(why.into())
+    }
 }
 
 impl DynamicResources {
@@ -81,6 +93,14 @@ impl PostFilter for DynamicResources {
         (!may_claim).then(|| PostFilterAnswer::Unschedulable(NO_CLAIMS.into()))
     }
 
+    /// Only where a claim has devices it matters which nodes they keep the pod from.
+    fn without_rejections(&self, pod: &PodInfo, view: &View<'_>) -> Option<PostFilterAnswer> {
+        let found = ClaimingPod::from(pod).find(&view.stores.objects);
+        let has_devices =
+            |claims: Vec<FoundClaim>| claims.iter().any(|one| one.claim.allocation.is_some());
+        (!found.is_ok_and(has_devices)).then(|| self.remedy(pod, &[], view).answer())
+    }
+
     fn post_filter(
         &self,
         pod: &PodInfo,
@@ -90,13 +110,7 @@ impl PostFilter for DynamicResources {
         if let Some(answer) = self.without_nodes(pod, dry_run.has_looked(Self::NAME)) {
             return answer;
         }
-        let why = match self.remedy(pod, rejected, dry_run.view()) {
-            Remedy::NoClaims => NO_CLAIMS,
-            Remedy::Deallocate(_) => DEALLOCATED,
-            Remedy::Delete(_) => DELETED,
-            Remedy::Nothing => NOTHING_HELPS,
-        };
-        PostFilterAnswer::Unschedulable(why.into())
+        self.remedy(pod, rejected, dry_run.view()).answer()
     }
 }
 
