@@ -111,6 +111,7 @@ impl Scheduler {
             decisions: &mut self.waiting_decisions,
             said: &mut self.said_writes,
             metrics: &mut self.plugin_metrics,
+            events: &mut self.said_events,
         };
         let reserved = BindingCycle::reserve(placed, shared, profile, &mut backing);
         let status = reserved.as_ref().err().map_or(Status::Success, Unbound::status);
@@ -262,6 +263,7 @@ impl Scheduler {
                 decisions: &mut self.waiting_decisions,
                 said: &mut self.said_writes,
                 metrics: &mut self.plugin_metrics,
+                events: &mut self.said_events,
             },
             profile,
             extenders: &self.extenders,
@@ -298,6 +300,7 @@ impl Scheduler {
             decisions: &mut self.waiting_decisions,
             said: &mut self.said_writes,
             metrics: &mut self.plugin_metrics,
+            events: &mut self.said_events,
         }
     }
 

@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use plimsoll_api::Str;
 use plimsoll_framework::{
-    Binding, Code, CycleState, Handle, Held, Permission, Placement, PodInfo, Point, PreBindPoint,
-    Readiness, Rejection, Time, WaitingDecision, WaitingPod, WriteError,
+    Binding, Code, CycleState, Handle, Held, Permission, Placement, PodEvent, PodInfo, Point,
+    PreBindPoint, Readiness, Rejection, Time, WaitingDecision, WaitingPod, WriteError,
     binding::PERMIT_TIMEOUT_MAX,
 };
 
@@ -114,6 +114,8 @@ pub(crate) struct Backing<'a> {
     pub(crate) said: &'a mut Vec<RequestedWrite>,
     /// What plugins have measured.
     pub(crate) metrics: &'a mut PluginMetrics,
+    /// The events that plugins have recorded, with the pods that they are about.
+    pub(crate) events: &'a mut Vec<(PodInfo, PodEvent)>,
 }
 
 /// What a binding cycle needs from the scheduler.
@@ -422,6 +424,7 @@ impl BindingCycle {
         if !output.measured.is_empty() {
             backing.metrics.record(output.measured);
         }
+        backing.events.extend(output.events.into_iter().map(|event| (self.pod.clone(), event)));
         if succeeds(&answer) {
             backing.cache.assume_objects(output.assumed);
             for write in output.written {

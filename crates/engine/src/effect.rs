@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use plimsoll_api::{Pod, PodKey, Str};
-use plimsoll_framework::{Binding, ObjectWrite, PodInfo, Point};
+use plimsoll_framework::{Binding, ObjectWrite, PodEvent, PodEventKind, PodInfo, Point};
 
 use crate::extenders::Call;
 use crate::writes::RequestedWrite;
@@ -109,6 +109,15 @@ impl EventRecord {
         text.push_str(" to ");
         text.push_str(node);
         EventRecord { kind: "Normal", reason: "Scheduled", action: "Binding", note: truncate(text) }
+    }
+
+    /// A plugin has recorded it.
+    pub(crate) fn of_plugin(PodEvent { kind, reason, action, note }: PodEvent) -> Self {
+        let kind = match kind {
+            PodEventKind::Normal => "Normal",
+            PodEventKind::Warning => "Warning",
+        };
+        EventRecord { kind, reason, action, note: truncate(note) }
     }
 
     /// A plugin could not write an object for the pod, after it was bound or given up.

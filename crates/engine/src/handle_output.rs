@@ -2,8 +2,8 @@
 
 use plimsoll_framework::metrics::Measurement;
 use plimsoll_framework::{
-    Assume, Assumption, CycleState, Handle, Metrics, ObjectWrite, Time, WaitingDecision,
-    WaitingPod, WaitingPods, Writes,
+    Assume, Assumption, CycleState, EventRecorder, Handle, Metrics, ObjectWrite, PodEvent, Time,
+    WaitingDecision, WaitingPod, WaitingPods, Writes,
 };
 
 /// What a plugin did with its handle, beside its decisions about waiting pods.
@@ -12,6 +12,7 @@ pub(crate) struct HandleOutput {
     pub(crate) assumed: Vec<Assumption>,
     pub(crate) written: Vec<ObjectWrite>,
     pub(crate) measured: Vec<Measurement>,
+    pub(crate) events: Vec<PodEvent>,
 }
 
 impl HandleOutput {
@@ -31,6 +32,7 @@ impl HandleOutput {
             waiting: WaitingPods::new(plugin, waiting, decisions),
             writes: Writes::new(&mut self.written),
             metrics: Metrics::new(&mut self.measured),
+            events: EventRecorder::new(&mut self.events),
         }
     }
 }

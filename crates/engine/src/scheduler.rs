@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use plimsoll_api::{KindRef, Kinds, PodKey, Str};
 use plimsoll_framework::{
-    NominatedPods, PodInfo, Point, Release, Time, View, WaitingDecision, WaitingPod, WriteError,
+    NominatedPods, PodEvent, PodInfo, Point, Release, Time, View, WaitingDecision, WaitingPod,
+    WriteError,
 };
 use rand::SeedableRng;
 use rand_pcg::Pcg64;
@@ -148,6 +149,8 @@ pub struct Scheduler {
     pub(crate) answers: Vec<(crate::EffectId, Result<(), WriteError>)>,
     /// The writes that plugins have requested, and those that were sent.
     pub(crate) said_writes: Vec<RequestedWrite>,
+    /// The events that plugins have recorded in this step, with the pods that they are about.
+    pub(crate) said_events: Vec<(PodInfo, PodEvent)>,
     pub(crate) sent_writes: SentWrites,
     pub(crate) next_effect: u64,
     /// Where the last cycle that did not judge all nodes ended.
@@ -209,6 +212,7 @@ impl Scheduler {
             waiting_decisions: Vec::new(),
             answers: Vec::new(),
             said_writes: Vec::new(),
+            said_events: Vec::new(),
             sent_writes: SentWrites::default(),
             next_effect: 0,
             next_start: 0,
@@ -228,6 +232,7 @@ impl Scheduler {
         let before = effects.len();
         self.cache.set_now(now);
         let next = self.advance(now, effects);
+        self.write_events(effects);
         if let Some(recorder) = &mut self.recorder {
             recorder.stepped(now, &effects[before..], &self.audit);
         }
@@ -251,6 +256,7 @@ impl Scheduler {
     pub fn wind_up(&mut self, now: Time, effects: &mut Vec<Effect>) {
         let before = effects.len();
         self.carry_on(now, effects);
+        self.write_events(effects);
         if let Some(recorder) = &mut self.recorder {
             recorder.wound_up(now, &effects[before..]);
         }

@@ -103,6 +103,7 @@ impl Scheduler {
             let nomination = failure.nomination.as_ref();
             point.after_post_filter(pod, nomination, rejected, &self.cache.view(), &mut handle);
             self.plugin_metrics.record(output.measured);
+            self.said_events.extend(output.events.into_iter().map(|event| (pod.clone(), event)));
             self.cache.assume_objects(output.assumed);
             for write in output.written {
                 let (pod, point) = (pod.clone(), Point::PostFilter);
@@ -126,6 +127,13 @@ impl Scheduler {
         for said in std::mem::take(&mut self.said_writes) {
             let id = self.write(&said.pod, Write::Object(said.write.clone()), effects);
             self.sent_writes.add(id, said, now + self.options.write_timeout);
+        }
+    }
+
+    /// Writes the events that plugins have recorded.
+    pub(crate) fn write_events(&mut self, effects: &mut Vec<Effect>) {
+        for (pod, event) in std::mem::take(&mut self.said_events) {
+            self.write(&pod, Write::Record(EventRecord::of_plugin(event)), effects);
         }
     }
 
@@ -156,6 +164,8 @@ impl Scheduler {
                     None => point.answered_without_node(write, &answer, pod, &view, &mut handle),
                 };
                 self.plugin_metrics.record(output.measured);
+                let events = output.events.into_iter().map(|event| (said.pod.clone(), event));
+                self.said_events.extend(events);
                 if outcome.is_ok() {
                     self.said_writes
                         .extend(output.written.into_iter().map(|write| said.again(write)));

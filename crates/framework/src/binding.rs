@@ -11,6 +11,7 @@ use crate::columns::Row;
 use crate::cycle_state::CycleState;
 use crate::metrics::Metrics;
 use crate::plugin::Plugin;
+use crate::pod_events::EventRecorder;
 use crate::pod_info::PodInfo;
 use crate::status::{Reason, Rejection};
 use crate::time::Time;
@@ -94,6 +95,8 @@ pub struct Handle<'a> {
     pub writes: Writes<'a>,
     /// What the plugin measures.
     pub metrics: Metrics<'a>,
+    /// Events about the pod.
+    pub events: EventRecorder<'a>,
 }
 
 /// Reserves something for a pod, from the choice of its node until it is bound.

@@ -70,6 +70,7 @@ mod node_counts;
 pub mod nominated;
 pub mod parts;
 pub mod plugin;
+pub mod pod_events;
 pub mod pod_info;
 mod point;
 pub mod points;
@@ -123,6 +124,7 @@ pub use parts::{
 };
 pub use plimsoll_api::{Release, ReleaseError};
 pub use plugin::{FeatureGates, NoArgs, Plugin};
+pub use pod_events::{EventRecorder, PodEvent, PodEventKind};
 pub use pod_info::PodInfo;
 pub use points::{ErasedByNode, Held, Point, Points, PreBindPoint};
 pub use post_filter::{

@@ -2,8 +2,8 @@
 
 use plimsoll_framework::metrics::Measurement;
 use plimsoll_framework::{
-    Assume, Assumption, CycleState, Handle, Metrics, ObjectWrite, Time, WaitingDecision,
-    WaitingPod, WaitingPods, Writes,
+    Assume, Assumption, CycleState, EventRecorder, Handle, Metrics, ObjectWrite, PodEvent, Time,
+    WaitingDecision, WaitingPod, WaitingPods, Writes,
 };
 
 /// The data behind a [`Handle`], for tests of the points from Reserve on: what a plugin is given, and what it did.
@@ -23,6 +23,8 @@ pub struct HandleParts {
     pub written: Vec<ObjectWrite>,
     /// What was measured.
     pub measured: Vec<Measurement>,
+    /// The events that were recorded.
+    pub events: Vec<PodEvent>,
 }
 
 impl HandleParts {
@@ -35,6 +37,7 @@ impl HandleParts {
             waiting: WaitingPods::new(plugin, &self.waiting, &mut self.decisions),
             writes: Writes::new(&mut self.written),
             metrics: Metrics::new(&mut self.measured),
+            events: EventRecorder::new(&mut self.events),
         }
     }
 }

@@ -70,6 +70,8 @@ impl AfterPostFilter for Ask {
         let key = ObjectKey::new("", pod.key.name.clone());
         handle.writes.create::<Namespace>(key, json!({"seen": seen}));
         handle.metrics.add(&ASKED, ["sent"], 1);
+        let note = format!("asked for {seen}");
+        handle.events.record(PodEventKind::Warning, "Asked", "Scheduling", note);
     }
 }
 
@@ -111,6 +113,7 @@ impl Reserve for Ask {
     fn reserve(&self, _: &Placement<'_>, handle: &mut Handle<'_>) -> Result<(), Rejection> {
         let seen = handle.shared.read::<Told>().map_or(0, |seen| seen.0);
         handle.metrics.set(&TOLD, [], f64::from(u32::try_from(seen).expect("a few")));
+        handle.events.record(PodEventKind::Normal, "Told", "Binding", "x".repeat(2000));
         Ok(())
     }
 }
@@ -199,6 +202,32 @@ fn a_plugin_writes_for_each_pod_that_finds_no_node() {
                 _ => false,
             });
             assert_eq!(conditions.count(), 1, "{engine:?}: {effects:?}");
+        }
+    }
+}
+
+#[test]
+fn the_events_of_plugins_are_about_the_pod() {
+    for engine in BOTH {
+        for (labels, expected) in [
+            (["zone=nowhere", "says=3"], ("Warning", "Asked", "Scheduling", "asked for 3")),
+            (["zone=z", "says=3"], ("Normal", "Told", "Binding", "xxx")),
+        ] {
+            let mut scheduler = scheduler(engine);
+            scheduler.observe(Time::ZERO, Event::pod(lab::pod("p", &labels)));
+            let effects = written(&mut scheduler);
+            let events: Vec<_> = effects
+                .iter()
+                .filter_map(|effect| match &effect.write {
+                    Write::Record(event) if event.reason == expected.1 => Some((effect, event)),
+                    _ => None,
+                })
+                .collect();
+            let [(effect, event)] = events[..] else { panic!("{engine:?}: {effects:?}") };
+            assert_eq!(effect.pod.key.name, "p");
+            assert_eq!((event.kind, event.action), (expected.0, expected.2));
+            assert!(event.note.starts_with(expected.3), "{}", event.note);
+            assert!(event.note.len() <= crate::effect::NOTE_LENGTH_LIMIT);
         }
     }
 }

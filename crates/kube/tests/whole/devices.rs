@@ -415,6 +415,7 @@ fn a_pod_is_bound_once_the_conditions_of_its_devices_are_met() {
     let claim = with_conditions(&server);
     let timestamp = &claim["status"]["allocation"]["allocationTimestamp"];
     assert!(timestamp.is_string(), "{claim}");
+    until_told(&server, "train", "waiting for binding conditions for device on node node-00000");
     report(&server, claim, "attached");
     until_placed(&server, 1);
     assert_eq!(instance.stop(), Exit::Stopped);

@@ -81,6 +81,11 @@ impl DynamicResources {
             return Readiness::Ready;
         }
         let mut progress = Progress::of(handle);
+        if progress.waits_since.is_none() {
+            let note = format!("waiting for binding conditions for device on node {}", at.node);
+            let (reason, action) = ("BindingConditionsPending", "Scheduling");
+            handle.events.record(PodEventKind::Normal, reason, action, note);
+        }
         let since = *progress.waits_since.get_or_insert(handle.now);
         let (readiness, outcome) = held.conditions(store, self.binding_timeout, handle.now);
         if let Some(outcome) = outcome {
