@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use plimsoll_api::devices::{Allocation, DeviceNodeSelector, NodeAllocatableClaimStatus};
 use plimsoll_api::{MemoCell, ObjectStores};
-use plimsoll_devices::{Account, AllocateError, Allocator, CycleMemory, NodeRef as DeviceNode};
+use plimsoll_devices::{
+    Account, AllocateError, Allocator, CycleMemory, NodeRef as DeviceNode, Selectors,
+};
 use plimsoll_framework::prelude::*;
 
 use super::claims::{FoundClaim, WholePod, check_classes};
@@ -13,7 +15,7 @@ use super::extended::{ExtendedClaim, OnNode};
 use super::node_allocatable::{NodeRoom, RequestingPod, check_sharing, uses_of};
 use super::score::points;
 use super::{DynamicResources, NodeParts};
-use crate::devices::{DeviceGates, Devices, ListId, Outcome};
+use crate::devices::{DeviceGates, Devices, ListId};
 
 const NOT_ENOUGH: &str = "cannot allocate all claims";
 /// Why a node is rejected that an allocated claim cannot be used on.
@@ -21,23 +23,23 @@ pub(super) const UNAVAILABLE: &str = "resourceclaim not available on the node";
 
 /// The claims of a pod, with what is needed to find devices for them.
 #[derive(Clone, Debug)]
-pub struct PreparedClaims(Arc<Prepared>);
+pub struct PreparedClaims(pub(super) Arc<Prepared>);
 
 #[derive(Debug)]
-struct Prepared {
+pub(super) struct Prepared {
     /// The claims that the pod names, in order.
     named: Vec<FoundClaim>,
     /// The claim for extended resources.
-    extended: Option<ExtendedClaim>,
-    devices: Arc<Devices>,
+    pub(super) extended: Option<ExtendedClaim>,
+    pub(super) devices: Arc<Devices>,
     classes: Arc<Store<DeviceClass>>,
     slices: Arc<Store<ResourceSlice>>,
     memory: MemoCell<CycleMemory>,
     /// What the claims ask for, once that was looked up.
-    list: MemoCell<Option<ListId>>,
+    pub(super) list: MemoCell<Option<ListId>>,
     uid: Str,
     /// What the pod requests, if devices can stand for resources of the node.
-    requesting: Option<RequestingPod>,
+    pub(super) requesting: Option<RequestingPod>,
     now: Time,
 }
 
@@ -81,16 +83,9 @@ impl PreparedClaims {
     }
 
     /// The claims that the pod names which have no devices yet.
-    fn wanting(&self) -> impl Iterator<Item = &Arc<ResourceClaim>> + Clone {
+    pub(super) fn wanting(&self) -> impl Iterator<Item = &Arc<ResourceClaim>> + Clone {
         let without = self.0.named.iter().filter(|one| one.claim.allocation.is_none());
         without.map(|one| &one.claim)
-    }
-
-    /// What the claims without devices ask for.
-    fn list(&self, most_steps: Option<u64>) -> ListId {
-        let specs = self.wanting().map(|claim| &claim.spec);
-        let attempts = &self.0.devices.attempts;
-        *self.0.list.open().get_or_insert_with(|| attempts.open().list(specs, most_steps))
     }
 
     /// Whether devices can be looked for on every node without an error.
@@ -269,130 +264,75 @@ impl DynamicResources {
         Ok(allocated)
     }
 
-    /// Whether the claims of a pod get devices on a node as with [`on_node`](Self::on_node), and how early the alternatives
-    /// are that they get. What was found before is remembered, unless the resources of the node matter.
-    pub(super) fn points_on(
-        &self,
-        claims: &PreparedClaims,
-        node: Ref<'_, NodeParts>,
-    ) -> Result<i64, Rejection> {
-        let Prepared { extended, devices, requesting, .. } = &*claims.0;
-        if extended.is_some() || requesting.is_some() {
-            return Ok(self.on_node(claims, node)?.points());
-        }
-        let ((name, labels), _) = node;
-        let node = DeviceNode { name, labels };
-        let mut points = 0;
-        if claims.need_devices() {
-            let reach = devices.inventory.reach(node);
-            let key = reach
-                .map(|reach| (claims.list(self.most_steps), reach, devices.versions.of(reach)));
-            let find = |(list, reach, version)| devices.attempts.open().find(list, reach, version);
-            let remembered = key.and_then(find);
-            debug_assert!(
-                remembered.is_none_or(|known| self.outcome(claims, node).1 == Some(known)),
-                "what was found on {name} is not what is found now"
-            );
-            let found = match remembered {
-                Some(Outcome::Found(points)) => Ok(Some(points)),
-                Some(Outcome::TooFew) => Ok(None),
-                Some(Outcome::InvalidPools) => Err(AllocateError::InvalidPools),
-                None => {
-                    let (found, outcome) = self.outcome(claims, node);
-                    if let Some(((list, reach, version), outcome)) = key.zip(outcome) {
-                        devices.attempts.open().note(list, reach, version, outcome);
-                    }
-                    found
-                }
-            };
-            points = found_or_why(found, node)?;
-        }
-        match claims.unavailable(self, name, labels).is_empty() {
-            true => Ok(points),
-            false => Err(Rejection::unresolvable(UNAVAILABLE)),
-        }
-    }
-
-    /// What is found on a node for the claims that the pod names, and what may be remembered of it.
-    fn outcome(
-        &self,
-        claims: &PreparedClaims,
-        node: DeviceNode<'_>,
-    ) -> (Result<Option<i64>, AllocateError>, Option<Outcome>) {
-        let found = self.search(claims, None, node);
-        let found = found.map(|found| found.map(|found| found.points()));
-        let outcome = match &found {
-            Ok(Some(points)) => Some(Outcome::Found(*points)),
-            Ok(None) => Some(Outcome::TooFew),
-            Err(AllocateError::InvalidPools) => Some(Outcome::InvalidPools),
-            Err(AllocateError::Stopped | AllocateError::Failed(_)) => None,
-        };
-        (found, outcome)
-    }
-
     /// Why devices of a node are picked or not; `None` if none are looked for.
     pub(super) fn account(
         &self,
         claims: &PreparedClaims,
         ((name, labels), (Allocatable(allocatable), ..)): Ref<'_, NodeParts>,
     ) -> Option<Account> {
-        let Prepared { named, extended, devices, classes, memory, .. } = &*claims.0;
+        let Prepared { named, extended, devices, .. } = &*claims.0;
         let extended = extended.as_ref().and_then(|extended| {
             extended.on_node(&devices.extended, allocatable, !named.is_empty()).ok()?
         });
-        let without = named.iter().filter(|one| one.claim.allocation.is_none());
-        let mut wanting: Vec<&ResourceClaim> = without.map(|one| &*one.claim).collect();
+        let mut wanting: Vec<&ResourceClaim> = claims.wanting().map(Arc::as_ref).collect();
         wanting.extend(extended.as_ref().map(|extended| &extended.claim));
-        if wanting.is_empty() {
-            return None;
-        }
-        let class_of = |name: &str| classes.get(name).map(Arc::as_ref);
-        let allocator = Allocator::new(&devices.inventory, &devices.allocated, &wanting, class_of);
-        let mut memory = memory.open();
-        let mut selectors = devices.selectors.open();
-        let mut steps = 0;
-        let mut go_on = || {
-            steps += 1;
-            self.most_steps.is_none_or(|most| steps <= most)
-        };
         let node = DeviceNode { name, labels };
-        Some(allocator.account(node, &mut memory, &mut *selectors, &mut go_on))
+        (!wanting.is_empty()).then(|| {
+            self.ask(claims, &wanting, |allocator, memory, selectors, go_on| {
+                allocator.account(node, memory, selectors, go_on)
+            })
+        })
     }
 
     /// Finds devices for the claims that have none; `None` if there are too few.
-    fn search(
+    pub(super) fn search(
         &self,
         claims: &PreparedClaims,
         extended: Option<OnNode>,
         node: DeviceNode<'_>,
     ) -> Result<Option<NodeAllocations>, AllocateError> {
-        let Prepared { devices, classes, memory, .. } = &*claims.0;
         let mut wanting: Vec<Arc<ResourceClaim>> = claims.wanting().cloned().collect();
         wanting.extend(extended.as_ref().map(|extended| Arc::new(extended.claim.clone())));
         if wanting.is_empty() {
             return Ok(Some(NodeAllocations::default()));
         }
         let all: Vec<&ResourceClaim> = wanting.iter().map(Arc::as_ref).collect();
-        let class_of = |name: &str| classes.get(name).map(Arc::as_ref);
-        let allocator = Allocator::new(&devices.inventory, &devices.allocated, &all, class_of);
-        let mut memory = memory.open();
-        let mut selectors = devices.selectors.open();
-        let mut steps = 0;
-        let mut go_on = || {
-            steps += 1;
-            self.most_steps.is_none_or(|most| steps <= most)
-        };
-        let found = allocator.allocate(node, &mut memory, &mut *selectors, &mut go_on)?;
+        let found = self.ask(claims, &all, |allocator, memory, selectors, go_on| {
+            allocator.allocate(node, memory, selectors, go_on)
+        })?;
         Ok(found.map(|found| NodeAllocations {
             allocations: wanting.into_iter().zip(found).collect(),
             extended,
             node_allocatable: Vec::new(),
         }))
     }
+
+    /// Asks the allocator about claims of the pod, in their order. It stops after as many steps as the search may take.
+    fn ask<T>(
+        &self,
+        claims: &PreparedClaims,
+        wanting: &[&ResourceClaim],
+        ask: impl FnOnce(
+            &Allocator<'_>,
+            &mut CycleMemory,
+            &mut dyn Selectors,
+            &mut dyn FnMut() -> bool,
+        ) -> T,
+    ) -> T {
+        let Prepared { devices, classes, memory, .. } = &*claims.0;
+        let class_of = |name: &str| classes.get(name).map(Arc::as_ref);
+        let allocator = Allocator::new(&devices.inventory, &devices.allocated, wanting, class_of);
+        let mut steps = 0;
+        let mut go_on = || {
+            steps += 1;
+            self.most_steps.is_none_or(|most| steps <= most)
+        };
+        ask(&allocator, &mut memory.open(), &mut *devices.selectors.open(), &mut go_on)
+    }
 }
 
 /// What a search has found, or why a node is rejected.
-fn found_or_why<T>(
+pub(super) fn found_or_why<T>(
     found: Result<Option<T>, AllocateError>,
     node: DeviceNode<'_>,
 ) -> Result<T, Rejection> {

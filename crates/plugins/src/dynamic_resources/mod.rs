@@ -3,6 +3,7 @@
 mod account;
 mod allocate;
 mod answers;
+mod attempt;
 mod claims;
 mod conditions;
 mod describe;
