@@ -239,6 +239,22 @@ impl Value {
         Ok(false)
     }
 
+    /// Whether it is of a type whose values have an order.
+    pub(crate) fn is_comparable(&self) -> bool {
+        use Value::{Bool, Bytes, Double, Duration, Int, String, Timestamp, Uint};
+        matches!(
+            self,
+            Bool(_)
+                | Int(_)
+                | Uint(_)
+                | Double(_)
+                | String(_)
+                | Bytes(_)
+                | Duration(_)
+                | Timestamp(_)
+        )
+    }
+
     /// The order of two values: `None` if they have none, an error if one is no number.
     pub(crate) fn order(&self, other: &Value) -> Result<Option<Ordering>, Fault> {
         if is_nan(self) || is_nan(other) {

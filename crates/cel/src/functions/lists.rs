@@ -146,7 +146,7 @@ pub(crate) fn sort_by_keys(
         return Err(Fault::text(message));
     }
     let Some(first) = keys.first() else { return Ok(list.clone()) };
-    if !is_comparable(first) {
+    if !first.is_comparable() {
         return Err(Fault::text("list elements must be comparable"));
     }
     if keys.iter().any(|key| key.type_name() != first.type_name()) {
@@ -157,20 +157,6 @@ pub(crate) fn sort_by_keys(
     let mut order = (0..values.len()).collect::<Vec<_>>();
     order.sort_by(|a, b| keys[*a].order(&keys[*b]).ok().flatten().unwrap_or(Ordering::Equal));
     Ok(Value::list(order.into_iter().map(|i| values[i].clone()).collect()))
-}
-
-fn is_comparable(value: &Value) -> bool {
-    matches!(
-        value,
-        Value::Bool(_)
-            | Value::Int(_)
-            | Value::Uint(_)
-            | Value::Double(_)
-            | Value::String(_)
-            | Value::Bytes(_)
-            | Value::Duration(_)
-            | Value::Timestamp(_)
-    )
 }
 
 fn range(call: &mut Arguments<'_>) -> Result<Value, Fault> {
@@ -200,7 +186,7 @@ fn distinct(call: &mut Arguments<'_>) -> Result<Value, Fault> {
 fn comparable<'a>(args: &[&'a Value]) -> Result<&'a [Value], Fault> {
     let values = one(args)?;
     match values.first() {
-        Some(first) if !is_comparable(first) => Err(Fault::NoOverload),
+        Some(first) if !first.is_comparable() => Err(Fault::NoOverload),
         _ => Ok(values),
     }
 }

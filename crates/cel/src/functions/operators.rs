@@ -199,16 +199,9 @@ fn compare(
     if let Some(order) = first.order(call.args[1])? {
         return Ok(Value::Bool(is(order)));
     }
-    match first {
-        Value::Bool(_)
-        | Value::Int(_)
-        | Value::Uint(_)
-        | Value::Double(_)
-        | Value::String(_)
-        | Value::Bytes(_)
-        | Value::Duration(_)
-        | Value::Timestamp(_) => Err(Fault::overload()),
-        other => Err(unsupported(operator, other)),
+    match first.is_comparable() {
+        true => Err(Fault::overload()),
+        false => Err(unsupported(operator, first)),
     }
 }
 
