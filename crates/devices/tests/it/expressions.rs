@@ -14,6 +14,11 @@ pub(crate) struct Expressions {
 impl Selectors for Expressions {
     fn matches(&mut self, expression: &str, device: DeviceRef<'_>) -> Result<bool, SelectorError> {
         self.evaluated += 1;
+        let mut attributes = device.device.attributes.iter();
+        if let Some((name, _)) = attributes.find(|(_, value)| *value == AttributeValue::Unknown) {
+            let why = format!("attribute {name}: unsupported attribute value");
+            return Err(SelectorError::Runtime(why));
+        }
         for condition in expression.split(" && ") {
             if !holds(condition, device)? {
                 return Ok(false);

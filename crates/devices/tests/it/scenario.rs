@@ -13,7 +13,7 @@
 //! rule DRIVER/POOL/DEVICE !KEY:EFFECT
 //! off GATE
 //! release 1.37
-//! => NODE: what is allocated on the node
+//! => NODE: what is allocated on the node, nothing without claims
 //! ```
 //!
 //! `NODES` is `@NODE`, `@*` for all, `@LABEL=VALUE`, `@LABEL~VALUE` for a selector that does not parse, or `@devices`.
@@ -200,8 +200,8 @@ impl Scenario {
             ["release", "1.37"] => self.features = Features::of(Release::V1_37),
             ["=>", ..] => {
                 let rest = line.trim_start_matches("=> ");
-                let (node, expected) = rest.split_once(": ").expect("a node and what it gets");
-                self.expected.push((node.to_owned(), expected.to_owned()));
+                let (node, expected) = rest.split_once(':').expect("a node and what it gets");
+                self.expected.push((node.to_owned(), expected.trim_start().to_owned()));
             }
             _ => panic!("unknown statement: {line}"),
         }
@@ -267,12 +267,7 @@ fn slice(
     for word in rest {
         match word.split_at(1) {
             ("@", nodes) => add_nodes(&mut spec, nodes),
-            ("+", counter) => {
-                let (set, counter) = counter.split_once('.').expect("a set and a counter");
-                let (counter, amount) = counter.split_once('=').expect("an amount");
-                let counters = sets.entry(set).or_default();
-                counters.insert(counter.to_owned(), json!({"value": amount}));
-            }
+            ("+", counter) => add_counter(&mut sets, counter),
             _ => panic!("unknown word {word} of slice {name}"),
         }
     }
@@ -283,6 +278,16 @@ fn slice(
     spec["sharedCounters"] = sets.into();
     spec["devices"] = devices.iter().map(|words| device(words)).collect();
     read("resource.k8s.io/v1", "ResourceSlice", name, &spec)
+}
+
+/// `SET.COUNTER=AMOUNT`, or `SET` for a set without counters
+fn add_counter<'a>(sets: &mut BTreeMap<&'a str, Map<String, Value>>, text: &'a str) {
+    let Some((set, counter)) = text.split_once('.') else {
+        sets.entry(text).or_default();
+        return;
+    };
+    let (counter, amount) = counter.split_once('=').expect("an amount");
+    sets.entry(set).or_default().insert(counter.to_owned(), json!({"value": amount}));
 }
 
 fn add_nodes(spec: &mut Value, nodes: &str) {
@@ -301,19 +306,14 @@ fn add_nodes(spec: &mut Value, nodes: &str) {
 
 fn device(words: &[&str]) -> Value {
     let mut device = json!({"name": words[0], "attributes": {}, "capacity": {}});
-    let mut consumed: BTreeMap<String, Map<String, Value>> = BTreeMap::new();
+    let mut consumed: BTreeMap<&str, Map<String, Value>> = BTreeMap::new();
     let mut lists: BTreeMap<&str, Vec<Value>> = BTreeMap::new();
     for word in &words[1..] {
         let (first, rest) = word.split_at(1);
         match (first, *word) {
             ("@", _) => add_nodes(&mut device, rest),
             ("!", _) => lists.entry("taints").or_default().push(taint_of(word)),
-            ("-", _) => {
-                let (set, counter) = rest.split_once('.').expect("a set and a counter");
-                let (counter, amount) = counter.split_once('=').expect("an amount");
-                let counters = consumed.entry(set.to_owned()).or_default();
-                counters.insert(counter.to_owned(), json!({"value": amount}));
-            }
+            ("-", _) => add_counter(&mut consumed, rest),
             (_, "shared") => device["allowMultipleAllocations"] = true.into(),
             (_, "binds") => device["bindsToNode"] = true.into(),
             _ => match (word.split_once('='), word.split_once(':')) {
