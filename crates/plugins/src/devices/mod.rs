@@ -32,6 +32,7 @@ pub(crate) type TaintRules = Objects<DeviceTaintRule>;
 
 /// The feature gates about devices, as a plugin keeps them.
 #[derive(Clone, Copy, Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a gate of its own")]
 pub(crate) struct DeviceGates {
     pub(crate) features: Features,
     /// `DRAExtendedResource`.
@@ -40,6 +41,8 @@ pub(crate) struct DeviceGates {
     pub(crate) taint_rules: bool,
     /// `DRANodeAllocatableResources`.
     pub(crate) node_allocatable: bool,
+    /// Expressions see attributes that are lists. 1.36 asks `DRAListTypeAttributes`, later releases always do.
+    pub(crate) list_attributes: bool,
     /// The gates that decide how requests are added up.
     pub(crate) requests: RequestGates,
 }
@@ -65,6 +68,8 @@ impl DeviceGates {
             taint_rules: features.device_taints
                 && gates.enabled("DRADeviceTaintRules", Release::V1_37 <= release),
             node_allocatable: gates.enabled("DRANodeAllocatableResources", false),
+            list_attributes: Release::V1_37 <= release
+                || gates.enabled("DRAListTypeAttributes", false),
             requests: gates.requests(),
         }
     }
@@ -110,9 +115,9 @@ impl Devices {
             rules: BTreeMap::new(),
             versions: ReachVersions::default(),
             attempts: Arc::default(),
-            selectors: Arc::default(),
+            selectors: Arc::new(MemoCell::new(SelectorResults::new(&gates))),
             sound: Arc::default(),
-            score_selectors: Arc::new(MemoCell::new(SelectorResults::for_scores())),
+            score_selectors: Arc::new(MemoCell::new(SelectorResults::for_scores(&gates))),
         };
         for rule in objects.of::<DeviceTaintRule>().iter() {
             devices.rules.insert(rule.name.clone(), DeviceTaintRule::clone(rule));

@@ -7,6 +7,8 @@ use plimsoll_cel::{AttributeValue as CelValue, Device as CelDevice, DomainPath, 
 use plimsoll_devices::{DeviceId, DeviceRef, SelectorError, Selectors};
 use rustc_hash::FxBuildHasher;
 
+use super::DeviceGates;
+
 /// Beyond this many expressions all are forgotten. A claim made from a template has those of all others.
 const MOST_EXPRESSIONS: usize = 4096;
 /// Beyond this many answers and known devices all are forgotten: some 64 MiB, unless expressions read whole devices.
@@ -18,14 +20,22 @@ type Answer = Result<bool, SelectorError>;
 ///
 /// Most expressions name the attributes that they read. Devices that are equal in these have one *shape*: one of them is
 /// asked for all. So it does no harm that each has its own uuid. Expressions that read the same share the shapes.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct SelectorResults {
     expressions: HashMap<Str, Known, FxBuildHasher>,
     shapes: Vec<Shapes>,
     n_entries: usize,
     /// The device that was asked about last, as expressions see it.
     last: Option<(DeviceId, u64, CelDevice)>,
-    /// Whether no device seems to allow multiple allocations.
+    rules: Rules,
+}
+
+/// What expressions see of a device.
+#[derive(Clone, Copy, Debug)]
+struct Rules {
+    /// Attributes may be lists. Otherwise every expression fails for a device that has one.
+    lists: bool,
+    /// No device seems to allow multiple allocations.
     is_for_scores: bool,
 }
 
@@ -60,9 +70,18 @@ struct Shape {
 }
 
 impl SelectorResults {
+    pub(crate) fn new(gates: &DeviceGates) -> Self {
+        Self::of(Rules { lists: gates.list_attributes, is_for_scores: false })
+    }
+
     /// Results for scores. As in resource_allocation.go, the field `allowMultipleAllocations` is never set there.
-    pub(crate) fn for_scores() -> Self {
-        SelectorResults { is_for_scores: true, ..SelectorResults::default() }
+    pub(crate) fn for_scores(gates: &DeviceGates) -> Self {
+        Self::of(Rules { lists: gates.list_attributes, is_for_scores: true })
+    }
+
+    fn of(rules: Rules) -> Self {
+        let expressions = HashMap::default();
+        SelectorResults { expressions, shapes: Vec::new(), n_entries: 0, last: None, rules }
     }
 
     fn compile(&mut self, source: &str) {
@@ -81,20 +100,19 @@ impl SelectorResults {
 impl Selectors for SelectorResults {
     fn matches(&mut self, source: &str, device: DeviceRef<'_>) -> Answer {
         if MOST_ENTRIES < self.n_entries || MOST_EXPRESSIONS < self.expressions.len() {
-            let is_for_scores = self.is_for_scores;
-            *self = SelectorResults { is_for_scores, ..SelectorResults::default() };
+            *self = Self::of(self.rules);
         }
         if !self.expressions.contains_key(source) {
             self.compile(source);
         }
-        let SelectorResults { expressions, shapes, n_entries, last, is_for_scores } = self;
+        let SelectorResults { expressions, shapes, n_entries, last, rules } = self;
         let Known { compiled, shapes: of, answers } =
             expressions.get_mut(source).expect("it is known now");
         let expression = match compiled {
             Ok(expression) => expression,
             Err(error) => return Err(SelectorError::Compile(error.clone())),
         };
-        let allows = device.device.allow_multiple_allocations && !*is_for_scores;
+        let allows = device.device.allow_multiple_allocations && !rules.is_for_scores;
         let shape = shapes[*of].of(device, allows, n_entries);
         if answers.len() <= shape {
             answers.resize(shape + 1, None);
@@ -103,7 +121,7 @@ impl Selectors for SelectorResults {
             return answer.clone();
         }
         if !matches!(last, Some((id, stamp, _)) if (*id, *stamp) == (device.id, device.stamp)) {
-            *last = Some((device.id, device.stamp, prepare(device, allows)));
+            *last = Some((device.id, device.stamp, prepare(device, allows, rules.lists)));
         }
         let (.., prepared) = last.as_ref().expect("it was just prepared");
         let answer = expression.matches(prepared);
@@ -146,8 +164,8 @@ impl Shape {
         };
         // A value that cannot be used makes every expression fail, whatever it reads.
         let may_fail = |value: &AttributeValue| {
-            use AttributeValue::{Unknown, Version, Versions};
-            matches!(value, Unknown | Version(_) | Versions(_))
+            use AttributeValue::{Bool, Int, String};
+            !matches!(value, Int(_) | Bool(_) | String(_))
         };
         let attributes = device.attributes.iter();
         let attributes = attributes.filter(|(name, value)| may_fail(value) || is_read(false, name));
@@ -164,18 +182,30 @@ impl Shape {
 }
 
 /// A device as expressions see it.
-fn prepare(DeviceRef { driver, device, .. }: DeviceRef<'_>, allows_multiple: bool) -> CelDevice {
+fn prepare(
+    DeviceRef { driver, device, .. }: DeviceRef<'_>,
+    allows_multiple: bool,
+    lists: bool,
+) -> CelDevice {
     let Device { attributes, capacity, .. } = device;
-    let attributes = attributes.iter().map(|(name, value)| (name.as_str(), value_of(value)));
+    let attributes = attributes.iter().map(|(name, value)| (name.as_str(), value_of(value, lists)));
     let capacity = capacity.iter().map(|(name, amount)| (name.as_str(), amount.value.clone()));
     CelDevice::new(driver, allows_multiple, attributes, capacity)
 }
 
-fn value_of(value: &AttributeValue) -> CelValue {
+fn value_of(value: &AttributeValue, lists: bool) -> CelValue {
     fn list<T>(values: &[T], of: impl Fn(&T) -> CelValue) -> CelValue {
         CelValue::List(values.iter().map(of).collect())
     }
     match value {
+        AttributeValue::Ints(_)
+        | AttributeValue::Bools(_)
+        | AttributeValue::Strings(_)
+        | AttributeValue::Versions(_)
+            if !lists =>
+        {
+            CelValue::Unsupported
+        }
         AttributeValue::Unknown => CelValue::Unsupported,
         AttributeValue::Int(value) => CelValue::Int(*value),
         AttributeValue::Bool(value) => CelValue::Bool(*value),
@@ -205,6 +235,10 @@ mod tests {
         Device { attributes: attributes.collect(), ..Device::default() }
     }
 
+    fn results() -> SelectorResults {
+        SelectorResults::of(Rules { lists: false, is_for_scores: false })
+    }
+
     /// The answer for the device of this number of a pool.
     fn ask(results: &mut SelectorResults, source: &str, number: usize, device: &Device) -> Answer {
         let (driver, pool) = ("gpu.example.com", "pool");
@@ -220,7 +254,7 @@ mod tests {
 
     #[test]
     fn devices_that_differ_only_in_what_is_not_read_are_asked_once() {
-        let mut results = SelectorResults::default();
+        let mut results = results();
         for id in 0..10 {
             let uuid = text(&format!("gpu-{id}"));
             let device = device(&[("model", text("a100")), ("uuid", uuid)]);
@@ -234,22 +268,33 @@ mod tests {
 
     #[test]
     fn an_attribute_without_a_usable_value_fails_for_every_expression() {
-        let mut results = SelectorResults::default();
+        let mut results = results();
         let good = device(&[("model", text("a100"))]);
         assert!(matches!(ask(&mut results, MODEL, 0, &good), Ok(true)));
-        for bad in [AttributeValue::Unknown, AttributeValue::Version("one".into())] {
+        let list = AttributeValue::Ints([1].into());
+        for bad in [AttributeValue::Unknown, AttributeValue::Version("one".into()), list] {
             let device = device(&[("model", text("a100")), ("other", bad)]);
             assert!(matches!(ask(&mut results, MODEL, 1, &device), Err(SelectorError::Runtime(_))));
-            results = SelectorResults::default();
+            results = SelectorResults::of(results.rules);
         }
     }
 
     #[test]
     fn an_expression_that_may_read_anything_is_asked_about_each_device() {
-        let mut results = SelectorResults::default();
+        let mut results = results();
         let source = r#"device.attributes["gpu.example.com"].exists(key, key == "rare")"#;
         let (with, without) = (device(&[("rare", text("x"))]), device(&[("uuid", text("y"))]));
         assert!(matches!(ask(&mut results, source, 0, &with), Ok(true)));
         assert!(matches!(ask(&mut results, source, 1, &without), Ok(false)));
+    }
+
+    #[test]
+    fn lists_are_values_where_they_are_enabled() {
+        let mut results = SelectorResults::of(Rules { lists: true, is_for_scores: false });
+        let model = r#"device.attributes["gpu.example.com"].model"#;
+        let list =
+            device(&[("model", AttributeValue::Strings(["a100".into(), "h100".into()].into()))]);
+        let source = format!(r#"{model}.includes("h100")"#);
+        assert!(matches!(ask(&mut results, &source, 0, &list), Ok(true)));
     }
 }
