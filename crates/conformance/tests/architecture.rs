@@ -18,10 +18,12 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("config", &["document", "framework"]),
     ("sim", &["api", "engine", "framework"]),
     ("recording", &["api", "engine", "framework"]),
+    ("advisor", &["api", "engine", "framework"]),
     ("kube", &["api", "config", "engine", "framework"]),
     (
         "plimsoll",
         &[
+            "advisor",
             "api",
             "config",
             "document",
@@ -73,6 +75,7 @@ fn only_edges_know_the_network_and_the_terminal() {
         "config",
         "sim",
         "recording",
+        "advisor",
     ];
     for name in below {
         for used in dependencies(name) {
@@ -83,7 +86,7 @@ fn only_edges_know_the_network_and_the_terminal() {
 
 #[test]
 fn the_core_is_checked_for_clocks_locks_and_hash_maps() {
-    for name in ["api", "cel", "devices", "framework", "plugins", "legacy", "engine"] {
+    for name in ["api", "cel", "devices", "framework", "plugins", "legacy", "engine", "advisor"] {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(name).join("src/lib.rs");
         let text = std::fs::read_to_string(&path).expect("every crate has a lib.rs");
         let lints = "#![warn(clippy::disallowed_methods, clippy::disallowed_types)]";

@@ -1,8 +1,10 @@
 //! Explains decisions about pods: of an attempt that was made, or of a hypothetical one.
 
+use std::collections::BTreeSet;
+
 use plimsoll_api::{PodKey, Str};
 use plimsoll_framework::{
-    AttemptEnd, AttemptOutcome, Code, Description, PodInfo, Point, Scope, View,
+    AttemptEnd, AttemptOutcome, ClusterEvent, Code, Description, PodInfo, Point, Scope, View,
 };
 
 use crate::cycle::{self, Cycle, CycleResult};
@@ -24,6 +26,30 @@ impl Scheduler {
     /// The same as if the pod belonged to `profile`, which need not be a profile of this scheduler.
     pub fn explain_under(&self, profile: &Profile, pod: &PodKey) -> Option<Decision> {
         self.explain_by(pod, |_, _| profile)
+    }
+
+    /// A pod that has no node, or is not bound to it yet, with its place in the queue.
+    pub fn queued_pod(&self, pod: &PodKey) -> Option<&QueuedPodInfo> {
+        self.queue.get(self.names.find(pod)?)
+    }
+
+    /// The node for which a preemption has made room, or makes it, for a pending pod.
+    pub fn nominated_node(&self, pod: &PodKey) -> Option<&Str> {
+        self.nominated.node_of(pod)
+    }
+
+    /// The scheduler names of all profiles.
+    pub fn profile_names(&self) -> Vec<String> {
+        self.profiles.iter().map(|profile| profile.scheduler_name.clone()).collect()
+    }
+
+    /// The events after which a pod is tried again that these plugins have rejected. With `scheduler_name` goes the profile.
+    /// Not every such event wakes it: plugins look at what has changed.
+    pub fn events_for(&self, scheduler_name: &str, plugins: &[&str]) -> BTreeSet<ClusterEvent> {
+        let profile = self.profiles.get(scheduler_name).into_iter();
+        let all = profile.flat_map(Profile::plugins);
+        let rejectors = all.filter(|plugin| plugins.contains(&plugin.name));
+        rejectors.flat_map(|plugin| plugin.events().iter().copied()).collect()
     }
 
     /// A pending pod.

@@ -384,6 +384,11 @@ impl ProfilePlugin {
         worth
     }
 
+    /// The events that may help a pod that it rejected.
+    pub(crate) fn events(&self) -> &[ClusterEvent] {
+        &self.events
+    }
+
     fn covers(&self, event: ClusterEvent) -> bool {
         self.events.iter().any(|own| own.covers(event))
     }

@@ -12,14 +12,18 @@ use plimsoll_framework::{PodInfo, Time, View};
 use rand_pcg::Pcg64;
 
 use crate::cache::Savepoint;
-use crate::cycle::Cycle;
+use crate::cycle::{self, Cycle};
 use crate::decide::DeciderKind;
 use crate::decision::Decision;
 use crate::event::Event;
 use crate::explain::decision;
-use crate::metrics::Phases;
+use crate::metrics::{CycleMeter, Phases};
 use crate::names::PodId;
+use crate::node_judge::NodeJudge;
+use crate::pick::TieBreaker;
+use crate::profile::Profile;
 use crate::scheduler::{Detail, Scheduler};
+use crate::unit::{Member, Snapshot};
 
 /// Changes of the cluster that are rolled back unless they are [committed](Self::commit).
 ///
@@ -266,12 +270,8 @@ impl<'a> Transaction<'a> {
         pod: impl Into<Arc<Pod>>,
         detail: Detail,
     ) -> Result<Decision, TransactionError> {
+        let pod = self.with_profile(pod.into())?;
         let scheduler = &mut *self.scheduler;
-        let pod = PodInfo::from(scheduler.reckoned(pod.into()));
-        if scheduler.profiles.get(&pod.scheduler_name).is_none() {
-            let name = pod.scheduler_name.clone();
-            return Err(TransactionError::NoProfile(pod.key.clone(), name));
-        }
         let usual = std::mem::replace(&mut scheduler.options.detail, detail);
         let cycle = scheduler.decide_alone(&pod);
         scheduler.options.detail = usual;
@@ -279,6 +279,35 @@ impl<'a> Transaction<'a> {
         let tried = scheduler.names.find(&pod.key).and_then(|id| scheduler.queue.get(id));
         let attempt = tried.map_or(0, |info| info.attempts) + 1;
         Ok(decision(&pod.key, attempt, &cycle, view, detail))
+    }
+
+    /// Decides a pod from scratch as if it belonged to `profile`, which need not be a profile of this scheduler.
+    pub fn decide_under(&self, profile: &Profile, pod: impl Into<Arc<Pod>>) -> Decision {
+        let scheduler = &*self.scheduler;
+        let pod = PodInfo::from(scheduler.reckoned(pod.into()));
+        let (view, mut rng) = (scheduler.cache.view(), scheduler.rng.clone());
+        let chance = &mut TieBreaker { tie_break: scheduler.options.tie_break, rng: &mut rng };
+        let sample = scheduler.sample(profile);
+        let on = Snapshot { view, nominated: &scheduler.nominated };
+        let member = Member { profile, pod: &pod };
+        let cycle = cycle::schedule(member, on, &sample, chance, CycleMeter::default());
+        decision(&pod.key, 1, &cycle, view, Detail::Outcome)
+    }
+
+    /// Prepares the filters for a pod, to ask each of them about nodes. The pod may be pending, on a node, or not exist.
+    pub fn judge(&self, pod: impl Into<Arc<Pod>>) -> Result<NodeJudge<'_>, TransactionError> {
+        let pod = self.with_profile(pod.into())?;
+        Ok(self.scheduler.judge_by(self.scheduler.profile_of(&pod), pod))
+    }
+
+    /// The pod as it is decided, if some profile has its scheduler name.
+    fn with_profile(&self, pod: Arc<Pod>) -> Result<PodInfo, TransactionError> {
+        let pod = PodInfo::from(self.scheduler.reckoned(pod));
+        if self.scheduler.profiles.get(&pod.scheduler_name).is_none() {
+            let name = pod.scheduler_name.clone();
+            return Err(TransactionError::NoProfile(pod.key.clone(), name));
+        }
+        Ok(pod)
     }
 }
 

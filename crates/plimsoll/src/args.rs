@@ -5,6 +5,7 @@ mod emulation;
 mod ranking;
 mod replay;
 mod run;
+mod why;
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -20,6 +21,7 @@ pub(crate) use self::emulation::Emulation;
 pub(crate) use self::ranking::Ranking;
 pub(crate) use self::replay::{Record, Replay, ReplayEngine};
 pub(crate) use self::run::{Authentication, Authorization, Client, Election, Run, Serving};
+pub(crate) use self::why::Why;
 use crate::deprecated::Deprecated;
 
 /// The namespace of a pod that is named without one.
@@ -118,6 +120,7 @@ pub(crate) enum Command {
     Run(Box<Run>),
     Simulate(Simulate),
     Explain(Explain),
+    Why(Box<Why>),
     Replay(Replay),
     Plugins(Plugins),
     #[command(subcommand)]

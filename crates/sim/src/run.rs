@@ -239,6 +239,11 @@ impl Simulation {
         &self.scheduler
     }
 
+    /// The scheduler, to ask it something. What it is told here the rest of the cluster does not know.
+    pub fn scheduler_mut(&mut self) -> &mut Scheduler {
+        &mut self.scheduler
+    }
+
     /// The claim bindings that a pod needed in its last attempt.
     pub fn claims_of(&self, pod: &PodKey) -> &[ClaimBinding] {
         self.claims.get(pod).map_or(&[], Vec::as_slice)

@@ -139,7 +139,7 @@ impl QueuedPodInfo {
     }
 
     /// The plugins that hold it back, or rejected it last time.
-    pub(crate) fn rejectors(&self) -> impl Iterator<Item = &'static str> {
+    pub fn rejectors(&self) -> impl Iterator<Item = &'static str> {
         let gate = match self.place {
             QueuePlace::Gated { plugin, .. } => Some(plugin),
             _ => None,

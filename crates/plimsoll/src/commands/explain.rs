@@ -137,7 +137,7 @@ fn check_pending(cluster: &InitialCluster, key: &PodKey, setup: &Setup) -> Resul
 }
 
 /// Suggests the same name in other namespaces, or else pending pods.
-fn offer(cluster: &InitialCluster, key: &PodKey) -> String {
+pub(super) fn offer(cluster: &InitialCluster, key: &PodKey) -> String {
     let keys_of = |wanted: &dyn Fn(&Pod) -> bool| {
         let pods = cluster.pods.iter().filter(|pod| wanted(pod));
         pods.map(|pod| pod.key.clone()).collect::<Vec<_>>()

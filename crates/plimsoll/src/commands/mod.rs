@@ -15,6 +15,7 @@ mod run;
 mod serving;
 mod simulate;
 mod swarm;
+mod why;
 
 use std::path::Path;
 
@@ -34,6 +35,7 @@ pub(crate) fn run(args: Args, registry: &Registry) -> Result<()> {
         Command::Run(args) => run::run(*args, registry),
         Command::Simulate(args) => simulate::run(&args, registry),
         Command::Explain(args) => explain::run(&args, registry),
+        Command::Why(args) => why::run(*args, registry),
         Command::Replay(args) => replay::run(&args, registry),
         Command::Plugins(args) => plugins::run(&args, registry),
         Command::Config(Config::Check(args)) => config::check(&args, registry),

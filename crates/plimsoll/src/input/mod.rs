@@ -80,6 +80,18 @@ pub(crate) fn load(
     Ok(cluster.settled())
 }
 
+/// The manifest of the object with kind and name `name`, such as `Pod default/web-0`, in the first of `sources` that has it.
+pub(crate) fn manifest(sources: &[Source], name: &str, kinds: &Kinds) -> Option<Value> {
+    sources.iter().find_map(|source| {
+        let documents = objects::documents(source).ok()?;
+        documents.iter().find_map(|document| {
+            let named = objects::names(document, kinds).into_iter();
+            let (at, _) = named.into_iter().find(|(_, other)| other == name)?;
+            document.get(&at).cloned()
+        })
+    })
+}
+
 /// Kind and name, which no two objects share.
 type Identity = (&'static str, ObjectKey);
 

@@ -7,3 +7,4 @@ pub(crate) mod record;
 pub(crate) mod style;
 pub(crate) mod summary;
 pub(crate) mod table;
+pub(crate) mod why;

@@ -86,3 +86,8 @@ fn the_page_about_configurations_shows_what_they_resolve_to() {
 fn the_page_about_the_scale_of_10_shows_what_it_prints() {
     check("scale-of-10.md");
 }
+
+#[test]
+fn the_page_about_why_shows_what_it_prints() {
+    check("why.md");
+}

@@ -22,3 +22,4 @@ mod recordings;
 mod releases;
 mod run;
 mod scale_of_10;
+mod why;

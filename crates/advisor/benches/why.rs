@@ -1,0 +1,69 @@
+//! Measures the answer to "why" on 5,000 nodes with 10 pods each: the decision alone, and everything that would make the pod
+//! fit.
+
+#[path = "../../sim/benches/cluster/mod.rs"]
+mod cluster;
+
+use criterion::{Criterion, criterion_group, criterion_main};
+use plimsoll_advisor::{Limits, Subject, why};
+use plimsoll_api::PodKey;
+use plimsoll_api::wire::{self, Object};
+use plimsoll_engine::{Event, Scheduler};
+use plimsoll_framework::Time;
+use serde_json::{Value, json};
+
+use crate::cluster::{kinds, scheduler};
+
+const NODES: u32 = 5_000;
+const PER_NODE: u32 = 10;
+
+/// What is wrong with the pod.
+fn faults() -> [(&'static str, &'static str, Value); 3] {
+    [
+        ("too much cpu", "6", json!({})),
+        ("no such node", "100m", json!({"nodeSelector": {"disk": "ssd"}})),
+        ("both", "6", json!({"nodeSelector": {"disk": "ssd"}})),
+    ]
+}
+
+/// Makes the pod known, and returns its manifest.
+fn add(scheduler: &mut Scheduler, cpu: &str, more: [&Value; 2]) -> Value {
+    let requests = json!({"cpu": cpu, "memory": "500Mi"});
+    let mut spec = json!({"containers": [{"name": "c", "resources": {"requests": requests}}]});
+    let fields = spec.as_object_mut().expect("it is an object");
+    for more in more {
+        fields.extend(more.as_object().expect("it is an object").clone());
+    }
+    let metadata = json!({"name": "pod", "namespace": "default", "labels": {"app": "web"}});
+    let manifest = json!({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec});
+    let Ok(Object::Pod(pod)) = wire::object(&manifest) else { unreachable!("it is a pod") };
+    scheduler.observe(Time::ZERO, Event::pod(*pod));
+    manifest
+}
+
+fn ask(scheduler: &mut Scheduler, manifest: &Value) {
+    let pod = &PodKey::new("default", "pod");
+    let subject = Subject { pod, manifest, alternatives: &[], limits: Limits::default() };
+    let why = why(scheduler, Time::ZERO, &subject).expect("the pod is pending");
+    assert!(!why.remedies.is_empty(), "it can be undone");
+}
+
+fn questions(c: &mut Criterion) {
+    for (kind, fields) in kinds() {
+        let mut group = c.benchmark_group(format!("why, 5,000 nodes, pods: {kind}"));
+        group.sample_size(10);
+        for (fault, cpu, more) in faults() {
+            let mut scheduler = scheduler(&fields, NODES, PER_NODE);
+            let manifest = add(&mut scheduler, cpu, [&fields, &more]);
+            group.bench_function(fault, |b| b.iter(|| ask(&mut scheduler, &manifest)));
+            let key = PodKey::new("default", "pod");
+            group.bench_function(format!("{fault}, the decision alone"), |b| {
+                b.iter(|| scheduler.explain(&key));
+            });
+        }
+        group.finish();
+    }
+}
+
+criterion_group!(benches, questions);
+criterion_main!(benches);

@@ -1,0 +1,391 @@
+//! What could change in the cluster: nodes that are closed to the pod, pods in its way, and new nodes.
+
+use json_patch::jsonptr::PointerBuf;
+use json_patch::{PatchOperation, RemoveOperation};
+use plimsoll_api::resources::{CPU, EPHEMERAL_STORAGE, MEMORY, PODS};
+use plimsoll_api::{Effect, Node, Pod, PodKey, Resources, Str, Taint};
+use plimsoll_engine::{NodeJudge, Transaction, TransactionError, Verdicts};
+use plimsoll_framework::{PodInfo, Row};
+use serde_json::{Map, Value, json};
+
+use crate::change::{Change, Reference, node_of};
+use crate::relaxations::requests::{self, text_of};
+use crate::relaxations::taint_text;
+use crate::remedy::size;
+
+/// At most so many nodes are considered for each sort of change, those first that miss by least.
+const MOST_NODES: usize = 12;
+/// At most so many different nodes are considered as models of new ones.
+const MOST_MODELS: usize = 64;
+/// At most so many of them are proposed.
+const MOST_NEW: usize = 3;
+/// At most so many pods are named to be evicted for one pod.
+const MOST_VICTIMS: usize = 10;
+
+const HOSTNAME: &str = "kubernetes.io/hostname";
+/// Taints that Kubernetes adds and removes itself begin with it.
+const OWN_TAINTS: &str = "node.kubernetes.io/";
+const UNSCHEDULABLE: &str = "node.kubernetes.io/unschedulable";
+
+/// A change of the cluster as it is made in a transaction.
+#[derive(Clone, Debug)]
+pub(crate) enum Edit {
+    /// A node is like this.
+    Node(Box<Node>),
+    /// A pod is gone.
+    Gone(PodKey),
+    /// A pod is on a node.
+    Placed(Box<Pod>, String),
+}
+
+impl Edit {
+    pub(crate) fn make(&self, transaction: &mut Transaction<'_>) -> Result<(), TransactionError> {
+        match self {
+            Edit::Node(node) => transaction.set_node((**node).clone()),
+            Edit::Gone(pod) => transaction.evict(pod)?,
+            Edit::Placed(pod, node) => transaction.place((**pod).clone(), node)?,
+        }
+        Ok(())
+    }
+}
+
+/// Changes of the cluster that may help.
+#[derive(Clone, Debug)]
+pub(crate) struct ClusterChange {
+    pub(crate) text: String,
+    pub(crate) size: u32,
+    pub(crate) edits: Vec<Edit>,
+    pub(crate) changes: Vec<Change>,
+}
+
+/// The changes of which each by itself should make the pod fit.
+pub(crate) fn changes(
+    judge: &NodeJudge<'_>,
+    verdicts: &Verdicts,
+    near: &[Row],
+) -> Vec<ClusterChange> {
+    let mut all = Vec::new();
+    let resolvable = || near.iter().filter(|row| verdicts.is_resolvable(**row)).take(MOST_NODES);
+    all.extend(resolvable().filter_map(|row| wait(judge, *row)));
+    all.extend(resolvable().filter_map(|row| evict(judge, *row)));
+    for (row, node_changes) in closed_nodes(judge, near) {
+        let node = judge.view().nodes.node(row);
+        let opens = |change: &&NodeChange| {
+            judge.rejections_if(row, change.node.clone(), |_| true).is_empty()
+        };
+        // All changes of a node together only help if a part of them does not.
+        let mut smaller = node_changes.iter().filter(opens);
+        all.extend(smaller.next().map(|change| change.of(&node.name)));
+    }
+    all.extend(new_nodes(judge));
+    all
+}
+
+/// A change of one node.
+#[derive(Clone, Debug)]
+pub(crate) struct NodeChange {
+    pub(crate) node: Node,
+    text: String,
+    size: u32,
+    operations: Vec<PatchOperation>,
+}
+
+impl NodeChange {
+    /// The change of the node of this name.
+    pub(crate) fn of(&self, name: &str) -> ClusterChange {
+        let operations = self.operations.clone();
+        ClusterChange {
+            text: self.text.clone(),
+            size: self.size,
+            edits: vec![Edit::Node(Box::new(self.node.clone()))],
+            changes: vec![Change::Patch { patch: Reference::node(name), operations }],
+        }
+    }
+}
+
+/// The nodes that are cordoned or have taints that the pod does not tolerate, with what could be done, the smallest first.
+pub(crate) fn closed_nodes(judge: &NodeJudge<'_>, near: &[Row]) -> Vec<(Row, Vec<NodeChange>)> {
+    let nodes = judge.view().nodes;
+    let changes = near.iter().map(|&row| (row, node_changes(nodes.node(row), judge.pod())));
+    changes.filter(|(_, changes)| !changes.is_empty()).take(MOST_NODES).collect()
+}
+
+fn node_changes(node: &Node, pod: &PodInfo) -> Vec<NodeChange> {
+    let is_open = |taint: &Taint| {
+        taint.effect == Effect::PreferNoSchedule
+            || pod.tolerations.iter().any(|one| one.tolerates(taint, <_>::default()))
+    };
+    let taints: Vec<usize> =
+        node.taints.iter().enumerate().filter(|(_, one)| !is_open(one)).map(|(at, _)| at).collect();
+    let cordon = |at: &usize| node.taints[*at].key == UNSCHEDULABLE;
+    let (of_cordon, others): (Vec<usize>, Vec<usize>) = taints.into_iter().partition(cordon);
+    let mut changes = Vec::new();
+    let is_cordoned = node.unschedulable || !of_cordon.is_empty();
+    if is_cordoned {
+        changes.push(without(node, node.unschedulable, &of_cordon));
+    }
+    changes.extend(others.iter().map(|at| without(node, false, &[*at])));
+    if 1 < others.len() {
+        changes.push(without(node, false, &others));
+    }
+    if is_cordoned && !others.is_empty() {
+        let all: Vec<usize> = of_cordon.into_iter().chain(others).collect();
+        changes.push(without(node, node.unschedulable, &all));
+    }
+    changes
+}
+
+/// The node uncordoned, if that is asked, and without some of its taints.
+fn without(node: &Node, uncordon: bool, taints: &[usize]) -> NodeChange {
+    let mut changed = node.clone();
+    let (mut texts, mut operations, mut total) = (Vec::new(), Vec::new(), 0);
+    let of_cordon = |at: &usize| node.taints[*at].key == UNSCHEDULABLE;
+    if uncordon || taints.iter().any(of_cordon) {
+        texts.push(format!("uncordon {}", node.name));
+        total += size::UNCORDON;
+    }
+    if uncordon {
+        changed.unschedulable = false;
+        operations.push(remove("/spec/unschedulable"));
+    }
+    let mut descending = taints.to_vec();
+    descending.sort_unstable_by(|a, b| b.cmp(a));
+    for at in descending {
+        changed.taints.remove(at);
+        operations.push(remove(&format!("/spec/taints/{at}")));
+    }
+    for taint in taints.iter().filter(|at| !of_cordon(at)).map(|at| &node.taints[*at]) {
+        total += size::TAINT;
+        let named = taint_text(taint);
+        texts.push(match taint.key.starts_with(OWN_TAINTS) {
+            true => format!("wait until {} loses the taint {named}", node.name),
+            false => format!("remove the taint {named} from {}", node.name),
+        });
+    }
+    NodeChange { node: changed, text: texts.join(" and "), size: total, operations }
+}
+
+fn remove(path: &str) -> PatchOperation {
+    let path = PointerBuf::parse(path).expect("it begins with a slash and has no tilde");
+    PatchOperation::Remove(RemoveOperation { path })
+}
+
+/// Waiting until pods that are terminating are gone.
+fn wait(judge: &NodeJudge<'_>, row: Row) -> Option<ClusterChange> {
+    let node = judge.view().nodes.name_of(row);
+    let gone = judge.room_on(node, |pod| pod.is_terminating(), |pod| pod.priority)?;
+    if gone.is_empty() {
+        return None;
+    }
+    let pods = names(&gone);
+    let are =
+        if gone.len() == 1 { "which is terminating, is" } else { "which are terminating, are" };
+    let text = format!("wait until {pods}, {are} gone from {node}");
+    Some(without_pods(text, size::WAIT * of(gone.len()), &gone))
+}
+
+/// Evicting pods that are not terminating.
+fn evict(judge: &NodeJudge<'_>, row: Row) -> Option<ClusterChange> {
+    let nodes = judge.view().nodes;
+    let node = nodes.name_of(row);
+    let may_go = |pod: &PodInfo| !stays_on_its_node(pod) && !pod.is_terminating();
+    let gone = judge.room_on(node, may_go, |pod| (pod.priority, size_of(pod, nodes.node(row))))?;
+    if gone.is_empty() || MOST_VICTIMS < gone.len() {
+        return None;
+    }
+    let priority = judge.pod().priority;
+    let is_important = |pod: &&PodInfo| gone.contains(&pod.key) && priority <= pod.priority;
+    let important = nodes.pods_on(row).iter().filter(is_important).count();
+    let total = size::EVICTION
+        + size::ONE_EVICTION * of(gone.len())
+        + size::IMPORTANT_EVICTION * of(important);
+    Some(without_pods(format!("evict {} from {node}", names(&gone)), total, &gone))
+}
+
+/// How much of a node a pod uses, in millionths of its scarcest resource.
+fn size_of(pod: &PodInfo, node: &Node) -> i64 {
+    let part = |name: &str| {
+        let (uses, has) = (pod.requests.get(name), node.allocatable.get(name));
+        if has <= 0 { 0 } else { i128::from(uses) * 1_000_000 / i128::from(has) }
+    };
+    let names = requests::names(pod);
+    i64::try_from(names.iter().map(|name| part(name)).max().unwrap_or_default()).unwrap_or(i64::MAX)
+}
+
+/// Whether a pod belongs to its node: those of DaemonSets, and those that the kubelet runs itself.
+pub(crate) fn stays_on_its_node(pod: &Pod) -> bool {
+    let controller = pod.controller.as_ref();
+    controller.is_some_and(|controller| matches!(controller.kind.as_str(), "DaemonSet" | "Node"))
+        || pod.annotations.get("kubernetes.io/config.mirror").is_some()
+}
+
+fn of(number: usize) -> u32 {
+    u32::try_from(number).unwrap_or(u32::MAX)
+}
+
+fn names(pods: &[PodKey]) -> String {
+    let names: Vec<_> = pods.iter().map(ToString::to_string).collect();
+    match names.split_last() {
+        Some((last, [])) => last.clone(),
+        Some((last, others)) => format!("{} and {last}", others.join(", ")),
+        None => String::new(),
+    }
+}
+
+fn without_pods(text: String, size: u32, gone: &[PodKey]) -> ClusterChange {
+    let delete = |pod: &PodKey| Change::Delete { delete: Reference::pod(pod) };
+    ClusterChange {
+        text,
+        size,
+        edits: gone.iter().cloned().map(Edit::Gone).collect(),
+        changes: gone.iter().map(delete).collect(),
+    }
+}
+
+/// One more node like one that there is, if it would be feasible. The pods of DaemonSets come to it, too.
+pub(crate) fn new_nodes(judge: &NodeJudge<'_>) -> Vec<ClusterChange> {
+    let nodes = judge.view().nodes;
+    let mut rows: Vec<Row> = nodes.rows().collect();
+    rows.sort_by_key(|row| nodes.name_of(*row));
+    let (mut seen, mut new) = (Vec::new(), Vec::new());
+    for row in rows {
+        let model = nodes.node(row);
+        let manifest = manifest_of_new(model, &nodes_named(nodes, &model.name));
+        let class = class_of(&manifest);
+        if seen.contains(&class) {
+            continue;
+        }
+        seen.push(class);
+        let Some(node) = node_of(&manifest) else { continue };
+        let comes = |pod: &PodInfo| is_daemon(pod) && !pod.is_terminating();
+        if judge.rejections_if(row, node.clone(), comes).is_empty() {
+            new.push(new_node(judge, row, node, manifest, comes));
+        }
+        if MOST_NEW <= new.len() || MOST_MODELS <= seen.len() {
+            break;
+        }
+    }
+    new
+}
+
+fn is_daemon(pod: &PodInfo) -> bool {
+    pod.controller.as_ref().is_some_and(|controller| controller.kind == "DaemonSet")
+}
+
+/// A name for a new node that no node has.
+fn nodes_named(nodes: &plimsoll_framework::Columns, model: &str) -> String {
+    let is_taken = |name: &str| nodes.rows().any(|row| nodes.name_of(row) == name);
+    let mut names = (1..).map(|number| format!("{model}-new{number}"));
+    names.find(|name| !is_taken(name)).unwrap_or_default()
+}
+
+fn new_node(
+    judge: &NodeJudge<'_>,
+    row: Row,
+    node: Node,
+    manifest: Value,
+    comes: impl Fn(&PodInfo) -> bool,
+) -> ClusterChange {
+    let nodes = judge.view().nodes;
+    let name = node.name.to_string();
+    let mut edits = vec![Edit::Node(Box::new(node))];
+    let mut changes = vec![Change::Create { create: manifest }];
+    for pod in nodes.pods_on(row).iter().filter(|pod| comes(pod)) {
+        let manifest = manifest_of_daemon(pod, &name);
+        if let Ok(pod) = crate::change::pod_of(&manifest) {
+            let pod = Pod { node_name: None, ..pod };
+            edits.push(Edit::Placed(Box::new(pod), name.clone()));
+            changes.push(Change::Create { create: manifest });
+        }
+    }
+    let text = format!("add a node like {}", nodes.name_of(row));
+    ClusterChange { text, size: size::NODE, edits, changes }
+}
+
+/// What distinguishes a new node from others.
+fn class_of(manifest: &Value) -> Value {
+    let mut labels = manifest["metadata"]["labels"].clone();
+    if let Some(labels) = labels.as_object_mut() {
+        labels.remove(HOSTNAME);
+    }
+    json!([labels, manifest["spec"], manifest["status"]])
+}
+
+/// A node like `model`, as it is when it is new: it is not cordoned, and Kubernetes has added no taints.
+fn manifest_of_new(model: &Node, name: &str) -> Value {
+    let mut labels: Map<String, Value> =
+        model.labels.iter().map(|(key, value)| (key.to_string(), json!(value))).collect();
+    if let Some(hostname) = labels.get_mut(HOSTNAME) {
+        *hostname = json!(name);
+    }
+    let taints = model.taints.iter().filter(|taint| !taint.key.starts_with(OWN_TAINTS));
+    let taints = taints.map(
+        |taint| json!({"key": taint.key, "value": taint.value, "effect": taint.effect.as_str()}),
+    );
+    let mut status = json!({"allocatable": amounts(&model.allocatable)});
+    if !model.declared_features.is_empty() {
+        status["declaredFeatures"] = json!(model.declared_features);
+    }
+    json!({
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": name, "labels": labels},
+        "spec": {"taints": taints.collect::<Vec<_>>()},
+        "status": status,
+    })
+}
+
+/// The amounts of resources as they are written in a manifest.
+fn amounts(resources: &Resources) -> Map<String, Value> {
+    let known = [CPU, MEMORY, EPHEMERAL_STORAGE, PODS];
+    let names = known.into_iter().chain(resources.scalar.keys().map(Str::as_str));
+    let present = names.filter(|name| resources.get(name) != 0);
+    present.map(|name| (name.to_owned(), json!(exact(name, resources.get(name))))).collect()
+}
+
+/// An amount without rounding.
+fn exact(name: &str, amount: i64) -> String {
+    if name == CPU { text_of(name, amount) } else { amount.to_string() }
+}
+
+/// The pod of a DaemonSet as its controller would make it on a node, as far as it uses the node.
+fn manifest_of_daemon(pod: &PodInfo, node: &str) -> Value {
+    let name: String = format!("{}-{node}", pod.key.name).chars().take(253).collect();
+    let labels: Map<String, Value> =
+        pod.labels.iter().map(|(key, value)| (key.to_string(), json!(value))).collect();
+    let ports = pod.host_ports.iter().map(|port| {
+        json!({
+            "containerPort": port.port, "hostPort": port.port,
+            "protocol": port.protocol.as_str(), "hostIP": port.ip,
+        })
+    });
+    let owner = pod.controller.as_ref().map(|controller| {
+        json!([{
+            "apiVersion": controller.api_version, "kind": controller.kind,
+            "name": controller.name, "uid": controller.uid, "controller": true,
+        }])
+    });
+    let requests = amounts(&pod.requests);
+    let extended = requests.iter().filter(|(name, _)| name.contains('/'));
+    let limits: Map<String, Value> =
+        extended.map(|(name, amount)| (name.clone(), amount.clone())).collect();
+    json!({
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {
+            "name": name, "namespace": pod.key.namespace, "labels": labels,
+            "ownerReferences": owner.unwrap_or_else(|| json!([])),
+        },
+        "spec": {
+            "nodeName": node,
+            "schedulerName": pod.scheduler_name,
+            "priority": pod.priority,
+            "containers": [{
+                "name": "all", "image": "all",
+                "resources": {"requests": requests, "limits": limits},
+                "ports": ports.collect::<Vec<_>>(),
+            }],
+        },
+        "status": {"phase": "Running"},
+    })
+}

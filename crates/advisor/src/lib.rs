@@ -1,0 +1,26 @@
+//! Answers questions about a pod: why it is pending, what is the least that would have to change so that it fits, and why
+//! it is on its node.
+//!
+//! [`why`] asks. Every change that it proposes is proven: it is made in a [transaction](plimsoll_engine::Transaction) of
+//! the scheduler, the pod is decided again, and the change is rolled back. Nothing here knows a plugin. The changes come
+//! from the fields of the pod (`relaxations`), from the nodes and the pods on them (`cluster`), and from the configurations
+//! that the caller proposes. So a plugin from outside is explained like any other, as far as these fields are what it reads.
+#![warn(clippy::disallowed_methods, clippy::disallowed_types)]
+
+mod change;
+mod cluster;
+mod nearest;
+mod placed;
+mod relaxations;
+mod remedy;
+mod search;
+mod waiting;
+mod why;
+
+pub use self::change::{Change, Reference};
+pub use self::nearest::{NearNode, Refusal};
+pub use self::placed::RunnerUp;
+pub use self::remedy::{Remedy, RemedyKind, size};
+pub use self::search::{Alternative, Limits};
+pub use self::waiting::Waiting;
+pub use self::why::{Subject, Why, WhyError, why};

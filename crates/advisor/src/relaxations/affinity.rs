@@ -1,0 +1,92 @@
+//! The node selector, the node affinity, and the affinity to other pods.
+
+use serde_json::Value;
+
+use super::{Relaxation, list, remove_at, remove_key};
+
+const REQUIRED: &str = "requiredDuringSchedulingIgnoredDuringExecution";
+const NODE_AFFINITY: &str = "/spec/affinity/nodeAffinity";
+const NODE_TERMS: &str =
+    "/spec/affinity/nodeAffinity/requiredDuringSchedulingIgnoredDuringExecution/nodeSelectorTerms";
+const EXPRESSION_LISTS: [&str; 2] = ["matchExpressions", "matchFields"];
+const POD_LISTS: [&str; 2] = ["podAffinity", "podAntiAffinity"];
+
+/// All that the pod could give up of these.
+pub(super) fn all_of(manifest: &Value) -> Vec<Relaxation> {
+    let mut all = Vec::new();
+    if let Some(selector) = manifest["spec"]["nodeSelector"].as_object() {
+        all.extend(selector.keys().cloned().map(Relaxation::NodeLabel));
+    }
+    let terms = list(manifest, NODE_TERMS);
+    // Terms are alternatives: less of one of several does not help where another one would do.
+    if let [term] = terms {
+        let n_expressions: usize =
+            EXPRESSION_LISTS.iter().map(|name| list_of(term, name).len()).sum();
+        for name in EXPRESSION_LISTS {
+            // Without its last expression a term matches nothing.
+            let of_term = 0..if 1 < n_expressions { list_of(term, name).len() } else { 0 };
+            all.extend(of_term.map(|at| Relaxation::NodeExpression(name, at)));
+        }
+    }
+    if !terms.is_empty() {
+        all.push(Relaxation::NodeAffinity);
+    }
+    for name in POD_LISTS {
+        let n_terms = list(manifest, &format!("/spec/affinity/{name}/{REQUIRED}")).len();
+        all.extend((0..n_terms).map(|at| Relaxation::PodTerm(name, at)));
+    }
+    all
+}
+
+fn list_of<'v>(value: &'v Value, name: &str) -> &'v [Value] {
+    value[name].as_array().map_or(&[], Vec::as_slice)
+}
+
+pub(super) fn drop_label(manifest: &mut Value, key: &str) {
+    remove_key(manifest, "/spec/nodeSelector", key);
+}
+
+pub(super) fn drop_expression(manifest: &mut Value, name: &str, at: usize) {
+    remove_at(manifest, &format!("{NODE_TERMS}/0/{name}"), at);
+}
+
+pub(super) fn drop_node_affinity(manifest: &mut Value) {
+    remove_key(manifest, NODE_AFFINITY, REQUIRED);
+}
+
+pub(super) fn drop_term(manifest: &mut Value, name: &str, at: usize) {
+    remove_at(manifest, &format!("/spec/affinity/{name}/{REQUIRED}"), at);
+}
+
+/// An expression as `kubectl` prints selectors.
+pub(super) fn expression(manifest: &Value, name: &str, at: usize) -> String {
+    manifest.pointer(&format!("{NODE_TERMS}/0/{name}/{at}")).map_or_else(String::new, requirement)
+}
+
+fn requirement(expression: &Value) -> String {
+    let key = expression["key"].as_str().unwrap_or_default();
+    let operator = expression["operator"].as_str().unwrap_or_default();
+    let values: Vec<_> = list_of(expression, "values").iter().filter_map(Value::as_str).collect();
+    match (operator, values.join(", ")) {
+        ("Exists", _) => key.to_owned(),
+        ("DoesNotExist", _) => format!("!{key}"),
+        (operator, values) => format!("{key} {} ({values})", operator.to_lowercase()),
+    }
+}
+
+pub(super) fn term_text(manifest: &Value, name: &str, at: usize) -> String {
+    let term = manifest.pointer(&format!("/spec/affinity/{name}/{REQUIRED}/{at}"));
+    let Some(term) = term else { return String::new() };
+    let topology = term["topologyKey"].as_str().unwrap_or_default();
+    let what = if name == "podAffinity" { "affinity" } else { "anti-affinity" };
+    format!("drop the {what} to pods with {} in one {topology}", selector(&term["labelSelector"]))
+}
+
+/// A label selector in one line.
+pub(crate) fn selector(selector: &Value) -> String {
+    let labels = selector["matchLabels"].as_object().into_iter().flatten();
+    let labels = labels.map(|(key, value)| format!("{key}={}", value.as_str().unwrap_or_default()));
+    let expressions = list_of(selector, "matchExpressions").iter().map(requirement);
+    let all: Vec<_> = labels.chain(expressions).collect();
+    if all.is_empty() { "any labels".to_owned() } else { all.join(",") }
+}

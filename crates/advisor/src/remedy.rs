@@ -1,0 +1,88 @@
+//! What would make a pod fit.
+
+use serde::Serialize;
+
+use crate::change::Change;
+
+/// What a remedy changes. Of several the widest counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub enum RemedyKind {
+    /// The pod.
+    Pod,
+    /// Nodes, or other pods.
+    Cluster,
+    /// The configuration of the scheduler.
+    Configuration,
+}
+
+/// Changes that together make the pod fit. That is proven: the changes were made, and the pod was decided again.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Remedy {
+    /// What it changes.
+    pub kind: RemedyKind,
+    /// The changes in words, such as `request 1500m cpu instead of 4`.
+    pub text: String,
+    /// The changes. All of them are needed.
+    pub changes: Vec<Change>,
+    /// The node to which the pod then goes.
+    pub node: String,
+    /// How many other nodes would be feasible, too.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub also_fits: usize,
+    /// How small it is: see [`size`].
+    #[serde(skip)]
+    pub size: u32,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_zero(number: &usize) -> bool {
+    *number == 0
+}
+
+/// The sizes of changes, by which remedies are ranked. They say how much of what somebody wanted is given up: waiting gives
+/// up nothing, a request that shrinks by a tenth little, an anti-affinity more, a running pod most. Two changes together are
+/// as large as both.
+pub mod size {
+    /// Waiting for a pod that is terminating already.
+    pub const WAIT: u32 = 5;
+    /// Removing a gate or the nomination of the pod.
+    pub const GATE: u32 = 10;
+    /// Lowering a request costs this, and [`WHOLE_REQUEST`] times the part that is given up.
+    pub const REQUEST: u32 = 10;
+    /// Giving up a whole request.
+    pub const WHOLE_REQUEST: u32 = 100;
+    /// Uncordoning a node.
+    pub const UNCORDON: u32 = 15;
+    /// Removing a taint from a node.
+    pub const TAINT: u32 = 20;
+    /// Tolerating a taint.
+    pub const TOLERATION: u32 = 25;
+    /// Allowing one more pod of skew. Each further one costs [`ONE_SKEW`].
+    pub const SPREAD: u32 = 20;
+    /// Each step of skew.
+    pub const ONE_SKEW: u32 = 2;
+    /// Giving up a spread constraint.
+    pub const NO_SPREAD: u32 = 45;
+    /// Giving up a label that the node must have, or an expression about it.
+    pub const SELECTOR: u32 = 35;
+    /// Giving up all requirements of the node affinity.
+    pub const NODE_AFFINITY: u32 = 45;
+    /// Giving up a term of an affinity or anti-affinity to other pods.
+    pub const POD_AFFINITY: u32 = 40;
+    /// Giving up a host port.
+    pub const PORT: u32 = 35;
+    /// Another profile of the scheduler.
+    pub const PROFILE: u32 = 50;
+    /// One more node.
+    pub const NODE: u32 = 60;
+    /// Evicting pods, and each of them.
+    pub const EVICTION: u32 = 50;
+    /// Each pod that is evicted.
+    pub const ONE_EVICTION: u32 = 15;
+    /// In addition for a pod that is at least as important as the one that is to fit.
+    pub const IMPORTANT_EVICTION: u32 = 60;
+    /// A filter that is switched off for all pods of the profile.
+    pub const PLUGIN: u32 = 150;
+}

@@ -1,0 +1,117 @@
+//! What holds a pod, since when, and what it waits for.
+
+use std::collections::BTreeSet;
+
+use plimsoll_api::{KindRef, Node, Pod};
+use plimsoll_engine::{QueuePlace, QueuedPodInfo, Scheduler};
+use plimsoll_framework::{Action, ClusterEvent};
+use serde::Serialize;
+
+/// Where a pod waits.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Waiting {
+    /// `active`, `backoff`, `unschedulable`, `gated` or `inFlight`.
+    pub place: &'static str,
+    /// What holds it, if a plugin does, and why.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub held_by: Option<Held>,
+    /// Since when, in milliseconds since 1970; `None` in a simulation, whose clock is not that of the cluster.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub since: Option<String>,
+    /// When it is tried next, if that is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub next_attempt: Option<String>,
+    /// How often it was tried.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub attempts: u32,
+    /// The events that may wake it, such as `Node/Add`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub woken_by: Vec<String>,
+}
+
+/// What holds a pod.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Held {
+    /// The plugin.
+    pub plugin: String,
+    /// Why.
+    pub reason: String,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_zero(number: &u32) -> bool {
+    *number == 0
+}
+
+impl Waiting {
+    /// Where a pod of the queue waits. `rejectors` are the plugins that reject it now; they count if it was not tried yet.
+    pub(crate) fn of(scheduler: &Scheduler, info: &QueuedPodInfo, rejectors: &[&str]) -> Self {
+        let mut plugins: Vec<&str> = info.rejectors().collect();
+        if plugins.is_empty() {
+            plugins = rejectors.to_vec();
+        }
+        let held_by = match &info.place {
+            QueuePlace::Gated { plugin, why } => {
+                Some(Held { plugin: (*plugin).to_owned(), reason: why.to_string() })
+            }
+            _ => None,
+        };
+        Waiting {
+            place: place(&info.place),
+            held_by,
+            since: None,
+            next_attempt: None,
+            attempts: info.attempts,
+            woken_by: names(&scheduler.events_for(&info.pod.scheduler_name, &plugins)),
+        }
+    }
+}
+
+fn place(place: &QueuePlace) -> &'static str {
+    match place {
+        QueuePlace::Active => "active",
+        QueuePlace::Backoff { .. } | QueuePlace::ErrorBackoff { .. } => "backoff",
+        QueuePlace::Unschedulable => "unschedulable",
+        QueuePlace::Gated { .. } => "gated",
+        QueuePlace::InFlight => "inFlight",
+    }
+}
+
+/// The names of events: the object as kube-scheduler calls it, and the action.
+fn names(events: &BTreeSet<ClusterEvent>) -> Vec<String> {
+    let mut names = BTreeSet::new();
+    for event in events {
+        let is_node_or_pod = event.kind.is::<Node>() || event.kind.is::<Pod>();
+        let single = match is_node_or_pod {
+            true => event.action,
+            // Of other kinds it is not told apart what has changed.
+            false => event.action.difference(Action::UPDATE.difference(Action::UPDATE_OTHER)),
+        };
+        for (flag, action) in single.iter_names() {
+            names.insert(format!("{}/{}", object(event.kind, action), words(flag)));
+        }
+    }
+    names.into_iter().collect()
+}
+
+fn object(kind: KindRef, action: Action) -> &'static str {
+    let of_pending = Action::UPDATE_POD_SCHEDULING_GATES_ELIMINATED
+        | Action::UPDATE_POD_GENERATED_RESOURCE_CLAIM
+        | Action::UPDATE_POD_TOLERATION;
+    match (kind.is::<Pod>(), of_pending.contains(action)) {
+        (true, true) => "PendingPod",
+        (true, false) => "AssignedPod",
+        (false, _) => kind.as_str(),
+    }
+}
+
+/// `UPDATE_NODE_TAINT` as `UpdateNodeTaint`; that anything else changed is `Update`.
+fn words(flag: &str) -> String {
+    let flag = flag.strip_suffix("_OTHER").unwrap_or(flag);
+    let words = flag.split('_').map(|word| {
+        let (first, rest) = word.split_at(word.len().min(1));
+        first.to_owned() + &rest.to_lowercase()
+    });
+    words.collect()
+}

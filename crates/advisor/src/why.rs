@@ -1,0 +1,186 @@
+//! The answer to "why": the decision, what would change it, and what the pod waits for.
+
+use std::sync::Arc;
+
+use plimsoll_api::PodKey;
+use plimsoll_api::wire::WireError;
+use plimsoll_engine::record::DecisionRecord;
+use plimsoll_engine::{
+    Decision, Outcome, QueuePlace, QueuedPodInfo, Scheduler, TransactionError, Verdicts,
+};
+use plimsoll_framework::Time;
+use serde::{Serialize, Serializer};
+use serde_json::Value;
+use thiserror::Error;
+
+use crate::change::{as_known, pod_of};
+use crate::nearest::{NearNode, by_distance, nearest};
+use crate::placed::{RunnerUp, decide_again, runner_up};
+use crate::remedy::Remedy;
+use crate::search::{Alternative, Limits, Search};
+use crate::waiting::Waiting;
+
+/// What is asked.
+#[derive(Clone, Copy, Debug)]
+pub struct Subject<'a> {
+    /// The pod.
+    pub pod: &'a PodKey,
+    /// Its manifest, on which changes are based.
+    pub manifest: &'a Value,
+    /// Other configurations that may be proposed.
+    pub alternatives: &'a [Alternative],
+    /// How far the search goes.
+    pub limits: Limits,
+}
+
+/// The answer.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Why {
+    /// The pod, as `namespace/name`.
+    pub pod: String,
+    /// `scheduled`, `unschedulable`, `gated`, `backoff`, `waitingOnPermit`, `binding`, `preempting` or `error`.
+    pub state: &'static str,
+    /// The node that the pod is on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub node: Option<String>,
+    /// The present decision about it. For a pod on a node it is decided as if it were pending.
+    #[serde(rename = "record", serialize_with = "record", skip_serializing_if = "Option::is_none")]
+    pub decision: Option<Decision>,
+    /// What would make it fit, the smallest first.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub remedies: Vec<Remedy>,
+    /// The nodes that miss by least.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub nearest: Vec<NearNode>,
+    /// For a pod on a node: the best other one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub runner_up: Option<RunnerUp>,
+    /// For a pending pod: what it waits for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub waiting: Option<Waiting>,
+}
+
+/// A decision as a decision record.
+#[expect(clippy::ref_option, reason = "serde passes a reference")]
+fn record<S: Serializer>(decision: &Option<Decision>, serializer: S) -> Result<S::Ok, S::Error> {
+    decision.as_ref().map(DecisionRecord::of).serialize(serializer)
+}
+
+/// Why there is no answer.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum WhyError {
+    /// The scheduler does not know the pod.
+    #[error("pod {0} is neither pending nor on a node")]
+    UnknownPod(PodKey),
+    /// The manifest is wrong.
+    #[error("pod {0}: {1}")]
+    Manifest(PodKey, WireError),
+    /// The pod cannot be decided.
+    #[error(transparent)]
+    Transaction(#[from] TransactionError),
+}
+
+/// Why a pod is where it is. The scheduler is afterwards as it was.
+pub fn why(scheduler: &mut Scheduler, now: Time, subject: &Subject<'_>) -> Result<Why, WhyError> {
+    let key = subject.pod;
+    let queued = scheduler.queued_pod(key).cloned();
+    match queued {
+        Some(info) if info.place == QueuePlace::InFlight => {
+            let waits = scheduler.waiting_pods().iter().any(|waiting| waiting.pod.key == *key);
+            let state = if waits { "waitingOnPermit" } else { "binding" };
+            let waiting = Some(Waiting::of(scheduler, &info, &[]));
+            Ok(Why { state, waiting, ..Why::about(key) })
+        }
+        Some(info) => pending(scheduler, now, subject, &info),
+        None => placed(scheduler, now, key),
+    }
+}
+
+fn pending(
+    scheduler: &mut Scheduler,
+    now: Time,
+    subject: &Subject<'_>,
+    info: &QueuedPodInfo,
+) -> Result<Why, WhyError> {
+    let key = subject.pod;
+    let wrong = |error| WhyError::Manifest(key.clone(), error);
+    let mut manifest = subject.manifest.clone();
+    let is_gated_by_others = match &info.place {
+        // Its gates are in its manifest, so the search can remove them.
+        QueuePlace::Gated { plugin, .. } => *plugin != "SchedulingGates",
+        _ => false,
+    };
+    crate::relaxations::remove_key(&mut manifest, "/spec", "schedulingGates");
+    let pod = Arc::new(as_known(pod_of(&manifest).map_err(wrong)?, &info.pod));
+    let decision = scheduler.explain(key);
+    let limits = subject.limits;
+    let judged = scheduler.transaction(now, |transaction| {
+        let judge = transaction.judge(pod.clone())?;
+        let verdicts = judge.verdicts();
+        let near = by_distance(judge.view(), &pod, &verdicts);
+        let near = nearest(&judge, &near, limits.nearest);
+        Ok::<_, TransactionError>((verdicts, near))
+    });
+    let (verdicts, near): (Verdicts, _) = judged?;
+    let is_gated = matches!(info.place, QueuePlace::Gated { .. });
+    let fits = decision
+        .as_ref()
+        .is_some_and(|decision| !is_gated && matches!(decision.outcome, Outcome::Scheduled { .. }));
+    let mut remedies = Vec::new();
+    if !fits && !is_gated_by_others {
+        let search = Search::new(scheduler, now, (subject.manifest, &info.pod), limits);
+        remedies = search.run(&verdicts, subject.alternatives);
+    }
+    let is_rejected_everywhere = verdicts.feasible().next().is_none();
+    let waiting = Waiting::of(scheduler, info, &verdicts.rejectors());
+    Ok(Why {
+        state: state(scheduler, info, decision.as_ref()),
+        remedies,
+        nearest: if is_rejected_everywhere { near } else { Vec::new() },
+        waiting: (!fits).then_some(waiting),
+        decision,
+        ..Why::about(key)
+    })
+}
+
+fn state(scheduler: &Scheduler, info: &QueuedPodInfo, decision: Option<&Decision>) -> &'static str {
+    let outcome = decision.map(|decision| &decision.outcome);
+    match (&info.place, outcome) {
+        (QueuePlace::Gated { .. }, _) => "gated",
+        (_, Some(Outcome::Error { .. })) => "error",
+        (QueuePlace::Backoff { .. } | QueuePlace::ErrorBackoff { .. }, _) => "backoff",
+        _ if scheduler.nominated_node(&info.pod.key).is_some() => "preempting",
+        (QueuePlace::Active, Some(Outcome::Scheduled { .. })) => "scheduled",
+        _ => "unschedulable",
+    }
+}
+
+fn placed(scheduler: &mut Scheduler, now: Time, key: &PodKey) -> Result<Why, WhyError> {
+    let unknown = || WhyError::UnknownPod(key.clone());
+    let pod = scheduler.pods().find(|pod| pod.key == *key).cloned().ok_or_else(unknown)?;
+    let node = pod.node().ok_or_else(unknown)?.to_string();
+    let decision = decide_again(scheduler, now, &pod)?;
+    Ok(Why {
+        state: "scheduled",
+        runner_up: runner_up(&decision, &node),
+        node: Some(node),
+        decision: Some(decision),
+        ..Why::about(key)
+    })
+}
+
+impl Why {
+    fn about(pod: &PodKey) -> Self {
+        Why {
+            pod: pod.to_string(),
+            state: "unschedulable",
+            node: None,
+            decision: None,
+            remedies: Vec::new(),
+            nearest: Vec::new(),
+            runner_up: None,
+            waiting: None,
+        }
+    }
+}

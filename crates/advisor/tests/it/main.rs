@@ -1,0 +1,5 @@
+//! Tests of what is proposed for pods that do not fit.
+
+mod broken;
+mod cases;
+mod world;

@@ -1,0 +1,341 @@
+//! What every filter says of a node, each asked by itself.
+//!
+//! A decision stops at the first filter that rejects a node. Who wants to know what would have to change asks all of them.
+
+use plimsoll_api::{Node, PodKey};
+use plimsoll_framework::{
+    Candidates, Code, CycleState, NodeDryRun, NominatedPods, PodChange, PodInfo, Point, Prepared,
+    Rejection, Row, Verdict, View,
+};
+
+use crate::profile::Profile;
+use crate::scheduler::Scheduler;
+
+/// The filters of a profile, prepared for one pod and the present state of the cluster.
+pub struct NodeJudge<'a> {
+    pod: PodInfo,
+    view: View<'a>,
+    nominated: &'a NominatedPods,
+    /// The names of the filters in the order of Filter; then those that only look at PreFilter.
+    names: Vec<&'static str>,
+    /// The same filters.
+    filters: Vec<Prepared>,
+}
+
+/// Which filters reject which nodes.
+///
+/// It is a table of bits: the time and memory for it do not depend on how many filters reject a node.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Verdicts {
+    filters: Vec<&'static str>,
+    n_nodes: usize,
+    n_words: usize,
+    /// For each node, in the order of rows, the filters that reject it.
+    rejected: Vec<u64>,
+    /// Those of them which say that evicting pods cannot help.
+    unresolvable: Vec<u64>,
+}
+
+impl std::fmt::Debug for NodeJudge<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("NodeJudge").field("pod", &self.pod.key).finish_non_exhaustive()
+    }
+}
+
+impl Scheduler {
+    /// Prepares the filters of `profile` for `pod`.
+    pub(crate) fn judge_by<'a>(&'a self, profile: &Profile, pod: PodInfo) -> NodeJudge<'a> {
+        let view = self.cache.view();
+        let mut shared = CycleState::new();
+        let (mut names, mut filters) = (Vec::new(), Vec::new());
+        // PreFilter comes first, since filters may share what they learn there.
+        let mut prepared = Vec::new();
+        for (index, _) in profile.indices(Point::PreFilter) {
+            if let Some(filter) = &profile.get(index).points.filter {
+                prepared.push((index, filter.prepare(&pod, &mut shared, &view)));
+            }
+        }
+        for (index, _) in profile.indices(Point::Filter) {
+            let plugin = profile.get(index);
+            let Some(filter) = &plugin.points.filter else { continue };
+            let known = prepared.iter().position(|(known, _)| *known == index);
+            filters.push(match known {
+                Some(at) => prepared.swap_remove(at).1,
+                None => filter.prepare(&pod, &mut shared, &view),
+            });
+            names.push(plugin.name);
+        }
+        for (index, filter) in prepared {
+            // It cannot reject a single node, but it can reject all of them.
+            if filter.rejection().is_some() || filter.candidates() != Candidates::All {
+                names.push(profile.get(index).name);
+                filters.push(filter);
+            }
+        }
+        NodeJudge { pod, view, nominated: &self.nominated, names, filters }
+    }
+}
+
+impl<'a> NodeJudge<'a> {
+    /// The pod.
+    pub fn pod(&self) -> &PodInfo {
+        &self.pod
+    }
+
+    /// The cluster on which it is judged.
+    pub fn view(&self) -> View<'a> {
+        self.view
+    }
+
+    /// The pods that are nominated to a node and go before the pod: the node must have room for them, too.
+    pub fn nominated_ahead(&self, row: Row) -> Vec<PodInfo> {
+        self.nominated.ahead_of(&self.pod, self.view.nodes.name_of(row))
+    }
+
+    /// Asks all filters about all nodes. A node must have room for the pods that are nominated to it, too, if they go
+    /// before the pod.
+    pub fn verdicts(&self) -> Verdicts {
+        let nodes = self.view.nodes;
+        let n_words = self.names.len().div_ceil(64).max(1);
+        let blank = vec![0; n_words * nodes.len()];
+        let mut verdicts = Verdicts {
+            filters: self.names.clone(),
+            n_nodes: nodes.len(),
+            n_words,
+            rejected: blank.clone(),
+            unresolvable: blank,
+        };
+        let rows: Vec<Row> = nodes.rows().collect();
+        for (at, filter) in self.filters.iter().enumerate() {
+            if let Some(why) = filter.rejection() {
+                for row in &rows {
+                    verdicts.reject(row.index(), at, why.code);
+                }
+                continue;
+            }
+            if let Candidates::Only(names) = filter.candidates() {
+                let others = rows.iter().filter(|row| !names.contains(nodes.name_of(**row)));
+                others.for_each(|row| {
+                    verdicts.reject(row.index(), at, Code::UnschedulableAndUnresolvable);
+                });
+            }
+            if !filter.skips() {
+                filter.judge(&self.pod, nodes, &rows, &mut |row, verdict| {
+                    if let Verdict::Fail(why) = verdict {
+                        verdicts.reject(row.index(), at, why.code);
+                    }
+                });
+            }
+        }
+        if !self.nominated.is_empty() {
+            for &row in &rows {
+                for (at, why) in self.rejections_with_nominated(row) {
+                    verdicts.reject(row.index(), at, why.code);
+                }
+            }
+        }
+        verdicts
+    }
+
+    /// Why each filter that rejects the node does so, in the order of the profile; empty if it is feasible. `None` if there
+    /// is no such node.
+    pub fn rejections_on(&self, node: &str) -> Option<Vec<(&'static str, Rejection)>> {
+        let row = self.row(node)?;
+        let mut rejections = Vec::new();
+        for (at, filter) in self.filters.iter().enumerate() {
+            if let Some(why) = self.rejection_by(self.names[at], filter, row) {
+                rejections.push((at, why));
+            }
+        }
+        for (at, why) in self.rejections_with_nominated(row) {
+            if rejections.iter().all(|(other, _)| *other != at) {
+                rejections.push((at, why));
+            }
+        }
+        rejections.sort_by_key(|(at, _)| *at);
+        Some(rejections.into_iter().map(|(at, why)| (self.names[at], why)).collect())
+    }
+
+    /// The fewest important pods, among those that `may_go`, without which the node would be feasible; `None` if it would
+    /// not be without all of them. As when victims of a preemption are selected, the pods come back one by one, in the order
+    /// of `importance`, as long as the node remains feasible.
+    pub fn room_on<O: Ord>(
+        &self,
+        node: &str,
+        may_go: impl Fn(&PodInfo) -> bool,
+        importance: impl Fn(&PodInfo) -> O,
+    ) -> Option<Vec<PodKey>> {
+        let row = self.row(node)?;
+        if self.filters.iter().any(|filter| filter.rejection().is_some()) {
+            return None;
+        }
+        let ahead = self.nominated.ahead_of(&self.pod, self.view.nodes.name_of(row));
+        let scratch = self.view.nodes.scratch(row);
+        let mut dry_run = NodeDryRun::new(&self.pod, &self.filters, ahead, scratch);
+        let mut gone: Vec<PodInfo> = dry_run.pods().filter(|pod| may_go(pod)).cloned().collect();
+        for pod in &gone {
+            dry_run.remove(&pod.key);
+        }
+        if !dry_run.verdict().passes() {
+            return None;
+        }
+        gone.sort_by_cached_key(|pod| std::cmp::Reverse(importance(pod)));
+        gone.retain(|pod| {
+            dry_run.add(pod);
+            let is_needed = !dry_run.verdict().passes();
+            if is_needed {
+                dry_run.remove(&pod.key);
+            }
+            is_needed
+        });
+        Some(gone.iter().map(|pod| pod.key.clone()).collect())
+    }
+
+    /// Why each filter would reject the node if it were `changed`, with only those of its pods that it `keeps`; empty if it
+    /// would be feasible. What filters have learnt from the rest of the cluster stays as it is: only a decision in a
+    /// [transaction](crate::Transaction) is exact.
+    pub fn rejections_if(
+        &self,
+        row: Row,
+        changed: Node,
+        keeps: impl Fn(&PodInfo) -> bool,
+    ) -> Vec<(&'static str, Rejection)> {
+        let (mut scratch, only) = (self.view.nodes.scratch(row), Row::from_index(0));
+        let gone: Vec<_> =
+            scratch.pods_on(only).iter().filter(|pod| !keeps(pod)).cloned().collect();
+        let mut filters = self.filters.clone();
+        for pod in &gone {
+            scratch.displace(only, &pod.key);
+            for filter in &mut filters {
+                filter.update(PodChange::Removed(pod), &scratch, only);
+            }
+        }
+        scratch.set(only, changed);
+        let named = self.names.iter().zip(&filters);
+        let judged = named.filter_map(|(&name, filter)| {
+            if let Some(why) = filter.rejection() {
+                return Some((name, why.clone()));
+            }
+            match filter.judge_one(&self.pod, &scratch, only) {
+                Verdict::Pass => None,
+                Verdict::Fail(why) => Some((name, why)),
+            }
+        });
+        judged.collect()
+    }
+
+    fn row(&self, node: &str) -> Option<Row> {
+        let nodes = self.view.nodes;
+        nodes.rows().find(|&row| nodes.name_of(row) == node)
+    }
+
+    fn rejection_by(&self, name: &str, filter: &Prepared, row: Row) -> Option<Rejection> {
+        let nodes = self.view.nodes;
+        if let Some(why) = filter.rejection() {
+            return Some(why.clone());
+        }
+        if let Candidates::Only(names) = filter.candidates()
+            && !names.contains(nodes.name_of(row))
+        {
+            return Some(Rejection::unresolvable(format!(
+                "node(s) didn't satisfy plugin(s) [{name}]"
+            )));
+        }
+        match filter.judge_one(&self.pod, nodes, row) {
+            Verdict::Pass => None,
+            Verdict::Fail(why) => Some(why),
+        }
+    }
+
+    /// The rejections of a node with the pods nominated to it that go before the pod.
+    fn rejections_with_nominated(&self, row: Row) -> Vec<(usize, Rejection)> {
+        let nodes = self.view.nodes;
+        let ahead = self.nominated.ahead_of(&self.pod, nodes.name_of(row));
+        if ahead.is_empty() {
+            return Vec::new();
+        }
+        let (mut scratch, only) = (nodes.scratch(row), Row::from_index(0));
+        let mut filters = self.filters.clone();
+        for other in &ahead {
+            scratch.place(only, other);
+            for filter in &mut filters {
+                filter.update(PodChange::Added(other), &scratch, only);
+            }
+        }
+        let judged = filters.iter().enumerate().filter_map(|(at, filter)| {
+            match filter.judge_one(&self.pod, &scratch, only) {
+                Verdict::Pass => None,
+                Verdict::Fail(why) => Some((at, why)),
+            }
+        });
+        judged.collect()
+    }
+}
+
+impl Verdicts {
+    fn reject(&mut self, node: usize, filter: usize, code: Code) {
+        let word = node * self.n_words + filter / 64;
+        let bit = 1 << (filter % 64);
+        self.rejected[word] |= bit;
+        if !matches!(code, Code::Unschedulable) {
+            self.unresolvable[word] |= bit;
+        }
+    }
+
+    fn words<'w>(&self, of: &'w [u64], row: Row) -> &'w [u64] {
+        &of[row.index() * self.n_words..][..self.n_words]
+    }
+
+    /// The feasible nodes, ascending.
+    pub fn feasible(&self) -> impl Iterator<Item = Row> + '_ {
+        self.rows().filter(|&row| self.words(&self.rejected, row).iter().all(|word| *word == 0))
+    }
+
+    /// All nodes.
+    pub fn rows(&self) -> impl Iterator<Item = Row> + use<> {
+        (0..self.n_nodes).map(Row::from_index)
+    }
+
+    /// How many filters reject the node.
+    pub fn count(&self, row: Row) -> u32 {
+        self.words(&self.rejected, row).iter().map(|word| word.count_ones()).sum()
+    }
+
+    /// Whether evicting pods from the node might make it feasible.
+    pub fn is_resolvable(&self, row: Row) -> bool {
+        self.words(&self.unresolvable, row).iter().all(|word| *word == 0)
+    }
+
+    /// The filters that reject the node, in the order of the profile.
+    pub fn rejected_by(&self, row: Row) -> impl Iterator<Item = &'static str> + '_ {
+        let words = self.words(&self.rejected, row);
+        let is_set = move |at: usize| words[at / 64] & (1 << (at % 64)) != 0;
+        self.filters.iter().enumerate().filter(move |(at, _)| is_set(*at)).map(|(_, name)| *name)
+    }
+
+    /// The filters that reject at least one node, in the order of the profile.
+    pub fn rejectors(&self) -> Vec<&'static str> {
+        let mut any = vec![0; self.n_words];
+        for words in self.rejected.chunks(self.n_words) {
+            any.iter_mut().zip(words).for_each(|(any, word)| *any |= word);
+        }
+        let is_set = |at: usize| any[at / 64] & (1 << (at % 64)) != 0;
+        self.filters
+            .iter()
+            .enumerate()
+            .filter(|(at, _)| is_set(*at))
+            .map(|(_, name)| *name)
+            .collect()
+    }
+
+    /// Whether some node is rejected by no filter both here and in `other`, which was made with the same nodes and filters.
+    /// Two changes of a pod can make it fit together only if this holds, unless one undoes what the other does.
+    pub fn may_fit_with(&self, other: &Verdicts) -> bool {
+        if (self.n_nodes, &self.filters) != (other.n_nodes, &other.filters) {
+            return true;
+        }
+        let (one, other) =
+            (self.rejected.chunks(self.n_words), other.rejected.chunks(self.n_words));
+        one.zip(other).any(|(a, b)| a.iter().zip(b).all(|(a, b)| a & b == 0))
+    }
+}

@@ -1,0 +1,73 @@
+//! The command line of `plimsoll why`.
+
+use std::path::Path;
+
+use clap::error::ErrorKind;
+use clap::{CommandFactory, Error};
+use plimsoll_api::PodKey;
+
+use super::{Args, Cluster, Output, pod_key};
+
+const EXAMPLES: &str = "\
+Examples:
+  # What would have to change so that this pod fits?
+  plimsoll why -f cluster.json team-a/web-0
+
+  # The changes as JSON Patches, to be applied to the manifests
+  plimsoll why -f cluster.json team-a/web-0 -o json | jq '.remedies[0].changes'
+
+  # Why is this pod on its node, and by how much?
+  plimsoll why -f cluster.json team-a/web-1 -o json | jq .runnerUp";
+
+/// Say why a pod is pending and the least that must change, or why it is on its node
+///
+/// For a pending pod: the decision about it, the changes that would make it fit, the smallest first, and the nodes that
+/// miss by least with all that rejects them. Every change was tried: the pod then goes to the node that is named. A change is
+/// about the pod, about nodes and other pods, or about the configuration. For a pod on a node: the best other node, by how
+/// much it is worse, and the plugins that decided. Like `explain`, it decides the pod against the state in the files.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Why {
+    #[command(flatten)]
+    pub(crate) cluster: Cluster,
+
+    /// The pod; without a namespace it is in `default`
+    #[arg(value_name = "NAMESPACE/NAME", value_parser = pod_key)]
+    pub(crate) pod: Option<PodKey>,
+
+    /// The same as an option
+    #[arg(long = "pod", value_name = "NAMESPACE/NAME", value_parser = pod_key, conflicts_with = "pod")]
+    pub(crate) named: Option<PodKey>,
+
+    /// How many changes are shown
+    #[arg(long, value_name = "N", default_value_t = 10)]
+    pub(crate) remedies: usize,
+
+    /// How many of the nearest nodes are shown
+    #[arg(long, value_name = "N", default_value_t = 5)]
+    pub(crate) nearest: usize,
+
+    #[command(flatten)]
+    pub(crate) output: Output,
+}
+
+impl Why {
+    /// Takes the last file for the pod if none was named: in `-f cluster.json web-0` it looks like a file.
+    pub(crate) fn settle(mut self) -> Result<(Self, PodKey), Error> {
+        let named = self.pod.take().or_else(|| self.named.take());
+        let last = || {
+            let last = self.cluster.files.last().filter(|_| 1 < self.cluster.files.len())?;
+            let text = last.to_str().filter(|_| !Path::exists(last))?;
+            pod_key(text).ok()
+        };
+        if let Some(pod) = named {
+            return Ok((self, pod));
+        }
+        let Some(pod) = last() else {
+            let message = "name the pod: plimsoll why -f FILE... NAMESPACE/NAME\n";
+            return Err(Args::command().error(ErrorKind::MissingRequiredArgument, message));
+        };
+        self.cluster.files.pop();
+        Ok((self, pod))
+    }
+}

@@ -1,0 +1,107 @@
+//! Prints why a pod is pending and what would change that, or why it is on its node.
+
+use std::io::{self, Write};
+
+use plimsoll_advisor::{Waiting, Why};
+
+use super::explain::{self, Shown};
+use super::style::{HEADING, Screen};
+use crate::wording::{count, some_of};
+
+/// At most so many events are named.
+const EVENTS: usize = 6;
+
+/// Prints the answer.
+pub(crate) fn answer(out: &mut impl Write, why: &Why, screen: Screen) -> io::Result<()> {
+    if let Some(node) = &why.node {
+        writeln!(out, "{} is on {node}.", why.pod)?;
+        writeln!(out, "If it were pending now:\n")?;
+    } else if why.state == "gated"
+        && let Some(held) = why.waiting.as_ref().and_then(|waiting| waiting.held_by.as_ref())
+    {
+        writeln!(out, "{} is not tried: {} holds it back: {}.", why.pod, held.plugin, held.reason)?;
+    }
+    match &why.decision {
+        Some(decision) if why.state != "gated" => {
+            explain::decision(out, decision, Shown::Best, screen)?;
+        }
+        Some(_) => {}
+        None => writeln!(out, "{} has a node: its state is {}.", why.pod, why.state)?,
+    }
+    runner_up(out, why)?;
+    remedies(out, why, screen)?;
+    nearest(out, why, screen)?;
+    why.waiting.as_ref().map_or(Ok(()), |waiting| wakes(out, waiting))
+}
+
+fn runner_up(out: &mut impl Write, why: &Why) -> io::Result<()> {
+    let (Some(node), Some(second)) = (&why.node, &why.runner_up) else { return Ok(()) };
+    let by = match second.decided_by.as_slice() {
+        [] => String::new(),
+        plugins => format!(", by {}", some_of(plugins, 3)),
+    };
+    match second.margin {
+        0 => writeln!(out, "\n{node} and {} are equally good.", second.node),
+        margin if 0 < margin => {
+            writeln!(out, "\n{node} is better than {} by {margin}{by}.", second.node)
+        }
+        margin => {
+            writeln!(out, "\nToday {} is better than {node} by {}{by}.", second.node, -margin)
+        }
+    }
+}
+
+fn remedies(out: &mut impl Write, why: &Why, screen: Screen) -> io::Result<()> {
+    if why.node.is_some() || why.nearest.is_empty() && why.remedies.is_empty() {
+        return Ok(());
+    }
+    if why.remedies.is_empty() {
+        return writeln!(
+            out,
+            "\nNo single change and no pair of changes that was tried would make it fit."
+        );
+    }
+    writeln!(
+        out,
+        "\n{HEADING}It would fit with one of these changes{HEADING:#}, the smallest first:"
+    )?;
+    let mut table = screen.table(&["GOES TO", ">ALSO FITS", "CHANGE"]);
+    for remedy in &why.remedies {
+        table.add_row([remedy.node.clone(), also_fits(remedy.also_fits), remedy.text.clone()]);
+    }
+    writeln!(out, "\n{}", table.trim_fmt())
+}
+
+fn also_fits(n_nodes: usize) -> String {
+    if n_nodes == 0 { String::new() } else { count(n_nodes, "node") }
+}
+
+fn nearest(out: &mut impl Write, why: &Why, screen: Screen) -> io::Result<()> {
+    if why.nearest.is_empty() {
+        return Ok(());
+    }
+    let n_nodes = count(why.nearest.len(), "node");
+    writeln!(
+        out,
+        "\n{HEADING}All that rejects it{HEADING:#} on the {n_nodes} that miss by least:"
+    )?;
+    let mut table = screen.table(&["NODE", "BY", "REASON"]);
+    for node in &why.nearest {
+        for (index, failure) in node.failures.iter().enumerate() {
+            let name = if index == 0 { node.name.as_str() } else { "" };
+            table.add_row([name, &failure.plugin, &failure.reasons.join(", ")]);
+        }
+    }
+    writeln!(out, "\n{}", table.trim_fmt())
+}
+
+fn wakes(out: &mut impl Write, waiting: &Waiting) -> io::Result<()> {
+    if waiting.woken_by.is_empty() {
+        return Ok(());
+    }
+    let events = some_of(&waiting.woken_by, EVENTS);
+    writeln!(
+        out,
+        "\nAs long as nothing changes, it is not tried again. Events that may help: {events}"
+    )
+}
