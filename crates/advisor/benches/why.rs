@@ -43,7 +43,8 @@ fn add(scheduler: &mut Scheduler, cpu: &str, more: [&Value; 2]) -> Value {
 
 fn ask(scheduler: &mut Scheduler, manifest: &Value) {
     let pod = &PodKey::new("default", "pod");
-    let subject = Subject { pod, manifest, alternatives: &[], limits: Limits::default() };
+    let limits = Limits::default();
+    let subject = Subject { pod, manifest, alternatives: &[], limits, pending: None };
     let why = why(scheduler, Time::ZERO, &subject).expect("the pod is pending");
     assert!(!why.remedies.is_empty(), "it can be undone");
 }

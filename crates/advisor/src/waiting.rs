@@ -2,9 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use plimsoll_api::{KindRef, Node, Pod};
-use plimsoll_engine::{QueuePlace, QueuedPodInfo, Scheduler};
-use plimsoll_framework::{Action, ClusterEvent};
+use plimsoll_api::{KindRef, Node, Pod, Timestamp};
+use plimsoll_engine::{PendingPod, QueuePlace, Scheduler};
+use plimsoll_framework::{Action, ClusterEvent, Time};
 use serde::Serialize;
 
 /// Where a pod waits.
@@ -16,10 +16,10 @@ pub struct Waiting {
     /// What holds it, if a plugin does, and why.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub held_by: Option<Held>,
-    /// Since when, in milliseconds since 1970; `None` in a simulation, whose clock is not that of the cluster.
+    /// Since when, as in RFC 3339; `None` for files, which do not say it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub since: Option<String>,
-    /// When it is tried next, if that is known.
+    /// When it is tried next at the latest, if that is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next_attempt: Option<String>,
     /// How often it was tried.
@@ -45,8 +45,17 @@ fn is_zero(number: &u32) -> bool {
 }
 
 impl Waiting {
-    /// Where a pod of the queue waits. `rejectors` are the plugins that reject it now; they count if it was not tried yet.
-    pub(crate) fn of(scheduler: &Scheduler, info: &QueuedPodInfo, rejectors: &[&str]) -> Self {
+    /// Where a pod of the queue waits. `is_timed` says whether its times are those of a clock. `rejectors` are the plugins
+    /// that reject it now; they count if it was not tried yet.
+    pub(crate) fn of(
+        scheduler: &Scheduler,
+        known: &PendingPod,
+        is_timed: bool,
+        rejectors: &[&str],
+    ) -> Self {
+        let info = &known.info;
+        let since = is_timed.then(|| text_of(info.queued)).flatten();
+        let next = known.next_attempt.filter(|_| is_timed).and_then(text_of);
         let mut plugins: Vec<&str> = info.rejectors().collect();
         if plugins.is_empty() {
             plugins = rejectors.to_vec();
@@ -60,12 +69,17 @@ impl Waiting {
         Waiting {
             place: place(&info.place),
             held_by,
-            since: None,
-            next_attempt: None,
+            since,
+            next_attempt: next,
             attempts: info.attempts,
             woken_by: names(&scheduler.events_for(&info.pod.scheduler_name, &plugins)),
         }
     }
+}
+
+/// A time of the scheduler as in RFC 3339.
+fn text_of(time: Time) -> Option<String> {
+    Timestamp::from_millisecond(time.millis()).ok().map(|time| time.to_string())
 }
 
 fn place(place: &QueuePlace) -> &'static str {

@@ -6,7 +6,7 @@ use plimsoll_api::PodKey;
 use plimsoll_api::wire::WireError;
 use plimsoll_engine::record::DecisionRecord;
 use plimsoll_engine::{
-    Decision, Outcome, QueuePlace, QueuedPodInfo, Scheduler, TransactionError, Verdicts,
+    Decision, Outcome, PendingPod, QueuePlace, Scheduler, TransactionError, Verdicts,
 };
 use plimsoll_framework::Time;
 use serde::{Serialize, Serializer};
@@ -31,6 +31,8 @@ pub struct Subject<'a> {
     pub alternatives: &'a [Alternative],
     /// How far the search goes.
     pub limits: Limits,
+    /// What another scheduler knows of the pod, of whose cluster this one has a copy; `None` to take it from this one.
+    pub pending: Option<&'a PendingPod>,
 }
 
 /// The answer.
@@ -84,15 +86,14 @@ pub enum WhyError {
 /// Why a pod is where it is. The scheduler is afterwards as it was.
 pub fn why(scheduler: &mut Scheduler, now: Time, subject: &Subject<'_>) -> Result<Why, WhyError> {
     let key = subject.pod;
-    let queued = scheduler.queued_pod(key).cloned();
-    match queued {
-        Some(info) if info.place == QueuePlace::InFlight => {
-            let waits = scheduler.waiting_pods().iter().any(|waiting| waiting.pod.key == *key);
-            let state = if waits { "waitingOnPermit" } else { "binding" };
-            let waiting = Some(Waiting::of(scheduler, &info, &[]));
+    let known = subject.pending.cloned().or_else(|| scheduler.pending_state(key));
+    match known {
+        Some(known) if known.info.place == QueuePlace::InFlight => {
+            let state = if known.waits_on_permit { "waitingOnPermit" } else { "binding" };
+            let waiting = Some(Waiting::of(scheduler, &known, subject.pending.is_some(), &[]));
             Ok(Why { state, waiting, ..Why::about(key) })
         }
-        Some(info) => pending(scheduler, now, subject, &info),
+        Some(known) => pending(scheduler, now, subject, &known),
         None => placed(scheduler, now, key),
     }
 }
@@ -101,9 +102,9 @@ fn pending(
     scheduler: &mut Scheduler,
     now: Time,
     subject: &Subject<'_>,
-    info: &QueuedPodInfo,
+    known: &PendingPod,
 ) -> Result<Why, WhyError> {
-    let key = subject.pod;
+    let (key, info) = (subject.pod, &known.info);
     let wrong = |error| WhyError::Manifest(key.clone(), error);
     let mut manifest = subject.manifest.clone();
     let is_gated_by_others = match &info.place {
@@ -133,9 +134,9 @@ fn pending(
         remedies = search.run(&verdicts, subject.alternatives);
     }
     let is_rejected_everywhere = verdicts.feasible().next().is_none();
-    let waiting = Waiting::of(scheduler, info, &verdicts.rejectors());
+    let waiting = Waiting::of(scheduler, known, subject.pending.is_some(), &verdicts.rejectors());
     Ok(Why {
-        state: state(scheduler, info, decision.as_ref()),
+        state: state(known, decision.as_ref()),
         remedies,
         nearest: if is_rejected_everywhere { near } else { Vec::new() },
         waiting: (!fits).then_some(waiting),
@@ -144,13 +145,13 @@ fn pending(
     })
 }
 
-fn state(scheduler: &Scheduler, info: &QueuedPodInfo, decision: Option<&Decision>) -> &'static str {
+fn state(known: &PendingPod, decision: Option<&Decision>) -> &'static str {
     let outcome = decision.map(|decision| &decision.outcome);
-    match (&info.place, outcome) {
+    match (&known.info.place, outcome) {
         (QueuePlace::Gated { .. }, _) => "gated",
         (_, Some(Outcome::Error { .. })) => "error",
         (QueuePlace::Backoff { .. } | QueuePlace::ErrorBackoff { .. }, _) => "backoff",
-        _ if scheduler.nominated_node(&info.pod.key).is_some() => "preempting",
+        _ if known.nominated_node.is_some() => "preempting",
         (QueuePlace::Active, Some(Outcome::Scheduled { .. })) => "scheduled",
         _ => "unschedulable",
     }

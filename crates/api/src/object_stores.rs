@@ -150,6 +150,11 @@ impl ObjectStores {
         self.change(kind, key, |store| store.restore(key));
     }
 
+    /// All objects of all kinds, as they are assumed to be.
+    pub fn all(&self) -> impl Iterator<Item = AnyObject> {
+        self.stores.iter().flat_map(|one| one.store.all())
+    }
+
     /// All that is held of an object; `None` if there is none.
     pub fn entry(&self, kind: KindRef, key: &ObjectKey) -> Option<AnyEntry> {
         self.stores.iter().find(|one| one.store.kind() == kind)?.store.entry(key)

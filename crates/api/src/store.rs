@@ -337,6 +337,7 @@ pub(crate) trait ErasedStore: Any + fmt::Debug + Send + Sync {
     fn restore(&mut self, key: &ObjectKey);
     fn entry(&self, key: &ObjectKey) -> Option<AnyEntry>;
     fn latest(&self, key: &ObjectKey) -> Option<AnyObject>;
+    fn all(&self) -> Box<dyn Iterator<Item = AnyObject> + '_>;
     fn clone_box(&self) -> Box<dyn ErasedStore>;
 }
 
@@ -371,6 +372,9 @@ impl<K: Kind> ErasedStore for Arc<Store<K>> {
     }
     fn latest(&self, key: &ObjectKey) -> Option<AnyObject> {
         self.by_key.get(key).map(|entry| AnyObject::from(entry.latest().clone()))
+    }
+    fn all(&self) -> Box<dyn Iterator<Item = AnyObject> + '_> {
+        Box::new(self.iter().map(|object| AnyObject::from(object.clone())))
     }
     fn clone_box(&self) -> Box<dyn ErasedStore> {
         Box::new(self.clone())

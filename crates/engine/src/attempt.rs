@@ -448,7 +448,7 @@ impl Scheduler {
 
     /// What plugins add to the record of a decision.
     fn describe(&self, pod: &PodInfo, cycle: &Cycle) -> Description {
-        if self.options.detail == Detail::None {
+        if self.options.detail <= Detail::Choice {
             return Description::default();
         }
         described(self.profile_of(pod), pod, cycle, self.cache.view(), self.options.detail)

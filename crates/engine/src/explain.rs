@@ -100,7 +100,10 @@ pub(crate) fn decision(
     let outcome = match &cycle.result {
         CycleResult::Found { row, best } => Outcome::Scheduled {
             node: view.nodes.name_of(*row).clone(),
-            best: cycle::names(view.nodes, best),
+            best: match detail {
+                Detail::None | Detail::Choice => cycle::names(view.nodes, &[*row]),
+                Detail::Outcome | Detail::Nodes => cycle::names(view.nodes, best),
+            },
         },
         CycleResult::Unschedulable(failure) => Outcome::Unschedulable {
             message: failure.record.as_ref().unwrap_or(&failure.message).clone(),
@@ -114,7 +117,7 @@ pub(crate) fn decision(
     };
     let nodes = match detail {
         Detail::Nodes => nodes(cycle, view),
-        Detail::None | Detail::Outcome => Vec::new(),
+        Detail::None | Detail::Choice | Detail::Outcome => Vec::new(),
     };
     Decision { nodes, ..Decision::of_pod(pod.clone(), attempt, outcome) }
 }

@@ -40,6 +40,7 @@ mod refusals;
 mod sample;
 mod scheduler;
 mod signature;
+mod snapshot;
 mod sorted_pods;
 #[cfg(test)]
 mod tests;
@@ -62,4 +63,5 @@ pub use profile::{Profile, ProfileError};
 pub use queue::{Backoff, QueuePlace, QueuedPodInfo};
 pub use recorder::Recorder;
 pub use scheduler::{Detail, Engine, Next, Options, Scans, Scheduler};
+pub use snapshot::{ClusterSnapshot, PendingPod};
 pub use transaction::{Transaction, TransactionError};

@@ -37,6 +37,8 @@ pub enum Detail {
     /// Nothing: decisions are not kept.
     #[default]
     None,
+    /// The outcome, without other nodes that would have been as good.
+    Choice,
     /// The outcome.
     Outcome,
     /// The outcome and every node.

@@ -50,7 +50,7 @@ impl App {
     pub fn run_from<T: Into<OsString>>(self, line: impl IntoIterator<Item = T>) -> ExitCode {
         let line = commands::with_dashes(line.into_iter().map(Into::into));
         let done =
-            self.registry().and_then(|registry| commands::run(Args::parse_from(line), &registry));
+            self.registry().and_then(|registry| commands::run(Args::parse_from(line), registry));
         match done {
             Ok(()) => ExitCode::SUCCESS,
             Err(error) if is_closed_pipe(&error) => ExitCode::SUCCESS,

@@ -37,6 +37,8 @@
 //!
 //! This crate reads files and command lines, prints answers, and starts the IO layer for a cluster.
 
+mod alternatives;
+mod answers;
 mod app;
 mod args;
 mod audits;

@@ -1,12 +1,13 @@
 //! The initial objects of a simulation.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use plimsoll_api::{
-    AnyObject, KindRef, Labels, Namespace, Node, ObjectKey, Pod, ResourceClaimTemplate, Str,
-    Timestamp,
+    AnyObject, KindRef, Labels, Namespace, Node, ObjectKey, Pod, PodKey, ResourceClaimTemplate,
+    Str, Timestamp,
 };
-use plimsoll_engine::{Event, Observation};
+use plimsoll_engine::{ClusterSnapshot, Event, Observation};
 use plimsoll_framework::Time;
 use serde_json::Value;
 
@@ -65,6 +66,28 @@ impl InitialCluster {
         let pods = self.pods.iter().flat_map(|pod| [pod.created, pod.started]);
         let nodes = self.nodes.iter().map(|node| node.created);
         pods.chain(nodes).flatten().map(time_of).max().unwrap_or(Time::ZERO)
+    }
+}
+
+/// The cluster as a scheduler had it. A pod that was assumed to be on a node is there, and a nominated pod says so.
+impl From<ClusterSnapshot> for InitialCluster {
+    fn from(snapshot: ClusterSnapshot) -> Self {
+        let ClusterSnapshot { taken: _, nodes, pods, nominated, objects } = snapshot;
+        let nominated: BTreeMap<PodKey, Str> = nominated.into_iter().collect();
+        let pods = pods.into_iter().map(|info| {
+            let mut pod = Pod::clone(info.seen());
+            pod.node_name = info.node().cloned();
+            if pod.node_name.is_none() {
+                pod.nominated_node = nominated.get(&pod.key).cloned();
+            }
+            pod
+        });
+        InitialCluster {
+            nodes: nodes.into_iter().map(Arc::unwrap_or_clone).collect(),
+            pods: pods.collect(),
+            objects,
+            manifests: Vec::new(),
+        }
     }
 }
 

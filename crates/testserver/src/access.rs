@@ -42,13 +42,15 @@ pub struct Right {
     pub resources: Vec<String>,
     /// Non-resource paths: `/metrics`, `/debug/*`.
     pub paths: Vec<String>,
+    /// The namespaces of the resources, as with a RoleBinding; empty for all and for cluster-wide resources.
+    pub namespaces: Vec<String>,
 }
 
 impl Right {
     /// Anything at all.
     pub fn everything() -> Self {
         let any = || vec!["*".to_owned()];
-        Self { verbs: any(), groups: any(), resources: any(), paths: any() }
+        Self { verbs: any(), groups: any(), resources: any(), paths: any(), namespaces: Vec::new() }
     }
 
     /// `verbs` on `resources` of one group.
@@ -58,8 +60,13 @@ impl Right {
             verbs: owned(verbs),
             groups: vec![group.to_owned()],
             resources: owned(resources),
-            paths: Vec::new(),
+            ..Self::default()
         }
+    }
+
+    /// The same in one namespace only.
+    pub fn within(self, namespace: &str) -> Self {
+        Self { namespaces: vec![namespace.to_owned()], ..self }
     }
 
     /// `verbs` on non-resource paths.
@@ -72,8 +79,10 @@ impl Right {
         let has = |list: &[String], wanted: &str| list.iter().any(|l| l == "*" || l == wanted);
         has(&self.verbs, verb)
             && match what {
-                What::Resource { group, resource, .. } => {
-                    has(&self.groups, group) && has(&self.resources, resource)
+                What::Resource { group, resource, namespace, .. } => {
+                    let within = self.namespaces.is_empty()
+                        || self.namespaces.iter().any(|one| one == namespace);
+                    within && has(&self.groups, group) && has(&self.resources, resource)
                 }
                 What::Path(path) => self.paths.iter().any(|rule| {
                     rule == path

@@ -114,7 +114,7 @@ impl World {
         let now = simulation.now();
         let (pod, manifest) = (&key(), self.get("Pod", POD));
         let limits = Limits { remedies: 100, ..Limits::default() };
-        let subject = Subject { pod, manifest, alternatives, limits };
+        let subject = Subject { pod, manifest, alternatives, limits, pending: None };
         why(simulation.scheduler_mut(), now, &subject).expect("there is an answer")
     }
 

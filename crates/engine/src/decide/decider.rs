@@ -63,8 +63,8 @@ impl DecisionContext<'_> {
     /// Which of the best nodes are wanted.
     pub(crate) fn want(&self) -> Want {
         match (self.detail, self.chance.tie_break) {
-            (Detail::None, TieBreak::First) => Want::First,
-            (Detail::None, TieBreak::Random) => Want::Any,
+            (Detail::None | Detail::Choice, TieBreak::First) => Want::First,
+            (Detail::None | Detail::Choice, TieBreak::Random) => Want::Any,
             _ => Want::All,
         }
     }

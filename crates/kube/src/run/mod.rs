@@ -169,6 +169,7 @@ pub async fn run(config: RunConfig, stop: CancellationToken) -> Result<Exit, Run
     if let Some(serving) = config.serving {
         let served_state = ServedState {
             engine: engine_handle,
+            manifests: connection.caller("questions", config.rate),
             metrics,
             watched: watch_metrics.clone(),
             leadership: candidacy.leadership.clone(),

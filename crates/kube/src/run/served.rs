@@ -1,23 +1,32 @@
 //! The server for health checks, metrics and debugging.
 
 use std::sync::Arc;
+use std::time::Duration;
 
+use futures::future::BoxFuture;
 use plimsoll_api::PodKey;
 use plimsoll_engine::metrics::Family;
+use plimsoll_engine::{ClusterSnapshot, PendingPod};
 use plimsoll_framework::PodInfo;
 use prometheus::Registry;
+use serde_json::Value;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use super::RunError;
-use crate::client::{Access, AccessError, RestMetrics, connect};
+use crate::call::{self, ApiRequest};
+use crate::client::{Access, AccessError, Caller, RestMetrics, connect};
 use crate::lease::{Leadership, State};
 use crate::limit::Rate;
 use crate::serve::{
-    Build, Clients, EngineHandle, Explained, Feature, HealthCheck, HealthChecks, Options,
-    ProcessInfo, SchedulerView, Server, ServerSources, Soon, VerbosityError,
+    Advisor, Build, Clients, EngineHandle, Explained, Feature, HealthCheck, HealthChecks,
+    ManifestError, Options, ProcessInfo, SchedulerView, Server, ServerSources, Soon,
+    VerbosityError,
 };
 use crate::watch::WatchMetrics;
+
+/// How long the API server may take to answer with a manifest.
+const READ_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Sets the log level, as `-v` does.
 pub type SetVerbosity = Arc<dyn Fn(&str) -> Result<(), VerbosityError> + Send + Sync>;
@@ -44,6 +53,8 @@ pub struct Serving {
     pub profiling: bool,
     /// Sets the log level.
     pub set_verbosity: SetVerbosity,
+    /// Answers questions about the cluster.
+    pub advisor: Arc<dyn Advisor>,
 }
 
 impl std::fmt::Debug for Serving {
@@ -55,6 +66,8 @@ impl std::fmt::Debug for Serving {
 /// The state of the scheduler for health checks.
 pub(super) struct ServedState {
     pub(super) engine: EngineHandle,
+    /// Reads the manifests of pods.
+    pub(super) manifests: Caller,
     pub(super) metrics: Arc<RestMetrics>,
     pub(super) watched: WatchMetrics,
     pub(super) leadership: Option<Leadership>,
@@ -94,6 +107,8 @@ pub(super) async fn listen(
         configuration: configuration.clone(),
         state: served.state,
         set_verbosity: serving.set_verbosity.clone(),
+        advisor: serving.advisor.clone(),
+        manifests: served.manifests,
     };
     let process = ProcessInfo {
         checks,
@@ -175,6 +190,23 @@ struct EngineView {
     configuration: Arc<str>,
     state: watch::Receiver<State>,
     set_verbosity: SetVerbosity,
+    advisor: Arc<dyn Advisor>,
+    manifests: Caller,
+}
+
+impl EngineView {
+    async fn read(&self, pod: &PodKey) -> Result<Option<Value>, ManifestError> {
+        let path = format!("/api/v1/namespaces/{}/pods/{}", pod.namespace, pod.name);
+        let request = ApiRequest::get(path);
+        match call::send_and_read(&self.manifests, &request, READ_TIMEOUT).await {
+            Ok(bytes) => {
+                let read = serde_json::from_slice(&bytes);
+                read.map(Some).map_err(|error| ManifestError(error.to_string()))
+            }
+            Err(error) if error.is_not_found() => Ok(None),
+            Err(error) => Err(ManifestError(error.to_string())),
+        }
+    }
 }
 
 impl SchedulerView for EngineView {
@@ -196,6 +228,18 @@ impl SchedulerView for EngineView {
 
     fn dump(&self) -> Soon<'_, String> {
         Box::pin(self.engine.dump())
+    }
+
+    fn snapshot(&self, pod: Option<PodKey>) -> Soon<'_, (ClusterSnapshot, Option<PendingPod>)> {
+        Box::pin(self.engine.snapshot(pod))
+    }
+
+    fn manifest(&self, pod: PodKey) -> BoxFuture<'_, Result<Option<Value>, ManifestError>> {
+        Box::pin(async move { self.read(&pod).await })
+    }
+
+    fn advisor(&self) -> Arc<dyn Advisor> {
+        self.advisor.clone()
     }
 
     fn configuration(&self) -> Arc<str> {

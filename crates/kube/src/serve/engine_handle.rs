@@ -1,8 +1,8 @@
 //! A handle that queries the engine, which runs on its own thread.
 
 use plimsoll_api::PodKey;
-use plimsoll_engine::Scheduler;
 use plimsoll_engine::metrics::Family;
+use plimsoll_engine::{ClusterSnapshot, PendingPod, Scheduler};
 use plimsoll_framework::{PodInfo, Time};
 use tokio::sync::{mpsc, oneshot};
 
@@ -25,6 +25,7 @@ enum QueryKind {
     Explain(PodKey, oneshot::Sender<Explained>),
     Pods(oneshot::Sender<Vec<PodInfo>>),
     Dump(oneshot::Sender<String>),
+    Snapshot(Option<PodKey>, oneshot::Sender<(ClusterSnapshot, Option<PendingPod>)>),
 }
 
 impl EngineQuery {
@@ -41,6 +42,11 @@ impl EngineQuery {
             QueryKind::Explain(_, to) if to.is_closed() => {}
             QueryKind::Explain(pod, to) => drop(to.send(explain(scheduler, &pod))),
             QueryKind::Pods(to) => drop(to.send(scheduler.pods().cloned().collect())),
+            QueryKind::Snapshot(_, to) if to.is_closed() => {}
+            QueryKind::Snapshot(pod, to) => {
+                let pending = pod.and_then(|pod| scheduler.pending_state(&pod));
+                drop(to.send((scheduler.snapshot(now), pending)));
+            }
             QueryKind::Dump(to) => drop(to.send(scheduler.dump(now, DUMP_BYTES))),
         }
     }
@@ -90,6 +96,14 @@ impl EngineHandle {
     /// The engine's view of the cluster, as text for people.
     pub async fn dump(&self) -> Result<String, Unresponsive> {
         self.query(QueryKind::Dump).await
+    }
+
+    /// The cluster at this moment, and what is known of `pod` if that is pending.
+    pub async fn snapshot(
+        &self,
+        pod: Option<PodKey>,
+    ) -> Result<(ClusterSnapshot, Option<PendingPod>), Unresponsive> {
+        self.query(|to| QueryKind::Snapshot(pod, to)).await
     }
 
     async fn query<T>(

@@ -8,13 +8,16 @@ use std::time::Duration;
 use axum::Router;
 use axum::body::Body;
 use futures::FutureExt as _;
+use futures::future::BoxFuture;
 use http::Request;
 use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use plimsoll_api::PodKey;
 use plimsoll_engine::metrics::Family;
+use plimsoll_engine::{ClusterSnapshot, PendingPod};
 use plimsoll_framework::PodInfo;
+use serde_json::Value;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::runtime::{Builder, Runtime};
 use tower::ServiceExt as _;
@@ -25,8 +28,8 @@ use super::options::Options;
 use super::server::Server;
 use super::server_state::Peer;
 use super::{
-    Clients, Explained, ProcessInfo, SchedulerView, ServerSources, Soon, Unresponsive,
-    VerbosityError,
+    AdviceError, Advisor, Clients, Explained, ManifestError, ProcessInfo, SchedulerView,
+    ServerSources, Soon, Unresponsive, VerbosityError, WhyQuestion,
 };
 
 /// An answer that takes longer will never arrive, since no request here waits for anything.
@@ -60,6 +63,18 @@ impl SchedulerView for Nobody {
         silent()
     }
 
+    fn snapshot(&self, _: Option<PodKey>) -> Soon<'_, (ClusterSnapshot, Option<PendingPod>)> {
+        silent()
+    }
+
+    fn manifest(&self, _: PodKey) -> BoxFuture<'_, Result<Option<Value>, ManifestError>> {
+        futures::future::ready(Ok(None)).boxed()
+    }
+
+    fn advisor(&self) -> Arc<dyn Advisor> {
+        Arc::new(Nobody)
+    }
+
     fn configuration(&self) -> Arc<str> {
         "{}".into()
     }
@@ -70,6 +85,12 @@ impl SchedulerView for Nobody {
 
     fn set_verbosity(&self, level: &str) -> Result<(), VerbosityError> {
         level.parse::<u8>().map(|_| ()).map_err(|_| VerbosityError::NoNumber(level.to_owned()))
+    }
+}
+
+impl Advisor for Nobody {
+    fn why(&self, question: WhyQuestion) -> Result<Value, AdviceError> {
+        Err(AdviceError::Unknown(format!("pod {} is not known", question.pod)))
     }
 }
 

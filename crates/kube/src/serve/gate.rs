@@ -10,7 +10,7 @@ use axum::response::Response;
 use http::header::{AUTHORIZATION, CONTENT_LENGTH};
 use http::{Method, StatusCode};
 
-use super::auth::AuthorizationResult;
+use super::auth::{Access, AuthorizationResult};
 use super::server_state::{Peer, ServerState};
 use super::{limits, reply};
 
@@ -65,7 +65,7 @@ async fn admit(state: &ServerState, peer: &Peer, request: &mut Request) -> Resul
         }
     };
     let verb = verb(request.method());
-    match state.authorizer.may(&user, &verb, uri.path()).await {
+    match state.authorizer.may(&user, Access::Path { path: uri.path(), verb: &verb }).await {
         AuthorizationResult::Allowed => {}
         AuthorizationResult::Forbidden(why) => {
             return Err(reply::forbidden(headers, uri, &user, &verb, &why));
@@ -77,6 +77,7 @@ async fn admit(state: &ServerState, peer: &Peer, request: &mut Request) -> Resul
     }
     // As in filters/authentication.go: the handlers do not need it.
     request.headers_mut().remove(AUTHORIZATION);
+    request.extensions_mut().insert(Arc::new(user));
     Ok(())
 }
 

@@ -11,6 +11,8 @@
 //! | `/metrics`, `/metrics/resources`, `/metrics/slis` | for Prometheus; `DELETE /metrics` resets the metrics |
 //! | `/configz` | the configuration in effect |
 //! | `/explain?pod=NAMESPACE/NAME` | what would be decided about a pending pod, and why |
+//! | `/api/v1/why?pod=NAMESPACE/NAME` | the least that would have to change so that a pod fits, or why it is on its node |
+//! | `/api/v1/openapi.json` | the description of `/api/v1` |
 //! | `/debug/cache` | nodes, pods and the queue as the engine knows them |
 //! | `/debug/flags/v` | `PUT` sets the log level, with `enableProfiling` |
 //! | `/flagz`, `/statusz` | the flags in effect, and what runs since when: text, or JSON and YAML of `config.k8s.io` |
@@ -18,6 +20,8 @@
 //! `/debug/pprof` is not served, since its profiles are those of Go's runtime.
 
 mod activity;
+mod advisor;
+mod api;
 mod auth;
 mod connection;
 mod engine_handle;
@@ -32,6 +36,7 @@ mod metrics;
 mod negotiate;
 mod options;
 mod process_info;
+mod query;
 mod rate;
 mod reply;
 mod routes;
@@ -43,9 +48,12 @@ mod tests;
 mod tls;
 mod zpages;
 
+pub use advisor::{AdviceError, Advisor, WhyQuestion};
 pub use engine_handle::{EngineHandle, EngineQuery};
 pub use listen::ListenError;
 pub use options::{AuthnOptions, AuthzOptions, OptionError, Options, ProxyOptions, ServingOptions};
 pub use process_info::{Build, Feature, HealthCheck, HealthChecks, ProcessInfo};
-pub use scheduler_view::{Explained, SchedulerView, Soon, Unresponsive, VerbosityError};
+pub use scheduler_view::{
+    Explained, ManifestError, SchedulerView, Soon, Unresponsive, VerbosityError,
+};
 pub use server::{Clients, ServeError, Server, ServerSources};

@@ -105,7 +105,7 @@ struct Empty {}
 
 /// The credentials are invalid. As in filters/authentication.go, Unauthorized.
 pub(super) fn unauthorized(headers: &HeaderMap, uri: &Uri) -> Response {
-    status(headers, uri, StatusCode::UNAUTHORIZED, "Unauthorized", "Unauthorized", None)
+    with_details(headers, uri, StatusCode::UNAUTHORIZED, "Unauthorized", "Unauthorized", None)
 }
 
 /// The user may not do this. As in responsewriters/errors.go, Forbidden.
@@ -122,7 +122,7 @@ pub(super) fn forbidden(
         message.push_str(": ");
         message.push_str(why);
     }
-    status(headers, uri, StatusCode::FORBIDDEN, "Forbidden", &message, Some(Empty {}))
+    with_details(headers, uri, StatusCode::FORBIDDEN, "Forbidden", &message, Some(Empty {}))
 }
 
 /// No form that the client accepts is available. As in negotiation/errors.go.
@@ -137,7 +137,18 @@ pub(super) fn not_acceptable(media_type: MediaType, pretty: bool, message: &str)
     )
 }
 
-fn status(
+/// A failure, as an object of the API machinery.
+pub(super) fn status(
+    headers: &HeaderMap,
+    uri: &Uri,
+    code: StatusCode,
+    reason: &str,
+    message: &str,
+) -> Response {
+    with_details(headers, uri, code, reason, message, None)
+}
+
+fn with_details(
     headers: &HeaderMap,
     uri: &Uri,
     code: StatusCode,

@@ -14,12 +14,13 @@ use plimsoll_api::PodKey;
 use plimsoll_engine::record::DecisionRecord;
 
 use super::health::Health;
+use super::query::pod_key;
 use super::scheduler_view::{Explained, Unresponsive};
 use super::server_state::ServerState;
-use super::{gate, limits, metrics, reply, zpages};
+use super::{api, gate, limits, metrics, reply, zpages};
 
-type AppState = State<Arc<ServerState>>;
-type Pairs = Query<Vec<(String, String)>>;
+pub(super) type AppState = State<Arc<ServerState>>;
+pub(super) type Pairs = Query<Vec<(String, String)>>;
 
 /// The paths of the server. As in kube-scheduler the method does not matter for paths that change nothing.
 pub(super) fn routes(state: Arc<ServerState>) -> Router {
@@ -42,6 +43,8 @@ pub(super) fn routes(state: Arc<ServerState>) -> Router {
         .route("/metrics/slis", any(slis))
         .route("/configz", any(configuration))
         .route("/explain", get(explain))
+        .route("/api/v1/why", get(api::why))
+        .route("/api/v1/openapi.json", get(api::description))
         .route("/debug/cache", get(dump))
         .route("/debug/flags/v", any(verbosity))
         .route("/flagz", any(zpages::flags))
@@ -132,14 +135,7 @@ fn requested_pod(query: &[(String, String)]) -> Result<PodKey, QueryError> {
     if key != "pod" {
         return Err(QueryError::UnknownParameter(key.clone()));
     }
-    match pod.split_once('/') {
-        Some((namespace, name))
-            if !namespace.is_empty() && !name.is_empty() && !name.contains('/') =>
-        {
-            Ok(PodKey::new(namespace, name))
-        }
-        _ => Err(QueryError::NoPodKey(pod.clone())),
-    }
+    pod_key(pod).ok_or_else(|| QueryError::NoPodKey(pod.clone()))
 }
 
 async fn dump(State(state): AppState) -> Response {
@@ -180,7 +176,7 @@ async fn verbosity(State(state): AppState, method: Method, body: Body) -> Respon
     }
 }
 
-fn unavailable(silent: Unresponsive) -> Response {
+pub(super) fn unavailable(silent: Unresponsive) -> Response {
     reply::busy(StatusCode::SERVICE_UNAVAILABLE, &silent.to_string(), 1)
 }
 

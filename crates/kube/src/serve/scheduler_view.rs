@@ -4,9 +4,12 @@ use std::sync::Arc;
 
 use futures::future::BoxFuture;
 use plimsoll_api::PodKey;
-use plimsoll_engine::Decision;
 use plimsoll_engine::metrics::Family;
+use plimsoll_engine::{ClusterSnapshot, Decision, PendingPod};
 use plimsoll_framework::PodInfo;
+use serde_json::Value;
+
+use super::advisor::Advisor;
 
 /// The scheduler does not answer: it is stopping or overloaded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -33,6 +36,15 @@ pub trait SchedulerView: Send + Sync + 'static {
     /// The engine's view of the cluster, as text for people.
     fn dump(&self) -> Soon<'_, String>;
 
+    /// The cluster at this moment, and what is known of one of its pods if that is pending.
+    fn snapshot(&self, pod: Option<PodKey>) -> Soon<'_, (ClusterSnapshot, Option<PendingPod>)>;
+
+    /// The manifest of a pod, as the API server has it; `None` if there is no such pod.
+    fn manifest(&self, pod: PodKey) -> BoxFuture<'_, Result<Option<Value>, ManifestError>>;
+
+    /// What answers questions about a snapshot.
+    fn advisor(&self) -> Arc<dyn Advisor>;
+
     /// The configuration in effect, as one JSON object in the form of `kubescheduler.config.k8s.io/v1`.
     fn configuration(&self) -> Arc<str>;
 
@@ -53,6 +65,11 @@ pub enum Explained {
     /// The pod is unknown, or another scheduler is responsible for it.
     Unknown,
 }
+
+/// Why the manifest of a pod could not be read.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the API server does not give the manifest: {0}")]
+pub struct ManifestError(pub String);
 
 /// Why it cannot be set how much is logged.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

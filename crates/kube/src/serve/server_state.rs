@@ -30,6 +30,8 @@ pub(super) struct ServerState {
     pub(super) handshakes: Mutex<Handshakes>,
     /// A permit for each request in progress.
     pub(super) work: Semaphore,
+    /// The permit to answer a question on a copy of the cluster: there is one copy at a time.
+    pub(super) advice: Semaphore,
     pub(super) guests: Guests,
 }
 

@@ -13,7 +13,7 @@ use plimsoll_kube::client::Access;
 use plimsoll_kube::lease::{LeaseClock, Settings};
 use plimsoll_kube::limit::Rate;
 use plimsoll_kube::run::{self, Exit, RunConfig, RunError, Serving};
-use plimsoll_kube::serve::{Build, Options as ServeOptions};
+use plimsoll_kube::serve::{AdviceError, Advisor, Build, Options as ServeOptions, WhyQuestion};
 use plimsoll_plugins::{default_profile, in_tree};
 use plimsoll_testserver::{HttpsClient, TestServer};
 use serde_json::{Value, json};
@@ -238,6 +238,15 @@ pub(crate) fn election(identity: &str, clock: LeaseClock) -> Settings {
     }
 }
 
+/// The tests of the program ask the real one.
+struct NoAdvisor;
+
+impl Advisor for NoAdvisor {
+    fn why(&self, _: WhyQuestion) -> Result<Value, AdviceError> {
+        Err(AdviceError::Failed("nobody answers here".to_owned()))
+    }
+}
+
 /// The port and certificate of a serving instance.
 #[derive(Debug)]
 struct ServingSocket {
@@ -266,6 +275,7 @@ impl ServingSocket {
             flags: Vec::new(),
             profiling: true,
             set_verbosity: Arc::new(|_| Ok(())),
+            advisor: Arc::new(NoAdvisor),
         });
         ServingSocket { address, files }
     }

@@ -18,6 +18,7 @@ mod swarm;
 mod why;
 
 use std::path::Path;
+use std::sync::Arc;
 
 use anyhow::{Result, ensure};
 use plimsoll_framework::Registry;
@@ -30,7 +31,8 @@ use crate::options::Setup;
 use crate::{caveats, input};
 
 /// Runs a command and prints its answer.
-pub(crate) fn run(args: Args, registry: &Registry) -> Result<()> {
+pub(crate) fn run(args: Args, registry: Registry) -> Result<()> {
+    let registry = &Arc::new(registry);
     match args.command {
         Command::Run(args) => run::run(*args, registry),
         Command::Simulate(args) => simulate::run(&args, registry),

@@ -23,6 +23,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::deciding::{Asked, Deciding};
 use super::serving::{listening, serving};
+use crate::answers::Answers;
 use crate::args::{self, Client, Election, Emulation, Ranking, Record, Run};
 use crate::deprecated::{PolicySource, no_effect};
 use crate::given::named_config_map;
@@ -37,7 +38,7 @@ const WORKERS: usize = 1;
 const LAST_MOMENT: Duration = Duration::from_secs(1);
 
 /// Runs until it receives a signal to stop. If the lease is lost, the process exits with status 1, like kube-scheduler.
-pub(crate) fn run(args: Run, registry: &Registry) -> Result<()> {
+pub(crate) fn run(args: Run, registry: &Arc<Registry>) -> Result<()> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(WORKERS)
         .enable_all()
@@ -49,7 +50,7 @@ pub(crate) fn run(args: Run, registry: &Registry) -> Result<()> {
     ended
 }
 
-async fn begin(args: Run, registry: &Registry) -> Result<()> {
+async fn begin(args: Run, registry: &Arc<Registry>) -> Result<()> {
     let Run { main, election, gates, logs, record, client, deprecated, .. } = args;
     let (flags, authentication, authorization) =
         (args.serving, args.authentication, args.authorization);
@@ -57,16 +58,7 @@ async fn begin(args: Run, registry: &Registry) -> Result<()> {
     let feature_gates = gates.feature_gates.clone();
     let (files, config) = (Vec::new(), main.config);
     let cluster = args::Cluster { files, config, emulation, feature_gates, deprecated };
-    let policy = match cluster.deprecated.policy() {
-        Some(PolicySource::ConfigMap(key)) => {
-            let access = client.access(main.master.clone());
-            let text = plimsoll_kube::config_map(access, &key).await?;
-            vec![Source { name: format!("ConfigMap {key}"), text }]
-        }
-        Some(PolicySource::File(_)) | None => {
-            named_policy(&cluster, registry, main.master.clone()).await?
-        }
-    };
+    let policy = policy(&cluster, registry, &client, main.master.clone()).await?;
     let asked = Asked {
         registry,
         cluster: &cluster,
@@ -104,8 +96,6 @@ async fn begin(args: Run, registry: &Registry) -> Result<()> {
     let election =
         lease::Settings::from_config(leader_election, &controller).context("leaderElection")?;
     let connection = &setup.configuration.effective.client_connection;
-    let about = (&setup.configuration, &given_gates, verbosity);
-    let serving = serving(listening, about)?;
     let engine = Options {
         stopwatch: Some(plimsoll_kube::run::stopwatch),
         tie_break: TieBreak::Random,
@@ -116,6 +106,11 @@ async fn begin(args: Run, registry: &Registry) -> Result<()> {
         )?,
         ..setup.options()
     };
+    let rankings: Vec<_> =
+        rankings.into_iter().map(|one| one.priorities as Arc<dyn Prioritize>).collect();
+    let answers = Answers::new(&setup, registry.clone(), rankings.clone(), engine);
+    let about = (&setup.configuration, &given_gates, verbosity);
+    let serving = serving(listening, about, Arc::new(answers))?;
     let seed = rand::random();
     tracing::info!(seed, "created the engine; it breaks ties by this seed");
     let extenders: Vec<_> = setup.configuration.extenders_in_order().into_iter().cloned().collect();
@@ -131,7 +126,7 @@ async fn begin(args: Run, registry: &Registry) -> Result<()> {
         grace: span("--shutdown-grace-period", main.shutdown_grace_period)?,
         stall_timeout: span("--engine-stall-timeout", main.engine_stall_timeout)?,
         profiles: setup.profiles,
-        rankings: rankings.into_iter().map(|one| one.priorities as Arc<dyn Prioritize>).collect(),
+        rankings,
         engine,
         seed,
         serving: Some(serving),
@@ -169,6 +164,22 @@ fn begin_recording(flags: &Record, header: Header, ranking: Ranking) -> Result<O
             tracing::error!(%error, "the recording has ended early; decisions go on");
         })?;
     Ok(Some(recording))
+}
+
+/// The Policy, if it is in a ConfigMap of the cluster.
+async fn policy(
+    asked: &args::Cluster,
+    registry: &Registry,
+    client: &Client,
+    master: Option<String>,
+) -> Result<Vec<Source>> {
+    match asked.deprecated.policy() {
+        Some(PolicySource::ConfigMap(key)) => {
+            let text = plimsoll_kube::config_map(client.access(master), &key).await?;
+            Ok(vec![Source { name: format!("ConfigMap {key}"), text }])
+        }
+        Some(PolicySource::File(_)) | None => named_policy(asked, registry, master).await,
+    }
 }
 
 /// The ConfigMap that the configuration names in `algorithmSource`, if it names one.

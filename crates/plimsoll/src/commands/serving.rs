@@ -8,7 +8,7 @@ use plimsoll_config::{Configuration, GivenGates};
 use plimsoll_kube::client::Access;
 use plimsoll_kube::run::Serving;
 use plimsoll_kube::serve::{
-    AuthnOptions, AuthzOptions, Build, Feature, Options, ProxyOptions, ServingOptions,
+    Advisor, AuthnOptions, AuthzOptions, Build, Feature, Options, ProxyOptions, ServingOptions,
     VerbosityError,
 };
 
@@ -51,6 +51,7 @@ pub(super) fn listening(
 pub(super) fn serving(
     listening: Listening,
     (configuration, gates, verbosity): (&Configuration, &GivenGates, Verbosity),
+    advisor: Arc<dyn Advisor>,
 ) -> Result<Serving> {
     let Listening { options, asked, decided } = listening;
     let features = gates.all().map(|gate| Feature {
@@ -69,6 +70,7 @@ pub(super) fn serving(
         features: features.collect(),
         flags: super::flags::in_effect(configuration),
         profiling: configuration.effective.enable_profiling != Some(false),
+        advisor,
         set_verbosity: Arc::new(move |level| {
             let number = level.trim().parse();
             let number = number.map_err(|_| VerbosityError::NoNumber(level.to_owned()))?;

@@ -3,16 +3,16 @@
 use std::io::{self, BufWriter, Write};
 
 use anyhow::{Context, Result, bail};
-use plimsoll_advisor::{Alternative, Limits, Subject};
+use plimsoll_advisor::{Limits, Subject};
 use plimsoll_api::{Pod, PodKey, PodPhase};
-use plimsoll_config::Point;
-use plimsoll_engine::{Profile, Scheduler};
+use plimsoll_engine::Scheduler;
 use plimsoll_framework::Registry;
 use plimsoll_sim::{InitialCluster, Simulation};
 use serde_json::{Value, json};
 
 use super::Scene;
 use super::explain::offer;
+use crate::alternatives::alternatives;
 use crate::args::{Format, Why};
 use crate::input;
 use crate::options::Setup;
@@ -22,24 +22,6 @@ use crate::render::why as render;
 /// Ties are broken by name.
 const SEED: u64 = 0;
 
-/// Filters whose rules the kubelet, or whoever attaches volumes and devices, enforces as well: without them a pod would be
-/// bound to a node that cannot run it.
-const ENFORCED: [&str; 13] = [
-    "NodeResourcesFit",
-    "NodePorts",
-    "NodeName",
-    "NodeAffinity",
-    "NodeDeclaredFeatures",
-    "TaintToleration",
-    "VolumeBinding",
-    "VolumeRestrictions",
-    "VolumeZone",
-    "NodeVolumeLimits",
-    "DynamicResources",
-    "SchedulingGates",
-    "GangScheduling",
-];
-
 /// Answers for one pod.
 pub(crate) fn run(args: Why, registry: &Registry) -> Result<()> {
     let (args, key) = args.settle().unwrap_or_else(|error| error.exit());
@@ -47,7 +29,7 @@ pub(crate) fn run(args: Why, registry: &Registry) -> Result<()> {
     let pod = subject(&cluster, &key, &setup)?;
     let alternatives = match pod.node_name {
         Some(_) => Vec::new(),
-        None => alternatives(&setup, registry, &pod.scheduler_name)?,
+        None => alternatives(&setup.configuration, (registry, &setup.gates), &pod.scheduler_name)?,
     };
     let manifest = manifest(&args, registry, &key)?;
     let options = setup.options();
@@ -55,7 +37,13 @@ pub(crate) fn run(args: Why, registry: &Registry) -> Result<()> {
     let mut simulation = Simulation::new(scheduler, cluster);
     let now = simulation.now();
     let limits = Limits { remedies: args.remedies, nearest: args.nearest, ..Limits::default() };
-    let subject = Subject { pod: &key, manifest: &manifest, alternatives: &alternatives, limits };
+    let subject = Subject {
+        pod: &key,
+        manifest: &manifest,
+        alternatives: &alternatives,
+        limits,
+        pending: None,
+    };
     let why = plimsoll_advisor::why(simulation.scheduler_mut(), now, &subject)?;
     match args.output.format {
         Format::Json => {
@@ -104,36 +92,4 @@ fn manifest(args: &Why, registry: &Registry, key: &PodKey) -> Result<Value> {
         object.entry("kind").or_insert_with(|| json!("Pod"));
     }
     Ok(manifest)
-}
-
-/// The configuration without one of the filters that the scheduler alone enforces, for each of them.
-fn alternatives(setup: &Setup, registry: &Registry, scheduler: &str) -> Result<Vec<Alternative>> {
-    let specs = setup.configuration.profile_specs();
-    let at = specs.iter().position(|spec| spec.scheduler_name == scheduler);
-    let at = at.context("no profile has the name of the pod's scheduler")?;
-    let points = &setup.configuration.profiles[at].points;
-    let filters = points.get(&Point::Filter).into_iter().flatten();
-    let optional = filters.map(|plugin| plugin.name).filter(|name| !ENFORCED.contains(name));
-    optional
-        .map(|name| {
-            let mut spec = specs[at].clone();
-            let mut operations = Vec::new();
-            for point in [Point::Filter, Point::PreFilter] {
-                let of_point = points.get(&point).into_iter().flatten();
-                if let Some(index) = of_point.into_iter().position(|plugin| plugin.name == name) {
-                    let path = format!("/profiles/{at}/points/{}/{index}", point.key());
-                    operations.push(json!({"op": "remove", "path": path}));
-                }
-                if let Some(plugins) = spec.points.get_mut(&point) {
-                    plugins.retain(|(other, _)| other != name);
-                }
-            }
-            Ok(Alternative {
-                text: format!("switch off {name} at filter in profile {scheduler}"),
-                operations: serde_json::from_value(Value::Array(operations))?,
-                profile: Profile::new(&spec, registry, &setup.gates)?,
-                without: Some(name.to_owned()),
-            })
-        })
-        .collect()
 }

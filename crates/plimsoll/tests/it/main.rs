@@ -1,6 +1,7 @@
 //! Tests of the program as users see it: command lines and files go in; output, messages and the exit status come out.
 
 mod answers;
+mod api;
 mod benchmarks;
 #[cfg(target_os = "linux")]
 mod bounded;

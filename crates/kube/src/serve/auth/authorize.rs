@@ -16,7 +16,7 @@ use crate::serve::options::{AuthzOptions, OptionError};
 /// At most this many answers are cached. As in authorizer/webhook/webhook.go.
 const ANSWERS: usize = 8192;
 
-/// Answers for paths longer than this are not cached, since clients choose the length. As in
+/// Answers about paths and names longer than this are not cached, since clients choose the length. As in
 /// webhook.go, shouldCache.
 const LONG: usize = 10_000;
 
@@ -30,7 +30,8 @@ const ACCESS_REVIEW: ReviewKind = ReviewKind {
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct AccessReviewSpec<'a> {
-    non_resource_attributes: Attributes<'a>,
+    #[serde(flatten)]
+    access: Access<'a>,
     user: &'a str,
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     groups: &'a [String],
@@ -40,10 +41,43 @@ struct AccessReviewSpec<'a> {
     uid: &'a str,
 }
 
-#[derive(Serialize)]
-struct Attributes<'a> {
-    path: &'a str,
-    verb: &'a str,
+/// What a user wants to do.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub(in crate::serve) enum Access<'a> {
+    /// A request for a path of this server.
+    #[serde(rename = "nonResourceAttributes")]
+    Path {
+        /// The path.
+        path: &'a str,
+        /// The method, in lower case.
+        verb: &'a str,
+    },
+    /// A request of the API server for objects. Whoever may not make it must not learn of them here either.
+    #[serde(rename = "resourceAttributes")]
+    Resource {
+        /// Their namespace; empty for all namespaces.
+        #[serde(skip_serializing_if = "str::is_empty")]
+        namespace: &'a str,
+        /// Such as `list`.
+        verb: &'a str,
+        /// Such as `pods`.
+        resource: &'a str,
+        /// The name of a single object; empty for all.
+        #[serde(skip_serializing_if = "str::is_empty")]
+        name: &'a str,
+    },
+}
+
+impl Access<'_> {
+    /// How many bytes a client has chosen.
+    fn len(&self) -> usize {
+        match self {
+            Access::Path { path, verb } => path.len() + verb.len(),
+            Access::Resource { namespace, verb, resource, name } => {
+                namespace.len() + verb.len() + resource.len() + name.len()
+            }
+        }
+    }
 }
 
 /// `SubjectAccessReview.status`.
@@ -112,28 +146,28 @@ impl Authorizer {
         })
     }
 
-    /// Whether `user` may do `verb` (a method, in lower case) on `path`. As in
-    /// options/authorization.go, toAuthorizer: groups, then paths, then the API server.
+    /// Whether `user` may do this. As in options/authorization.go, toAuthorizer: groups, then paths, then the API
+    /// server.
     pub(in crate::serve) async fn may(
         &self,
         user: &RequestUserInfo,
-        verb: &str,
-        path: &str,
+        access: Access<'_>,
     ) -> AuthorizationResult {
-        if user.groups.iter().any(|group| self.groups.contains(group)) || self.paths.has(path) {
+        let is_open = matches!(access, Access::Path { path, .. } if self.paths.has(path));
+        if is_open || user.groups.iter().any(|group| self.groups.contains(group)) {
             return AuthorizationResult::Allowed;
         }
         match &self.reviews {
             None => AuthorizationResult::Forbidden(String::new()),
-            Some(reviews) => reviews.may(user, verb, path).await,
+            Some(reviews) => reviews.may(user, access).await,
         }
     }
 }
 
 impl Reviews {
-    async fn may(&self, user: &RequestUserInfo, verb: &str, path: &str) -> AuthorizationResult {
+    async fn may(&self, user: &RequestUserInfo, access: Access<'_>) -> AuthorizationResult {
         let spec = AccessReviewSpec {
-            non_resource_attributes: Attributes { path, verb },
+            access,
             user: &user.name,
             groups: &user.groups,
             extra: &user.extra,
@@ -148,7 +182,7 @@ impl Reviews {
             let authorization = reviewed
                 .map_or_else(|why| AuthorizationResult::Unknown(why.to_string()), authorization_of);
             let holds = match authorization {
-                _ if LONG <= verb.len() + path.len() => Duration::ZERO,
+                _ if LONG <= access.len() => Duration::ZERO,
                 AuthorizationResult::Allowed => self.allow_ttl,
                 AuthorizationResult::Forbidden(_) => self.deny_ttl,
                 AuthorizationResult::Unknown(_) => Duration::ZERO,

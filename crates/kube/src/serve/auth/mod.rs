@@ -16,7 +16,7 @@ mod x509;
 
 pub(in crate::serve) use allowed_paths::AllowedPaths;
 pub(in crate::serve) use authenticate::Authenticator;
-pub(in crate::serve) use authorize::{AuthorizationResult, Authorizer, AuthorizerError};
+pub(in crate::serve) use authorize::{Access, AuthorizationResult, Authorizer, AuthorizerError};
 pub(in crate::serve) use cache::NoChance;
 pub(in crate::serve) use lookup::{ClusterAuthorities, Lookup, LookupError};
 pub(in crate::serve) use user::RequestUserInfo;

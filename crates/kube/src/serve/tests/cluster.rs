@@ -5,22 +5,25 @@ use std::sync::Arc;
 use std::thread;
 
 use futures::FutureExt as _;
+use futures::future::BoxFuture;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
 use plimsoll_api::PodKey;
 use plimsoll_api::wire::{Object, object};
 use plimsoll_engine::metrics::Family;
 use plimsoll_engine::{
-    Event, Observation, Options as EngineOptions, Profile, ProfileSpec, Scheduler,
+    ClusterSnapshot, Event, Observation, Options as EngineOptions, PendingPod, Profile,
+    ProfileSpec, Scheduler,
 };
 use plimsoll_framework::{FeatureGates, PodInfo, Point, Time};
 use plimsoll_plugins::in_tree;
 use plimsoll_testserver::{Options as ClusterOptions, Right, TestServer, User};
 use serde_json::{Value, json};
 
-use super::fixture::{ServerFixture, Signed};
+use super::fixture::{FakeAdvisor, ServerFixture, Signed};
 use crate::serve::{
-    Clients, EngineHandle, Explained, SchedulerView, Soon, Unresponsive, VerbosityError,
+    Advisor, Clients, EngineHandle, Explained, ManifestError, SchedulerView, Soon, Unresponsive,
+    VerbosityError,
 };
 
 fn user(name: &str, rights: Vec<Right>) -> User {
@@ -75,6 +78,15 @@ impl SchedulerView for HandleView {
     }
     fn dump(&self) -> Soon<'_, String> {
         self.0.dump().boxed()
+    }
+    fn snapshot(&self, pod: Option<PodKey>) -> Soon<'_, (ClusterSnapshot, Option<PendingPod>)> {
+        self.0.snapshot(pod).boxed()
+    }
+    fn manifest(&self, _: PodKey) -> BoxFuture<'_, Result<Option<Value>, ManifestError>> {
+        futures::future::ready(Ok(Some(json!({})))).boxed()
+    }
+    fn advisor(&self) -> Arc<dyn Advisor> {
+        Arc::new(FakeAdvisor(Ok(json!({}))))
     }
     fn configuration(&self) -> Arc<str> {
         "{}".into()

@@ -6,9 +6,11 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
 use futures::FutureExt as _;
+use futures::future::BoxFuture;
 use plimsoll_api::PodKey;
 use plimsoll_engine::metrics::Family;
-use plimsoll_framework::PodInfo;
+use plimsoll_engine::{ClusterSnapshot, PendingPod};
+use plimsoll_framework::{PodInfo, Time};
 use rcgen::{
     BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
 };
@@ -29,8 +31,8 @@ use crate::serve::options::Options;
 use crate::serve::server::Server;
 use crate::serve::server_state::ServerState;
 use crate::serve::{
-    Clients, Explained, ProcessInfo, SchedulerView, ServeError, ServerSources, Soon, Unresponsive,
-    VerbosityError,
+    AdviceError, Advisor, Clients, Explained, ManifestError, ProcessInfo, SchedulerView,
+    ServeError, ServerSources, Soon, Unresponsive, VerbosityError, WhyQuestion,
 };
 
 /// The token of `jane`, which must not appear anywhere.
@@ -94,6 +96,7 @@ pub(super) struct FakeScheduler {
     pub(super) silent: bool,
     pub(super) resets: Mutex<u32>,
     pub(super) asked: Mutex<Vec<PodKey>>,
+    pub(super) answer: Result<Value, AdviceError>,
 }
 
 impl Default for FakeScheduler {
@@ -106,7 +109,17 @@ impl Default for FakeScheduler {
             silent: false,
             resets: Mutex::default(),
             asked: Mutex::default(),
+            answer: Err(AdviceError::Unknown("pod x/y is unknown".to_owned())),
         }
+    }
+}
+
+/// It has one answer to all questions.
+pub(super) struct FakeAdvisor(pub(super) Result<Value, AdviceError>);
+
+impl Advisor for FakeAdvisor {
+    fn why(&self, _: WhyQuestion) -> Result<Value, AdviceError> {
+        self.0.clone()
     }
 }
 
@@ -138,6 +151,26 @@ impl SchedulerView for FakeScheduler {
 
     fn dump(&self) -> Soon<'_, String> {
         self.soon("0 nodes\n".to_owned())
+    }
+
+    fn snapshot(&self, _: Option<PodKey>) -> Soon<'_, (ClusterSnapshot, Option<PendingPod>)> {
+        let snapshot = ClusterSnapshot {
+            taken: Time::from_millis(1_725_603_591_000),
+            nodes: Vec::new(),
+            pods: self.pods.clone(),
+            nominated: Vec::new(),
+            objects: Vec::new(),
+        };
+        self.soon((snapshot, None))
+    }
+
+    fn manifest(&self, pod: PodKey) -> BoxFuture<'_, Result<Option<Value>, ManifestError>> {
+        let manifest = self.pods.iter().any(|known| known.key == pod).then(|| json!({}));
+        futures::future::ready(Ok(manifest)).boxed()
+    }
+
+    fn advisor(&self) -> Arc<dyn Advisor> {
+        Arc::new(FakeAdvisor(self.answer.clone()))
     }
 
     fn configuration(&self) -> Arc<str> {

@@ -1,6 +1,7 @@
 //! The server over real TLS, with an API server that is a function.
 
 mod access;
+mod api;
 mod bounds;
 mod certificates;
 mod cluster;

@@ -1,0 +1,68 @@
+//! The cluster at one moment, for questions that are answered beside the scheduler.
+
+use std::sync::Arc;
+
+use plimsoll_api::{AnyObject, Node, PodKey, Str};
+use plimsoll_framework::{PodInfo, Time};
+
+use crate::queue::{QueuePlace, QueuedPodInfo};
+use crate::scheduler::Scheduler;
+
+/// The cluster as a scheduler has it at one moment. Objects are shared with the scheduler, so taking a snapshot copies none.
+#[derive(Clone, Debug)]
+pub struct ClusterSnapshot {
+    /// When it was taken.
+    pub taken: Time,
+    /// The nodes.
+    pub nodes: Vec<Arc<Node>>,
+    /// The pods: on nodes, assumed to be on nodes, and pending.
+    pub pods: Vec<PodInfo>,
+    /// The nodes to which pending pods are nominated.
+    pub nominated: Vec<(PodKey, Str)>,
+    /// Everything else that the profiles read. What is assumed stands in place of what was observed.
+    pub objects: Vec<AnyObject>,
+}
+
+/// A pod that is not bound yet, and what a scheduler knows of it.
+#[derive(Clone, Debug)]
+pub struct PendingPod {
+    /// The pod with its place in the queue.
+    pub info: QueuedPodInfo,
+    /// Whether it waits at Permit.
+    pub waits_on_permit: bool,
+    /// The node to which it is nominated.
+    pub nominated_node: Option<Str>,
+    /// When it is tried next at the latest; `None` if it is ready, or only a change can free it.
+    pub next_attempt: Option<Time>,
+}
+
+impl Scheduler {
+    /// The cluster at this moment.
+    pub fn snapshot(&self, now: Time) -> ClusterSnapshot {
+        let view = self.view();
+        let nominated = self.nominated.iter();
+        ClusterSnapshot {
+            taken: now,
+            nodes: view.nodes.rows().map(|row| view.nodes.node(row).clone()).collect(),
+            pods: self.pods().cloned().collect(),
+            nominated: nominated.map(|(node, pod)| (pod.key.clone(), node.clone())).collect(),
+            objects: view.stores.all().collect(),
+        }
+    }
+
+    /// A pod that has no node, or is not bound to it yet.
+    pub fn pending_state(&self, pod: &PodKey) -> Option<PendingPod> {
+        let info = self.queued_pod(pod)?.clone();
+        let next_attempt = match &info.place {
+            QueuePlace::Backoff { until } | QueuePlace::ErrorBackoff { until } => Some(*until),
+            QueuePlace::Unschedulable => Some(info.queued + self.options.max_in_unschedulable),
+            QueuePlace::Active | QueuePlace::Gated { .. } | QueuePlace::InFlight => None,
+        };
+        Some(PendingPod {
+            waits_on_permit: self.waiting_pods().iter().any(|waiting| waiting.pod.key == *pod),
+            nominated_node: self.nominated_node(pod).cloned(),
+            next_attempt,
+            info,
+        })
+    }
+}

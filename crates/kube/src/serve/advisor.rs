@@ -1,0 +1,39 @@
+//! The interface of the server to what answers questions about the cluster.
+
+use plimsoll_api::PodKey;
+use plimsoll_engine::{ClusterSnapshot, PendingPod};
+use serde_json::Value;
+
+/// The question why a pod is where it is, or nowhere.
+#[derive(Clone, Debug)]
+pub struct WhyQuestion {
+    /// The pod.
+    pub pod: PodKey,
+    /// Its manifest, as the API server has it.
+    pub manifest: Value,
+    /// The cluster.
+    pub snapshot: ClusterSnapshot,
+    /// What the scheduler knows of the pod, if it is pending.
+    pub pending: Option<PendingPod>,
+    /// How many changes are wanted; `None` for the default.
+    pub remedies: Option<usize>,
+    /// How many of the nearest nodes are wanted; `None` for the default.
+    pub nearest: Option<usize>,
+}
+
+/// Answers questions on a copy of the cluster. It may take its time: it does not run on the thread of the engine.
+pub trait Advisor: Send + Sync + 'static {
+    /// The least that would have to change so that a pod fits, or why it is on its node.
+    fn why(&self, question: WhyQuestion) -> Result<Value, AdviceError>;
+}
+
+/// Why there is no answer.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum AdviceError {
+    /// The scheduler does not know what is asked about.
+    #[error("{0}")]
+    Unknown(String),
+    /// It should have been answered.
+    #[error("{0}")]
+    Failed(String),
+}

@@ -1,0 +1,121 @@
+//! `/api/v1`: who may ask, and what is told to whom.
+
+use plimsoll_api::{Pod, PodKey};
+use plimsoll_framework::PodInfo;
+use serde_json::{Value, json};
+
+use super::fixture::{RunningServer, ServerFixture, TOKEN};
+use crate::fake::{FakeApiServer, FakeResponse, ReceivedRequest};
+use crate::serve::AdviceError;
+use crate::serve::api::OPENAPI;
+
+/// An API server where `jane` may ask here, and may do with pods what `may` says of verb, namespace and name.
+fn cluster(may: impl Fn(&str, &str, &str) -> bool + Send + 'static) -> FakeApiServer {
+    FakeApiServer::new(move |seen: &ReceivedRequest, _| {
+        let spec = &seen.body["spec"];
+        let status = if spec["token"] == TOKEN {
+            json!({"authenticated": true, "user": {"username": "jane"}})
+        } else if spec["nonResourceAttributes"].is_object() {
+            json!({"allowed": spec["user"] == "jane"})
+        } else {
+            let wanted = &spec["resourceAttributes"];
+            assert_eq!(wanted["resource"], "pods");
+            let text = |key: &str| wanted[key].as_str().unwrap_or_default();
+            json!({"allowed": may(text("verb"), text("namespace"), text("name"))})
+        };
+        FakeResponse::Response(201, json!({"kind": "Review", "status": status}))
+    })
+}
+
+fn answer() -> Value {
+    json!({
+        "pod": "shop/web-0", "state": "unschedulable",
+        "remedies": [{
+            "kind": "cluster", "text": "evict pay/card-1 from n1", "node": "n1",
+            "changes": [{"delete": {"kind": "Pod", "namespace": "pay", "name": "card-1"}}],
+        }],
+    })
+}
+
+async fn serving(fake: &FakeApiServer, answer: Result<Value, AdviceError>) -> RunningServer {
+    let mut setup = ServerFixture::new(Some(fake));
+    let scheduler = std::sync::Arc::get_mut(&mut setup.scheduler).expect("nobody else has it");
+    scheduler.answer = answer;
+    let pod = |namespace: &str, name: &str| {
+        PodInfo::new(Pod { key: PodKey::new(namespace, name), ..Pod::default() })
+    };
+    scheduler.pods = vec![pod("shop", "web-0"), pod("pay", "card-1")];
+    setup.start().await
+}
+
+const ASKED: &str = "/api/v1/why?pod=shop/web-0";
+
+#[tokio::test]
+async fn whoever_may_list_all_pods_gets_the_whole_answer_and_when_the_picture_is_from() {
+    let fake = cluster(|_, _, _| true);
+    let server = serving(&fake, Ok(answer())).await;
+    let told = server.get_as_jane(ASKED).await;
+    let mut expected = answer();
+    expected["asOf"] = json!("2024-09-06T06:19:51Z");
+    assert_eq!((told.code, told.json()), (200, expected));
+}
+
+#[tokio::test]
+async fn who_may_not_get_the_pod_is_refused_as_the_api_server_refuses() {
+    let fake = cluster(|verb, namespace, name| (verb, namespace, name) == ("get", "shop", "other"));
+    let server = serving(&fake, Ok(answer())).await;
+    let told = server.get_as_jane(ASKED).await;
+    assert_eq!(told.code, 403);
+    let message = "pods \"web-0\" is forbidden: User \"jane\" cannot get resource \"pods\" in API group \"\" in \
+                   the namespace \"shop\"";
+    assert_eq!(
+        (&told.json()["message"], &told.json()["reason"]),
+        (&json!(message), &json!("Forbidden"))
+    );
+    assert_eq!(server.get(ASKED, &[]).await.code, 403, "nor may strangers ask");
+}
+
+#[tokio::test]
+async fn pods_of_other_namespaces_are_named_only_to_those_who_may_list_them() {
+    let fake = cluster(|verb, namespace, _| verb == "get" || namespace == "shop");
+    let server = serving(&fake, Ok(answer())).await;
+    let told = server.get_as_jane(ASKED).await;
+    assert_eq!((told.code, &told.json()["pod"]), (200, &json!("shop/web-0")));
+    let remedy = &told.json()["remedies"][0];
+    assert_eq!(remedy["text"], "evict a pod that you may not list from n1");
+    assert_eq!(remedy["changes"], json!([{"delete": {"kind": "Pod", "withheld": true}}]));
+    assert!(!told.body.contains("card-1"), "{}", told.body);
+}
+
+#[tokio::test]
+async fn what_is_not_there_is_an_error_of_the_kubernetes_api() {
+    let fake = cluster(|_, _, _| true);
+    let server =
+        serving(&fake, Err(AdviceError::Unknown("pod shop/web-0 is not known".to_owned()))).await;
+    for (path, code, message) in [
+        ("/api/v1/why?pod=shop/none", 404, "pods \"none\" not found"),
+        (ASKED, 404, "pod shop/web-0 is not known"),
+        ("/api/v1/why", 400, "ask for one pod: /api/v1/why?pod=NAMESPACE/NAME"),
+        ("/api/v1/why?pod=web-0", 400, "pod \"web-0\" is no NAMESPACE/NAME"),
+    ] {
+        let told = server.get_as_jane(path).await;
+        assert_eq!((told.code, &told.json()["kind"]), (code, &json!("Status")), "{path}");
+        let text = told.json()["message"].as_str().expect("it says why").to_owned();
+        assert!(text.starts_with(message), "{path}: {text}");
+    }
+}
+
+#[tokio::test]
+async fn every_path_of_the_description_is_served_and_the_description_itself() {
+    let fake = cluster(|_, _, _| true);
+    let server = serving(&fake, Ok(answer())).await;
+    let description: Value = serde_json::from_str(OPENAPI).expect("it is JSON");
+    let told = server.get_as_jane("/api/v1/openapi.json").await;
+    assert_eq!((told.code, told.json()), (200, description.clone()));
+    let paths = description["paths"].as_object().expect("it has paths");
+    for path in paths.keys() {
+        let told = server.get_as_jane(path).await;
+        assert_ne!(told.code, 404, "{path}");
+        assert!(paths[path]["get"].is_object(), "{path}");
+    }
+}

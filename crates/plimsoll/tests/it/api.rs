@@ -1,0 +1,198 @@
+//! `/api/v1` of `plimsoll run`: the answers are those on files, and as the description says.
+
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use plimsoll_testserver::{HttpsClient, Options, Right, TestServer, User};
+use serde_json::{Value, json};
+
+use crate::pages::{place, text};
+use crate::run::run;
+
+/// Far longer than anything takes, even on a busy machine.
+const PATIENCE: Duration = Duration::from_mins(4);
+
+const OPENAPI: &str = "crates/kube/src/serve/api/openapi.json";
+
+/// Checks an answer against the description.
+#[track_caller]
+fn is_as_described(answer: &Value) {
+    let mut description: Value = serde_json::from_str(&text(OPENAPI)).expect("it is JSON");
+    let components = description["components"].take();
+    let schema = json!({"$ref": "#/components/schemas/Why", "components": components});
+    let validator = jsonschema::validator_for(&schema).expect("it is a schema");
+    let errors: Vec<_> = validator
+        .iter_errors(answer)
+        .map(|error| format!("{}: {error}", error.instance_path()))
+        .collect();
+    assert!(errors.is_empty(), "{errors:#?}\n{answer:#}");
+}
+
+#[test]
+fn answers_about_all_pods_of_the_example_are_as_described() {
+    let cluster = place("examples/cluster");
+    let cluster = cluster.display();
+    let simulated = run(&[], &format!("simulate -f {cluster} -o json"));
+    let pods = simulated.out.lines().map(|line| {
+        let record: Value = serde_json::from_str(line).expect("a record a line");
+        record["pod"].as_str().expect("it is about a pod").to_owned()
+    });
+    let mut n_remedies = 0;
+    for pod in pods {
+        let answer = run(&[], &format!("why -f {cluster} {pod} -o json"));
+        assert_eq!((answer.status, answer.err.as_str()), (0, ""), "{pod}");
+        let answer: Value = serde_json::from_str(&answer.out).expect("it is one document");
+        is_as_described(&answer);
+        n_remedies += answer["remedies"].as_array().map_or(0, Vec::len);
+    }
+    assert!(0 < n_remedies, "some pod of the example does not fit");
+}
+
+#[test]
+fn an_answer_that_is_not_as_described_is_noticed() {
+    let wrong =
+        std::panic::catch_unwind(|| is_as_described(&json!({"pod": "a/b", "state": "lost"})));
+    assert!(wrong.is_err());
+    let wrong = std::panic::catch_unwind(|| {
+        is_as_described(&json!({"pod": "a/b", "state": "gated", "more": 1}));
+    });
+    assert!(wrong.is_err());
+}
+
+/// `plimsoll run`, which serves.
+struct Serving {
+    process: Child,
+    client: HttpsClient,
+    _files: tempfile::TempDir,
+}
+
+impl Serving {
+    fn start(server: &TestServer) -> Self {
+        let files = tempfile::tempdir().expect("there is room");
+        let free = std::net::TcpListener::bind("127.0.0.1:0").expect("there is a free port");
+        let port = free.local_addr().expect("it is bound").port();
+        drop(free);
+        let process = Command::new(env!("CARGO_BIN_EXE_plimsoll"))
+            .args(["run", "--leader-elect=false", "--bind-address=127.0.0.1"])
+            .arg(format!("--secure-port={port}"))
+            .arg("--cert-dir")
+            .arg(files.path())
+            .arg("--kubeconfig")
+            .arg(server.kubeconfig_file().expect("there is room for a file"))
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("the binary starts");
+        let file = files.path().join("kube-scheduler.crt");
+        let certificate = until("there is a certificate", || {
+            std::fs::read_to_string(&file).ok().filter(|pem| pem.ends_with("-----\n"))
+        });
+        let client = HttpsClient::new(([127, 0, 0, 1], port).into(), &certificate);
+        Serving { process, client: client.expect("it is right"), _files: files }
+    }
+
+    /// The answer about a pod, once there is one that `is_expected`.
+    #[track_caller]
+    fn why(&self, token: &str, pod: &str, is_expected: impl Fn(&Value) -> bool) -> Value {
+        let client = self.client.with_token(token);
+        until(&format!("the answer about {pod}"), || {
+            let answer = client.get(&format!("/api/v1/why?pod={pod}")).ok()?;
+            let answer: Value = serde_json::from_str(&answer.body).ok()?;
+            is_expected(&answer).then_some(answer)
+        })
+    }
+}
+
+impl Drop for Serving {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+#[track_caller]
+fn until<T>(what: &str, look: impl Fn() -> Option<T>) -> T {
+    let begun = Instant::now();
+    loop {
+        if let Some(found) = look() {
+            return found;
+        }
+        assert!(begun.elapsed() < PATIENCE, "in vain: {what}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+fn node(name: &str) -> Value {
+    json!({
+        "apiVersion": "v1", "kind": "Node", "metadata": {"name": name},
+        "status": {"allocatable": {"cpu": "2", "memory": "8Gi", "pods": "10"}},
+    })
+}
+
+fn pod(namespace: &str, name: &str, cpu: &str) -> Value {
+    json!({
+        "apiVersion": "v1", "kind": "Pod", "metadata": {"namespace": namespace, "name": name},
+        "spec": {"priority": 0, "containers": [
+            {"name": "c", "image": "i", "resources": {"requests": {"cpu": cpu}}},
+        ]},
+    })
+}
+
+fn user(name: &str, rights: Vec<Right>) -> User {
+    let rights = rights.into_iter().chain([Right::on_paths(&["/api/v1/*"], &["get"])]).collect();
+    User { token: format!("token-of-{name}"), name: name.to_owned(), groups: Vec::new(), rights }
+}
+
+#[test]
+fn a_running_instance_answers_as_files_do() {
+    let all = Right::on("", &["pods"], &["get", "list"]);
+    let users = vec![user("operator", vec![all.clone()]), user("shop", vec![all.within("shop")])];
+    let server = TestServer::start(Options { users, ..Options::default() });
+    server.store().apply_all([node("n1")]).expect("it is valid");
+    let placed = |namespace: &str, name: &str| {
+        let mut pod = pod(namespace, name, "1500m");
+        pod["spec"]["nodeName"] = json!("n1");
+        pod["status"] = json!({"phase": "Running"});
+        pod
+    };
+    let mut gated = pod("shop", "gated", "100m");
+    gated["spec"]["schedulingGates"] = json!([{"name": "example.com/wait"}]);
+    let objects = [placed("pay", "card-1"), pod("shop", "large", "1"), gated];
+    server.store().apply_all(objects).expect("they are valid");
+    let serving = Serving::start(&server);
+
+    let is_tried = |answer: &Value| answer["waiting"]["attempts"] == 1;
+    let told = serving.why("token-of-operator", "shop/large", is_tried);
+    is_as_described(&told);
+    assert_eq!(told["state"], "unschedulable");
+    assert!(told["asOf"].is_string() && told["waiting"]["since"].is_string(), "{told}");
+    let list = |kind: &str| server.store().list(kind);
+    let items: Vec<Value> = list("pods").into_iter().chain(list("nodes")).collect();
+    let files = json!({"apiVersion": "v1", "kind": "List", "items": items}).to_string();
+    let on_files = run(&[("all.json", files.as_str())], "why -f all.json shop/large -o json");
+    let on_files: Value = serde_json::from_str(&on_files.out).expect("it is one document");
+    for key in ["remedies", "nearest", "record"] {
+        assert_eq!(told[key], on_files[key], "{key}");
+    }
+    assert!(told["remedies"].to_string().contains("evict pay/card-1"), "{}", told["remedies"]);
+
+    let told = serving.why("token-of-shop", "shop/large", is_tried);
+    is_as_described(&told);
+    assert!(!told.to_string().contains("card-1"), "{told}");
+    assert_eq!(
+        told["remedies"].as_array().map(Vec::len),
+        on_files["remedies"].as_array().map(Vec::len)
+    );
+
+    let told = serving.why("token-of-shop", "shop/gated", |answer| answer["state"] == "gated");
+    is_as_described(&told);
+    assert_eq!(told["waiting"]["heldBy"]["plugin"], "SchedulingGates");
+
+    let told = serving.why("token-of-shop", "pay/card-1", |answer| answer["code"] == 403);
+    assert_eq!(told["reason"], "Forbidden");
+    let told =
+        serving.why("token-of-operator", "pay/card-1", |answer| answer["state"] == "scheduled");
+    is_as_described(&told);
+    assert_eq!(told["node"], "n1");
+    let told = serving.why("token-of-operator", "pay/none", |answer| answer["code"] == 404);
+    assert_eq!(told["message"], "pods \"none\" not found");
+}
