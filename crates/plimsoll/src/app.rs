@@ -52,7 +52,7 @@ impl App {
         let done =
             self.registry().and_then(|registry| commands::run(Args::parse_from(line), registry));
         match done {
-            Ok(()) => ExitCode::SUCCESS,
+            Ok(code) => code,
             Err(error) if is_closed_pipe(&error) => ExitCode::SUCCESS,
             Err(error) => {
                 notices::error(&error);

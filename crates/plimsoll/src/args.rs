@@ -1,10 +1,12 @@
 //! The command line.
 
 mod bench;
+mod capacity;
 mod emulation;
 mod ranking;
 mod replay;
 mod run;
+mod what_if;
 mod why;
 
 use std::path::PathBuf;
@@ -17,10 +19,12 @@ use plimsoll_config::{DurationError, GoDuration};
 use serde::{Deserialize, Serialize};
 
 pub(crate) use self::bench::Bench;
+pub(crate) use self::capacity::Capacity;
 pub(crate) use self::emulation::Emulation;
 pub(crate) use self::ranking::Ranking;
 pub(crate) use self::replay::{Record, Replay, ReplayEngine};
 pub(crate) use self::run::{Authentication, Authorization, Client, Election, Run, Serving};
+pub(crate) use self::what_if::{GivenAction, ObjectName, WhatIf};
 pub(crate) use self::why::Why;
 use crate::deprecated::Deprecated;
 
@@ -43,7 +47,7 @@ Examples:
 Exit status: 0 when the command did its job, whether pods fit or not; 1 when a file or the \
 configuration is wrong, the pod cannot be decided, an audit or a replay finds a difference, or the lease is \
 lost; 2 \
-when the command line is wrong.";
+when the command line is wrong; 3 when `what-if --fail-if-pending` leaves pods without a node.";
 
 const SIMULATE_EXAMPLES: &str = "\
 Examples:
@@ -121,6 +125,8 @@ pub(crate) enum Command {
     Simulate(Simulate),
     Explain(Explain),
     Why(Box<Why>),
+    WhatIf(Box<WhatIf>),
+    Capacity(Box<Capacity>),
     Replay(Replay),
     Plugins(Plugins),
     #[command(subcommand)]

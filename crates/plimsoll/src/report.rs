@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use plimsoll_api::resources::{CPU, EPHEMERAL_STORAGE, MEMORY, PODS};
-use plimsoll_api::{PodKey, Resources, Str};
+use plimsoll_advisor::Remedy;
+use plimsoll_api::{PodKey, Str};
 use plimsoll_engine::{Decision, NodeVerdict, Outcome, QueuePlace, Scheduler};
-use plimsoll_framework::View;
-use plimsoll_sim::ClaimBinding;
+use plimsoll_sim::{ClaimBinding, ShapeCapacity};
+use serde::Serialize;
 
 use crate::wording::{count, some_of};
 
@@ -167,45 +167,19 @@ impl Choice {
     }
 }
 
-/// How much of each resource the nodes have, and how much the pods on them request.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Utilisation {
-    allocatable: Resources,
-    requested: Resources,
+/// How many more pods fit.
+#[derive(Debug, Serialize)]
+pub(crate) struct CapacityAnswer {
+    /// One for each pod.
+    pub(crate) shapes: Vec<Shape>,
 }
 
-impl Utilisation {
-    /// The current utilisation of the cluster.
-    pub(crate) fn of(view: View<'_>) -> Self {
-        let mut utilisation = Utilisation::default();
-        for row in view.nodes.rows() {
-            utilisation.allocatable.add(&view.nodes.node(row).allocatable);
-            utilisation.requested.add(view.nodes.requested_of(row));
-            let pods = i64::try_from(view.nodes.pods_on(row).len()).unwrap_or(i64::MAX);
-            utilisation.requested.pods += pods;
-        }
-        utilisation
-    }
-
-    /// The resources that nodes have or pods request: first those that every node has, then the others by name.
-    pub(crate) fn resources(&self) -> Vec<Str> {
-        let has = |name: &&str| self.allocatable.get(name) != 0 || self.requested.get(name) != 0;
-        let common = [CPU, MEMORY, EPHEMERAL_STORAGE, PODS].into_iter().filter(has).map(Str::from);
-        let mut others: Vec<Str> = self.allocatable.scalar.keys().cloned().collect();
-        others.extend(self.requested.scalar.keys().cloned());
-        others.sort();
-        others.dedup();
-        others.retain(|name| has(&name.as_str()));
-        common.chain(others).collect()
-    }
-
-    /// How much of a resource there is.
-    pub(crate) fn allocatable(&self, resource: &str) -> i64 {
-        self.allocatable.get(resource)
-    }
-
-    /// How much of it pods request.
-    pub(crate) fn requested(&self, resource: &str) -> i64 {
-        self.requested.get(resource)
-    }
+/// How many copies of one pod fit.
+#[derive(Debug, Serialize)]
+pub(crate) struct Shape {
+    #[serde(flatten)]
+    pub(crate) capacity: ShapeCapacity,
+    /// What would let the next one in.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) remedies: Vec<Remedy>,
 }

@@ -5,6 +5,7 @@
 
 mod agenda;
 mod auditor;
+mod capacity;
 mod claims;
 mod cluster;
 pub mod faults;
@@ -13,21 +14,27 @@ mod lifecycle;
 mod liveness;
 mod objects;
 pub mod perf;
+mod recreation;
 mod run;
 mod settled;
 mod simulated_cluster;
 pub mod swarm;
 mod transactions;
+mod utilisation;
 mod volumes;
+pub mod what_if;
 mod workload;
 
 pub use auditor::{Auditor, Extent, Violation};
+pub use capacity::{MoreNodes, PlacedCopy, ShapeCapacity, capacity};
 pub use cluster::InitialCluster;
 pub use faults::{Manner, RequestFaults, RequestVerb};
 pub use happening::Happening;
 pub use lifecycle::Lifecycle;
 pub use liveness::sleepers;
+pub use recreation::Fate;
 pub use run::{Simulation, simulate};
 pub use simulated_cluster::{DeviceDelays, SimulatedCluster};
+pub use utilisation::Utilisation;
 pub use volumes::{ClaimBinding, VolumeDelays};
 pub use workload::RandomWorkload;

@@ -13,6 +13,8 @@ pub struct Lifecycle {
     pub grace: Duration,
     /// How long a pod runs on its node until it completes; `None` if it never does.
     pub completion_after: Option<Duration>,
+    /// Whether controllers make the pods again that are deleted on their nodes.
+    pub recreates: bool,
 }
 
 /// How long after the deletion of a node its pods are deleted. As in gc_controller.go, quarantineTime.

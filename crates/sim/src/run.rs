@@ -282,6 +282,11 @@ impl Simulation {
         transactions::try_random(&mut self.scheduler, self.now, rng)
     }
 
+    /// Lets everything happen that is due now.
+    pub fn catch_up(&mut self) {
+        self.let_happen();
+    }
+
     /// The present moment.
     pub fn now(&self) -> Time {
         self.now

@@ -18,6 +18,7 @@ use crate::faults::{Manner, RequestFaults, RequestVerb};
 use crate::happening::Happening;
 use crate::lifecycle::{self, Lifecycle};
 use crate::objects::PluginObjects;
+use crate::recreation::recreated;
 use crate::volumes::{ProvisioningOrder, SimulatedVolumes, VolumeDelays};
 
 /// The rest of the cluster: the API server, the nodes and the controllers.
@@ -99,6 +100,7 @@ impl SimulatedCluster {
                 Observation::Gone(key) => {
                     if let Some(pod) = self.pods.remove(key) {
                         self.claim_controller.pod_ends(&pod);
+                        self.make_again(now, &pod);
                     }
                 }
             },
@@ -178,6 +180,16 @@ impl SimulatedCluster {
             Manner::Unseen(_) | Manner::Refused | Manner::Unanswered | Manner::Lost => return,
         };
         self.agenda.note(at, Due::Ends(pod.key.clone(), pod.uid.clone()));
+    }
+
+    /// The controller of a pod that is gone makes another one, if it does.
+    fn make_again(&mut self, now: Time, pod: &Pod) {
+        if self.lifecycle.recreates
+            && pod.node_name.is_some()
+            && let Some(again) = recreated(pod, now)
+        {
+            self.agenda.note(now, Due::Happens(Happening::Arrives(Box::new(again))));
+        }
     }
 
     fn node_gone(&mut self, now: Time, name: &Str) {
@@ -392,7 +404,12 @@ impl SimulatedCluster {
         self.pods.get(key).filter(|pod| pod.uid == *uid)
     }
 
-    /// All pods.
+    /// A pod.
+    pub fn pod(&self, key: &PodKey) -> Option<&Pod> {
+        self.pods.get(key)
+    }
+
+    /// All pods, by name.
     pub fn pods(&self) -> impl Iterator<Item = &Pod> {
         self.pods.values()
     }

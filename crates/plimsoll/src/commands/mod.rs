@@ -1,6 +1,7 @@
 //! The commands, one a module.
 
 mod bench;
+mod capacity;
 mod completions;
 mod config;
 mod deciding;
@@ -15,9 +16,11 @@ mod run;
 mod serving;
 mod simulate;
 mod swarm;
+mod what_if;
 mod why;
 
 use std::path::Path;
+use std::process::ExitCode;
 use std::sync::Arc;
 
 use anyhow::{Result, ensure};
@@ -30,14 +33,16 @@ use crate::input::STDIN;
 use crate::options::Setup;
 use crate::{caveats, input};
 
-/// Runs a command and prints its answer.
-pub(crate) fn run(args: Args, registry: Registry) -> Result<()> {
+/// Runs a command and prints its answer. The exit code says whether it found what it was to find.
+pub(crate) fn run(args: Args, registry: Registry) -> Result<ExitCode> {
     let registry = &Arc::new(registry);
-    match args.command {
+    let done = match args.command {
+        Command::WhatIf(args) => return what_if::run(*args, registry),
         Command::Run(args) => run::run(*args, registry),
         Command::Simulate(args) => simulate::run(&args, registry),
         Command::Explain(args) => explain::run(&args, registry),
         Command::Why(args) => why::run(*args, registry),
+        Command::Capacity(args) => capacity::run(&args, registry),
         Command::Replay(args) => replay::run(&args, registry),
         Command::Plugins(args) => plugins::run(&args, registry),
         Command::Config(Config::Check(args)) => config::check(&args, registry),
@@ -45,7 +50,8 @@ pub(crate) fn run(args: Args, registry: Registry) -> Result<()> {
         Command::Bench(args) => bench::run(&args, registry),
         Command::NewPlugin(args) => new_plugin::run(&args, registry),
         Command::Completions(args) => completions::run(&args),
-    }
+    };
+    done.map(|()| ExitCode::SUCCESS)
 }
 
 /// What a decision needs: the configuration and the cluster.

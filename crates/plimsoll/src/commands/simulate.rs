@@ -7,7 +7,9 @@ use std::path::Path;
 use anyhow::Result;
 use plimsoll_engine::{Detail, Options, QueuePlace, Scheduler};
 use plimsoll_framework::Registry;
-use plimsoll_sim::{InitialCluster, Lifecycle, RequestFaults, SimulatedCluster, Simulation};
+use plimsoll_sim::{
+    InitialCluster, Lifecycle, RequestFaults, SimulatedCluster, Simulation, Utilisation,
+};
 
 use super::{Scene, swarm};
 use crate::args::{Format, Simulate};
@@ -15,7 +17,7 @@ use crate::options::Setup;
 use crate::progress::Progress;
 use crate::render::style::Screen;
 use crate::render::{record, summary, table};
-use crate::report::{PassedOver, Report, Utilisation};
+use crate::report::{PassedOver, Report};
 use crate::{audits, caveats, notices, recordings};
 
 /// Places every pending pod and prints each decision.

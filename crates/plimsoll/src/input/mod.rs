@@ -4,13 +4,16 @@ mod fault;
 mod ignored;
 mod objects;
 mod source;
+mod workloads;
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 
 use anyhow::bail;
 use plimsoll_api::wire::Object;
-use plimsoll_api::{AnyObject, KindRef, Kinds, ObjectKey, ResourceClaimTemplate, Str, Templates};
+use plimsoll_api::{
+    AnyObject, KindRef, Kinds, ObjectKey, Pod, ResourceClaimTemplate, Str, Templates,
+};
 use plimsoll_document::{Document, FieldPath};
 use plimsoll_sim::InitialCluster;
 use serde_json::Value;
@@ -18,6 +21,7 @@ use serde_json::Value;
 use self::fault::Fault;
 use self::ignored::Ignored;
 pub(crate) use self::source::{STDIN, Source, read_all as read};
+use self::workloads::Workload;
 use crate::faults::{Faults, MAX_SHOWN};
 use crate::notices;
 
@@ -78,6 +82,105 @@ pub(crate) fn load(
     }
     ignored.warnings().for_each(notices::warning);
     Ok(cluster.settled())
+}
+
+/// What is to be applied.
+#[derive(Debug, Default)]
+pub(crate) struct Applied {
+    /// The objects that decisions depend on.
+    pub(crate) objects: Vec<Object>,
+    /// The workloads, with their pods.
+    pub(crate) workloads: Vec<Workload>,
+}
+
+/// Reads what `sources` ask for, and warns of objects without effect.
+///
+/// The error lists everything that is wrong with the files.
+pub(crate) fn applied(sources: &[Source], kinds: &Kinds) -> anyhow::Result<Applied> {
+    let (mut applied, mut ignored, mut faults) =
+        (Applied::default(), Ignored::default(), Vec::new());
+    for source in sources {
+        match objects::read(source, kinds) {
+            Ok(objects) => applied.objects.extend(objects),
+            Err(more) => faults.extend(more),
+        }
+        for document in objects::documents(source).unwrap_or_default() {
+            for (at, name) in objects::names(&document, kinds) {
+                match document.get(&at).and_then(workloads::workload) {
+                    Some(Ok(workload)) => applied.workloads.push(workload),
+                    Some(Err(why)) => {
+                        let (field, message) = why.split_once(": ").unwrap_or(("", &why));
+                        faults.push(Fault {
+                            source_name: source.name.clone(),
+                            line: document.line_of(&at),
+                            object: Some(name),
+                            field: Some(field.to_owned()),
+                            message: message.to_owned(),
+                        });
+                    }
+                    None => {}
+                }
+            }
+        }
+    }
+    if !faults.is_empty() {
+        return Err(Faults::from(faults).into());
+    }
+    for object in &applied.objects {
+        if let Object::Unknown { kind, api_version, .. } = object
+            && !workloads::KINDS.contains(&&**kind)
+        {
+            let name = &sources[0].name;
+            ignored.add(name, kind.clone(), api_version.clone());
+        }
+    }
+    ignored.warnings().for_each(notices::warning);
+    Ok(applied)
+}
+
+/// The pods that files describe, each with its manifest; a workload stands for one of its pods.
+///
+/// The error lists everything that is wrong with the files.
+pub(crate) fn shapes(sources: &[Source]) -> anyhow::Result<Vec<(Pod, Value)>> {
+    let (mut shapes, mut faults) = (Vec::new(), Vec::new());
+    for source in sources {
+        let before = shapes.len() + faults.len();
+        let documents = match objects::documents(source) {
+            Ok(documents) => documents,
+            Err(fault) => {
+                faults.push(fault);
+                continue;
+            }
+        };
+        for document in documents {
+            for (at, name) in objects::names(&document, &Kinds::built_in()) {
+                let Some(manifest) = document.get(&at) else { continue };
+                let pod = match workloads::pod_of_workload(manifest) {
+                    Some(pod) => pod,
+                    None if name.starts_with("Pod ") => Ok(manifest.clone()),
+                    None => continue,
+                };
+                let read = pod.and_then(|pod| Ok((workloads::read_pod(&pod)?, pod)));
+                match read {
+                    Ok(shape) => shapes.push(shape),
+                    Err(why) => {
+                        let (field, message) = why.split_once(": ").unwrap_or(("", &why));
+                        faults.push(Fault {
+                            source_name: source.name.clone(),
+                            line: document.line_of(&at),
+                            object: Some(name),
+                            field: Some(field.to_owned()),
+                            message: message.to_owned(),
+                        });
+                    }
+                }
+            }
+        }
+        if shapes.len() + faults.len() == before {
+            bail!("{}: contains no pod, and no workload with a template of one", source.name);
+        }
+    }
+    if faults.is_empty() { Ok(shapes) } else { Err(Faults::from(faults).into()) }
 }
 
 /// The manifest of the object with kind and name `name`, such as `Pod default/web-0`, in the first of `sources` that has it.

@@ -1,10 +1,12 @@
 //! Prints answers.
 
 pub(crate) mod bench;
+pub(crate) mod capacity;
 pub(crate) mod explain;
 pub(crate) mod old_scale;
 pub(crate) mod record;
 pub(crate) mod style;
 pub(crate) mod summary;
 pub(crate) mod table;
+pub(crate) mod what_if;
 pub(crate) mod why;

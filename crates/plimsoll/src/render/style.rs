@@ -36,12 +36,20 @@ pub(crate) struct Screen {
     pub(crate) has_colours: bool,
 }
 
+/// At most so many rows are shown on a terminal.
+const MAX_ROWS: usize = 50;
+
 impl Screen {
     /// Standard output.
     pub(crate) fn stdout() -> Self {
         let stdout = io::stdout();
         let choice = AutoStream::choice(&stdout);
         Self { is_terminal: stdout.is_terminal(), has_colours: choice != ColorChoice::Never }
+    }
+
+    /// How many of `total` rows are shown: all, but on a terminal at most 50.
+    pub(crate) fn shown(self, total: usize) -> usize {
+        if self.is_terminal { total.min(MAX_ROWS) } else { total }
     }
 
     /// An empty table without lines, with these headings. A heading that begins with `>` is right-aligned, like its

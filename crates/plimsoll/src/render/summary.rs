@@ -9,7 +9,9 @@ use plimsoll_api::PodKey;
 use plimsoll_engine::Outcome;
 
 use super::style::{BAD, DOUBTFUL, GOOD, Screen, amount, bar, percent};
-use crate::report::{Report, Utilisation};
+use plimsoll_sim::Utilisation;
+
+use crate::report::Report;
 use crate::wording::{count, some_of};
 
 /// At most 3 pods are named for one reason.

@@ -12,8 +12,6 @@ use super::style::{Screen, bad, doubtful, good};
 use crate::report::{Choice, Gated, Placement, Preemption, Report};
 use crate::wording::{count, some_of};
 
-/// At most 50 pods are shown on a terminal.
-const MAX_ROWS: usize = 50;
 /// The node of a pod that has none.
 const NONE: &str = "<none>";
 /// At most 3 victims are named.
@@ -43,7 +41,7 @@ pub(crate) fn placements(out: &mut impl Write, report: &Report, screen: Screen) 
     if total == 0 {
         return writeln!(out, "No pod is waiting for a node.\n");
     }
-    let shown = if screen.is_terminal { total.min(MAX_ROWS) } else { total };
+    let shown = screen.shown(total);
     let mut table = screen.table(&columns.headings());
     for mut row in rows.into_iter().take(shown) {
         row.max_height(1);

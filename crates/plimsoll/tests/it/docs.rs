@@ -91,3 +91,8 @@ fn the_page_about_the_scale_of_10_shows_what_it_prints() {
 fn the_page_about_why_shows_what_it_prints() {
     check("why.md");
 }
+
+#[test]
+fn the_page_about_what_if_shows_what_it_prints() {
+    check("what-if.md");
+}

@@ -5,6 +5,7 @@ mod api;
 mod benchmarks;
 #[cfg(target_os = "linux")]
 mod bounded;
+mod capacity;
 mod claims;
 mod command_line;
 mod configurations;
@@ -23,4 +24,5 @@ mod recordings;
 mod releases;
 mod run;
 mod scale_of_10;
+mod what_if;
 mod why;

@@ -102,7 +102,7 @@ impl Maker {
         RandomWorkload {
             cluster,
             happenings,
-            lifecycle: Lifecycle { grace, completion_after },
+            lifecycle: Lifecycle { grace, completion_after, ..Lifecycle::default() },
             storage: VolumeDelays { binding_after, provisioning_after },
             devices: DeviceDelays::default(),
             fault_percent: [0, 10, 40][self.rng.random_range(0..3)],

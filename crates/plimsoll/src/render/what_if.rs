@@ -1,0 +1,133 @@
+//! Prints what would happen if the cluster changed.
+
+use std::io::{self, Write};
+
+use plimsoll_sim::what_if::{BeforeAndAfter, Plan};
+
+use super::style::{BAD, GOOD, HEADING, Screen};
+use crate::wording::{count, some_of};
+
+/// At most so many pods are named in one line.
+const NAMES: usize = 5;
+
+/// Prints the plan.
+pub(crate) fn plan(out: &mut impl Write, plan: &Plan, screen: Screen) -> io::Result<()> {
+    moves(out, plan, screen)?;
+    pending(out, plan, screen)?;
+    if !plan.lost.is_empty() {
+        let pods: Vec<_> = plan.lost.iter().map(|lost| &lost.pod).collect();
+        let n = count(pods.len(), "pod");
+        writeln!(
+            out,
+            "{BAD}Lost{BAD:#} {n} without a controller that makes it again ({})\n",
+            some_of(&pods, NAMES)
+        )?;
+    }
+    if !plan.evicted.is_empty() {
+        let evicted: Vec<_> =
+            plan.evicted.iter().map(|one| format!("{} for {}", one.pod, one.for_pod)).collect();
+        let n = count(evicted.len(), "pod");
+        writeln!(out, "{BAD}Evicted{BAD:#} {n} for others ({})\n", some_of(&evicted, NAMES))?;
+    }
+    for broken in &plan.broken_budgets {
+        writeln!(
+            out,
+            "{BAD}Budget{BAD:#} {} allows {} now, not {}: draining would have to wait\n",
+            broken.budget,
+            count(broken.allowed, "eviction"),
+            broken.evicted
+        )?;
+    }
+    utilisation(out, plan, screen)?;
+    zones(out, &plan.pods_by_zone, screen)?;
+    writeln!(out, "{}", count(plan.decisions, "decision"))
+}
+
+fn moves(out: &mut impl Write, plan: &Plan, screen: Screen) -> io::Result<()> {
+    let (waited, moved): (Vec<_>, Vec<_>) = plan.placed.iter().partition(|pod| pod.waited);
+    if moved.is_empty() {
+        writeln!(out, "No pod goes to another node.\n")?;
+    } else {
+        let (total, shown) = (moved.len(), screen.shown(moved.len()));
+        let mut table = screen.table(&["POD", "FROM", "TO"]);
+        for placed in moved.into_iter().take(shown) {
+            let from = placed.from.as_deref().unwrap_or("<none>");
+            table.add_row([placed.pod.to_string().as_str(), from, &placed.to]);
+        }
+        writeln!(out, "{GOOD}Placed{GOOD:#} {}\n\n{}", count(total, "pod"), table.trim_fmt())?;
+        more(out, total - shown)?;
+    }
+    if !waited.is_empty() {
+        let names: Vec<_> = waited.iter().map(|placed| &placed.pod).collect();
+        let n = count(names.len(), "pod");
+        writeln!(out, "{n} that waited before: placed ({})\n", some_of(&names, NAMES))?;
+    }
+    Ok(())
+}
+
+fn pending(out: &mut impl Write, plan: &Plan, screen: Screen) -> io::Result<()> {
+    let (required, waited): (Vec<_>, Vec<_>) = plan.pending.iter().partition(|pod| pod.is_required);
+    if !required.is_empty() {
+        let (total, shown) = (required.len(), screen.shown(required.len()));
+        let mut table = screen.table(&["POD", "FROM", "WHY"]);
+        for pod in required.into_iter().take(shown) {
+            let from = pod.from.as_deref().unwrap_or("<none>");
+            table.add_row([pod.pod.to_string().as_str(), from, &pod.message]);
+        }
+        writeln!(
+            out,
+            "{BAD}Without a node{BAD:#} {}\n\n{}",
+            count(total, "pod"),
+            table.trim_fmt()
+        )?;
+        more(out, total - shown)?;
+    } else if plan.lost.is_empty() {
+        writeln!(out, "Every pod that had a node, or was applied, has one.\n")?;
+    }
+    if !waited.is_empty() {
+        let names: Vec<_> = waited.iter().map(|pod| &pod.pod).collect();
+        let n = count(names.len(), "pod");
+        writeln!(
+            out,
+            "{n} that waited before: still without a node ({})\n",
+            some_of(&names, NAMES)
+        )?;
+    }
+    Ok(())
+}
+
+fn more(out: &mut impl Write, left: usize) -> io::Result<()> {
+    if 0 < left {
+        writeln!(out, "... and {left} more; -o json prints all")?;
+    }
+    writeln!(out)
+}
+
+fn utilisation(out: &mut impl Write, plan: &Plan, screen: Screen) -> io::Result<()> {
+    let BeforeAndAfter { before, after } = &plan.utilisation;
+    let mut table = screen.table(&["REQUESTED", ">BEFORE", ">AFTER"]);
+    let mut names: Vec<_> = before.keys().chain(after.keys()).collect();
+    names.sort();
+    names.dedup();
+    let percent = |share: Option<&f64>| format!("{:.1} %", share.unwrap_or(&0.0) * 100.0);
+    for name in names {
+        table.add_row([name.to_string(), percent(before.get(name)), percent(after.get(name))]);
+    }
+    writeln!(out, "{HEADING}Utilisation{HEADING:#}\n\n{}\n", table.trim_fmt())
+}
+
+fn zones(out: &mut impl Write, zones: &BeforeAndAfter<usize>, screen: Screen) -> io::Result<()> {
+    let BeforeAndAfter { before, after } = zones;
+    let mut names: Vec<_> = before.keys().chain(after.keys()).collect();
+    names.sort();
+    names.dedup();
+    if names.is_empty() {
+        return Ok(());
+    }
+    let mut table = screen.table(&["ZONE", ">BEFORE", ">AFTER"]);
+    let number = |n: Option<&usize>| n.copied().unwrap_or(0).to_string();
+    for name in names {
+        table.add_row([name.to_string(), number(before.get(name)), number(after.get(name))]);
+    }
+    writeln!(out, "{HEADING}Pods by zone{HEADING:#}\n\n{}\n", table.trim_fmt())
+}

@@ -1,0 +1,151 @@
+//! `plimsoll capacity` on files.
+
+use expect_test::expect;
+use serde_json::{Value, json};
+
+use crate::run::{check_refused, records, run};
+
+/// Two nodes that are partly used.
+const CLUSTER: &str = "\
+apiVersion: v1
+kind: Node
+metadata: {name: n1, labels: {zone: a}}
+status: {allocatable: {cpu: '4', memory: 8Gi, pods: '10'}}
+---
+apiVersion: v1
+kind: Node
+metadata: {name: n2, labels: {zone: b}}
+status: {allocatable: {cpu: '8', memory: 8Gi, pods: '10'}}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: old, ownerReferences: [{apiVersion: apps/v1, kind: ReplicaSet, name: old-1, uid: o, controller: true}]}
+spec: {nodeName: n1, containers: [{name: c, resources: {requests: {cpu: '1'}}}]}
+status: {phase: Running}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: waits}
+spec: {containers: [{name: c, resources: {requests: {cpu: '2'}}}]}
+";
+
+fn pod(name: &str, cpu: &str) -> String {
+    format!(
+        "apiVersion: v1\nkind: Pod\nmetadata: {{name: {name}}}\n\
+         spec: {{containers: [{{name: c, resources: {{requests: {{cpu: {cpu}}}}}}}]}}\n"
+    )
+}
+
+fn answer(files: &[(&str, &str)], line: &str) -> Value {
+    let answer = run(files, line);
+    assert_eq!((answer.status, answer.err.as_str()), (0, ""));
+    serde_json::from_str(&answer.out).expect("it is one document")
+}
+
+#[test]
+fn as_many_fit_as_simulate_places_and_not_one_more() {
+    let worker = pod("w", "900m");
+    let files = [("a.yaml", CLUSTER), ("w.yaml", worker.as_str())];
+    let answer = answer(&files, "capacity -f a.yaml --pod-file w.yaml -o json");
+    let shape = &answer["shapes"][0];
+    assert_eq!((&shape["pod"], &shape["fits"]), (&json!("default/w"), &json!(11)));
+    assert_eq!(shape["byNode"], json!({"n1": 3, "n2": 8}));
+    let message = shape["stoppedBy"].as_str().expect("something stops it");
+    assert!(message.starts_with("0/2 nodes are available: 2 Insufficient cpu."), "{message}");
+    let without_waiting = CLUSTER.split("---\n").take(3).collect::<Vec<_>>().join("---\n");
+    for (n, placed) in [(11, 11), (12, 11)] {
+        let workers: Vec<_> = (0..n).map(|number| pod(&format!("w{number}"), "900m")).collect();
+        let all = format!("{without_waiting}---\n{}", workers.join("---\n"));
+        let decided = records(&[("a.yaml", &all)], "simulate -f a.yaml -o json");
+        let n_placed = decided.iter().filter(|one| one["result"] == "scheduled").count();
+        assert_eq!(n_placed, placed, "of {n}");
+    }
+}
+
+#[test]
+fn a_tenth_more_and_one_more_are_answered() {
+    let worker = pod("w", "900m");
+    let files = [("a.yaml", CLUSTER), ("w.yaml", worker.as_str())];
+    let answer = answer(&files, "capacity -f a.yaml --pod-file w.yaml -o json --remedies 1");
+    let shape = &answer["shapes"][0];
+    let more = json!({"nodes": 1, "like": "n1", "pods": 2});
+    assert_eq!(shape["tenPercentMore"], more);
+    let remedies = shape["remedies"].as_array().expect("there are some");
+    assert_eq!(remedies.len(), 1);
+    assert_eq!(remedies[0]["text"], "request 800m cpu instead of 900m");
+}
+
+#[test]
+fn several_shapes_take_turns() {
+    let (one, two) = (pod("one", "1"), pod("two", "2"));
+    let files = [("a.yaml", CLUSTER), ("1.yaml", one.as_str()), ("2.yaml", two.as_str())];
+    let line = "capacity -f a.yaml --pod-file 1.yaml --pod-file 2.yaml -o json --remedies 0";
+    let answer = answer(&files, line);
+    let fits = |at: usize| answer["shapes"][at]["fits"].as_u64().expect("a number");
+    // 11 CPUs are free.
+    assert_eq!(fits(0) + 2 * fits(1), 11);
+    assert!(fits(0).abs_diff(fits(1)) <= 2, "{answer}");
+}
+
+#[test]
+fn pending_pods_come_first_if_that_is_asked() {
+    let worker = pod("w", "900m");
+    let files = [("a.yaml", CLUSTER), ("w.yaml", worker.as_str())];
+    let line = "capacity -f a.yaml --pod-file w.yaml --after-pending -o json";
+    assert_eq!(answer(&files, line)["shapes"][0]["fits"], 9);
+    let line = "capacity -f a.yaml --pod-file w.yaml --limit 4 -o json";
+    let limited = answer(&files, line);
+    assert_eq!(limited["shapes"][0]["fits"], 4);
+    assert_eq!(limited["shapes"][0].get("stoppedBy"), None);
+}
+
+#[test]
+fn every_sort_of_pod_of_the_cluster_is_counted() {
+    let answer = answer(&[("a.yaml", CLUSTER)], "capacity -f a.yaml --all-shapes -o json");
+    assert_eq!(answer["shapes"][0]["pod"], "default/old-1");
+    assert_eq!(answer["shapes"][0]["fits"], 11);
+    assert_eq!(answer["shapes"].as_array().map(Vec::len), Some(1));
+}
+
+#[test]
+fn a_workload_stands_for_its_template() {
+    let workload = "\
+apiVersion: apps/v1
+kind: StatefulSet
+metadata: {name: db}
+spec: {replicas: 3, selector: {}, template: {spec: {containers: [{name: c, resources: {requests: {cpu: '3'}}}]}}}
+";
+    let files = [("a.yaml", CLUSTER), ("db.yaml", workload)];
+    let answer = answer(&files, "capacity -f a.yaml --pod-file db.yaml -o json");
+    assert_eq!(
+        (&answer["shapes"][0]["pod"], &answer["shapes"][0]["fits"]),
+        (&json!("default/db-0"), &json!(3))
+    );
+}
+
+#[test]
+fn wrong_files_are_refused() {
+    let foreign = pod("w", "1").replace("spec: {", "spec: {schedulerName: other, ");
+    let files = [
+        ("a.yaml", CLUSTER),
+        ("none.yaml", "apiVersion: v1\nkind: Service\nmetadata: {name: s}\n"),
+        (
+            "wrong.yaml",
+            "apiVersion: v1\nkind: Pod\nmetadata: {name: w}\nspec: {containers: [{name: c, resources: {requests: {cpu: x}}}]}\n",
+        ),
+        ("foreign.yaml", foreign.as_str()),
+    ];
+    for (file, expected) in [
+        ("none.yaml", expect![[r#"
+            error: none.yaml: contains no pod, and no workload with a template of one
+        "#]]),
+        ("wrong.yaml", expect![[r#"
+            error: wrong.yaml:1: Pod default/w: spec.containers[0].resources.requests[cpu]: quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$': got "x", a quantity is a number with an optional suffix, such as 500m, 2, 1.5Gi, 10k or 1e3
+        "#]]),
+        ("foreign.yaml", expect![[r#"
+            error: pod default/w belongs to scheduler other, and no profile has that name
+        "#]]),
+    ] {
+        check_refused(&files, &format!("capacity -f a.yaml --pod-file {file}"), &expected);
+    }
+}
