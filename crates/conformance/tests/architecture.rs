@@ -19,11 +19,13 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("sim", &["api", "engine", "framework"]),
     ("recording", &["api", "engine", "framework"]),
     ("advisor", &["api", "engine", "framework"]),
+    ("journal", &["api", "engine", "framework"]),
     ("kube", &["api", "config", "engine", "framework"]),
     (
         "plimsoll",
         &[
             "advisor",
+            "journal",
             "api",
             "config",
             "document",
@@ -76,6 +78,7 @@ fn only_edges_know_the_network_and_the_terminal() {
         "sim",
         "recording",
         "advisor",
+        "journal",
     ];
     for name in below {
         for used in dependencies(name) {

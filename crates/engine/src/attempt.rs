@@ -6,7 +6,7 @@ use plimsoll_framework::{
 
 use crate::binding::{Backing, BindingCycle, BindingHandle, BindingProgress, Unbound};
 use crate::cycle::{self, AttemptFailure, Cycle, CycleResult, FailureReason};
-use crate::decision::{Decision, Outcome};
+use crate::decision::{AttemptContext, Decision, Outcome};
 use crate::effect::{Condition, Effect, EffectId, EventRecord, Write};
 use crate::explain::{decision, described};
 use crate::metrics::{self, Lap, MeteredPoint, Status};
@@ -442,8 +442,32 @@ impl Scheduler {
             let view = self.cache.view();
             let detail = self.options.detail;
             let decision = decision(&attempt.pod.key, attempt.number, cycle, view, detail);
-            self.decisions.push(Decision { described, ..decision });
+            let context = self.attempt_context(attempt, cycle).map(Box::new);
+            let decision = Decision { described, context, ..decision };
+            let now = self.cache.view().stores.now;
+            for recorder in &mut self.recorders {
+                recorder.decided(now, &decision);
+            }
+            self.decisions.push(decision);
         }
+    }
+
+    /// How an attempt came about; `None` if its pod is gone.
+    fn attempt_context(&self, attempt: &Attempt, cycle: &Cycle) -> Option<AttemptContext> {
+        let info = self.queue.get(attempt.id)?;
+        let rejectors = match &cycle.result {
+            CycleResult::Unschedulable(failure) => failure.rejectors.iter().copied().collect(),
+            CycleResult::Found { .. } | CycleResult::Error(_) => Vec::new(),
+        };
+        Some(AttemptContext {
+            uid: info.pod.uid.clone(),
+            profile: info.pod.scheduler_name.clone(),
+            woken_by: info.woken_by.name(self.options.release),
+            queued: info.queued,
+            first_ready: info.first_ready,
+            judged: cycle.n_judged,
+            rejectors,
+        })
     }
 
     /// What plugins add to the record of a decision.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use plimsoll_api::{PodKey, Str};
-use plimsoll_framework::{Code, Description, Nomination, Reason, Rejection};
+use plimsoll_framework::{Code, Description, Nomination, Reason, Rejection, Time};
 
 /// One decision.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,13 +20,34 @@ pub struct Decision {
     pub nodes: Vec<NodeDecision>,
     /// What plugins add.
     pub described: Description,
+    /// How the attempt came about; `None` for a decision that was not an attempt.
+    pub context: Option<Box<AttemptContext>>,
+}
+
+/// How an attempt came about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AttemptContext {
+    /// The uid of the pod.
+    pub uid: Str,
+    /// The scheduler name of its profile.
+    pub profile: Str,
+    /// What moved the pod to where it could be tried, as `scheduler_queue_incoming_pods_total` calls it.
+    pub woken_by: String,
+    /// When the pod was added, or returned after its last attempt.
+    pub queued: Time,
+    /// When it was first ready to be tried.
+    pub first_ready: Option<Time>,
+    /// How many nodes were judged.
+    pub judged: usize,
+    /// The plugins that rejected the pod or nodes, if no node was found.
+    pub rejectors: Vec<&'static str>,
 }
 
 impl Decision {
     /// A decision without details.
     pub fn of_pod(pod: PodKey, attempt: u32, outcome: Outcome) -> Self {
         let (nodes, described) = (Vec::new(), Description::default());
-        Decision { pod, attempt, outcome, pre_enqueue: None, nodes, described }
+        Decision { pod, attempt, outcome, pre_enqueue: None, nodes, described, context: None }
     }
 }
 

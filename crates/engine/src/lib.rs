@@ -50,7 +50,7 @@ mod waiting;
 mod writes;
 
 pub use audit::{Audit, AuditDifference};
-pub use decision::{Decision, NodeDecision, NodeVerdict, Outcome};
+pub use decision::{AttemptContext, Decision, NodeDecision, NodeVerdict, Outcome};
 pub use diagnosis::NO_NODES;
 pub use effect::{Condition, Effect, EffectId, EventRecord, Eviction, Write};
 pub use event::{Event, Observation};

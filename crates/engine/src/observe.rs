@@ -20,7 +20,7 @@ const REMOVED: &str = "removed";
 impl Scheduler {
     /// Handles one event. This is cheap and decides nothing.
     pub fn observe(&mut self, now: Time, event: Event) {
-        if let Some(recorder) = &mut self.recorder {
+        for recorder in &mut self.recorders {
             recorder.observed(now, &event);
         }
         self.cache.set_now(now);

@@ -5,6 +5,7 @@ use std::fmt::Debug;
 use plimsoll_framework::{Time, WaitingDecision};
 
 use crate::audit::Audit;
+use crate::decision::Decision;
 use crate::effect::Effect;
 use crate::event::Event;
 
@@ -15,6 +16,9 @@ use crate::event::Event;
 pub trait Recorder: Debug + Send {
     /// [`Scheduler::observe`](crate::Scheduler::observe) is called.
     fn observed(&mut self, now: Time, event: &Event);
+    /// A pod was tried, with this decision. It is shown if decisions are [kept](crate::Options::detail), before the step
+    /// has ended.
+    fn decided(&mut self, _now: Time, _decision: &Decision) {}
     /// [`Scheduler::step`](crate::Scheduler::step) was called, had these effects, and audits have found this so far.
     fn stepped(&mut self, now: Time, effects: &[Effect], audit: &Audit);
     /// [`Scheduler::wind_up`](crate::Scheduler::wind_up) was called, and had these effects.

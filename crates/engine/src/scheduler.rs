@@ -163,8 +163,8 @@ pub struct Scheduler {
     pub(crate) audit: Audit,
     pub(crate) counts: SchedulerCounters,
     pub(crate) plugin_metrics: PluginMetrics,
-    /// It is shown everything that enters.
-    pub(crate) recorder: Option<Box<dyn Recorder>>,
+    /// They are shown everything that enters.
+    pub(crate) recorders: Vec<Box<dyn Recorder>>,
 }
 
 impl std::fmt::Debug for Scheduler {
@@ -219,14 +219,14 @@ impl Scheduler {
             next_effect: 0,
             next_start: 0,
             decisions: Vec::new(),
-            recorder: None,
+            recorders: Vec::new(),
         })
     }
 
-    /// Shows `recorder` everything that enters from now on, and every effect. To replay it, this must be called before the
+    /// Shows `recorder`, too, everything that enters from now on, and every effect. To replay it, this must be called before the
     /// first event.
     pub fn record_to(&mut self, recorder: Box<dyn Recorder>) {
-        self.recorder = Some(recorder);
+        self.recorders.push(recorder);
     }
 
     /// Does one unit of work and appends its effects: advances binding cycles, or decides one pod.
@@ -235,7 +235,7 @@ impl Scheduler {
         self.cache.set_now(now);
         let next = self.advance(now, effects);
         self.write_events(effects);
-        if let Some(recorder) = &mut self.recorder {
+        for recorder in &mut self.recorders {
             recorder.stepped(now, &effects[before..], &self.audit);
         }
         next
@@ -259,7 +259,7 @@ impl Scheduler {
         let before = effects.len();
         self.carry_on(now, effects);
         self.write_events(effects);
-        if let Some(recorder) = &mut self.recorder {
+        for recorder in &mut self.recorders {
             recorder.wound_up(now, &effects[before..]);
         }
     }
@@ -415,7 +415,7 @@ impl Scheduler {
 
     /// Allows or rejects a pod that waits at Permit, as a recording says.
     pub fn decide_waiting_pod(&mut self, decision: WaitingDecision) {
-        if let Some(recorder) = &mut self.recorder {
+        for recorder in &mut self.recorders {
             recorder.waiting_pod(&decision);
         }
         self.waiting_decisions.push(decision);

@@ -3,6 +3,7 @@
 mod bench;
 mod capacity;
 mod emulation;
+mod journal;
 mod ranking;
 mod replay;
 mod run;
@@ -21,6 +22,7 @@ use serde::{Deserialize, Serialize};
 pub(crate) use self::bench::Bench;
 pub(crate) use self::capacity::Capacity;
 pub(crate) use self::emulation::Emulation;
+pub(crate) use self::journal::{Journal, JournalFlags, Question};
 pub(crate) use self::ranking::Ranking;
 pub(crate) use self::replay::{Record, Replay, ReplayEngine};
 pub(crate) use self::run::{Authentication, Authorization, Client, Election, Run, Serving};
@@ -127,6 +129,7 @@ pub(crate) enum Command {
     Why(Box<Why>),
     WhatIf(Box<WhatIf>),
     Capacity(Box<Capacity>),
+    Journal(Journal),
     Replay(Replay),
     Plugins(Plugins),
     #[command(subcommand)]
@@ -201,7 +204,7 @@ pub(crate) struct Simulate {
     /// and volumes are late. An auditor looks for pods on nodes that they do not fit, victims without a lower priority,
     /// and pods that are not tried again although they would fit. The exit status is 1 if it finds any.
     #[arg(long, value_name = "N")]
-    #[arg(conflicts_with_all = ["files", "explain", "completion_after", "tie_break", "engine", "audit", "record"])]
+    #[arg(conflicts_with_all = ["files", "explain", "completion_after", "tie_break", "engine", "audit", "record", "journal"])]
     pub(crate) swarm: Option<u64>,
 
     /// Record everything that enters the engine to this file, for `plimsoll replay`
@@ -209,6 +212,13 @@ pub(crate) struct Simulate {
     /// If an audit finds a difference, the smallest recording that shows it is written to FILE.difference.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with = "scale")]
     pub(crate) record: Option<PathBuf>,
+
+    /// Write every decision to this SQLite file, for `plimsoll journal`
+    ///
+    /// With --explain it has the scores of the best nodes and all rejections. A file that exists must be a journal, and is
+    /// continued.
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) journal: Option<PathBuf>,
 
     /// Show for every node why it was rejected or how it scored
     ///

@@ -48,6 +48,7 @@ mod deprecated;
 mod faults;
 mod given;
 mod input;
+mod journals;
 mod logs;
 mod measured;
 mod notices;

@@ -524,6 +524,10 @@ impl Queue {
         if queue == QueueName::Active {
             info.first_ready.get_or_insert(now);
         }
+        // The end of a backoff is not why it is tried.
+        if label != EventLabel::BACKOFF_COMPLETE && label != EventLabel::POP_FROM_BACKOFF {
+            info.woken_by = label;
+        }
         self.counts.came(queue, label);
     }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use plimsoll_framework::{PodInfo, Rejection, Time};
 
-use crate::metrics::{BoundPod, Lap};
+use crate::metrics::{BoundPod, EventLabel, Lap};
 use crate::names::PodId;
 
 /// Where a pod of the queue is.
@@ -60,6 +60,8 @@ pub struct QueuedPodInfo {
     pub first_ready: Option<Time>,
     /// When the last attempt began, for metrics.
     pub(super) began: Lap,
+    /// What has moved it last, other than the end of its backoff.
+    pub(crate) woken_by: EventLabel,
     /// Whether it is tried only because of a flush.
     pub(super) flushed: bool,
     /// How often plugins rejected it.
@@ -103,6 +105,7 @@ impl QueuedPodInfo {
             queued: now,
             first_ready: None,
             began: Lap::default(),
+            woken_by: EventLabel::PENDING_POD_ADD,
             flushed: false,
             unschedulable_count: 0,
             consecutive_errors: 0,

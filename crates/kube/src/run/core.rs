@@ -6,7 +6,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use plimsoll_engine::{Effect, EffectId, Event, Next, Scheduler, WriteError};
+use plimsoll_engine::{Detail, Effect, EffectId, Event, Next, Scheduler, WriteError};
 use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
@@ -69,6 +69,8 @@ pub(crate) struct Core {
     pulse: Pulse,
     /// Whether scores of nodes are logged here; a ranking logs them itself.
     logs_scores: bool,
+    /// How much detail of decisions is kept for recorders.
+    detail: Detail,
     /// How many differences between decisions have been logged.
     differences_logged: usize,
 }
@@ -81,7 +83,7 @@ impl Core {
         (writer, extenders): (Arc<Writer>, Arc<HttpExtenders>),
         ready: watch::Sender<bool>,
         pulse: Pulse,
-        logs_scores: bool,
+        (logs_scores, detail): (bool, Detail),
     ) -> Self {
         Core {
             scheduler,
@@ -93,6 +95,7 @@ impl Core {
             ready,
             pulse,
             logs_scores,
+            detail,
             differences_logged: 0,
         }
     }
@@ -142,11 +145,12 @@ impl Core {
                 handed_over = now;
             }
             if self.logs_scores {
-                self.scheduler.set_detail(scores::detail());
+                self.scheduler.set_detail(self.detail.max(scores::detail()));
             }
             let next = self.scheduler.step(now, &mut effects);
+            let decisions = self.scheduler.take_decisions();
             if self.logs_scores {
-                scores::log(&self.scheduler.take_decisions());
+                scores::log(&decisions);
             }
             self.log_differences();
             let is_late = || HANDED_OVER_AFTER <= self.clock.now().since(handed_over);

@@ -77,8 +77,8 @@ pub struct RunConfig {
     pub stall_timeout: Duration,
     /// What is served; `None` for nothing.
     pub serving: Option<Serving>,
-    /// Is shown everything that enters the engine.
-    pub recorder: Option<Box<dyn Recorder>>,
+    /// Are shown everything that enters the engine, and what it decides.
+    pub recorders: Vec<Box<dyn Recorder>>,
 }
 
 /// How the run ended.
@@ -135,9 +135,7 @@ pub async fn run(config: RunConfig, stop: CancellationToken) -> Result<Exit, Run
     let scheduler = Scheduler::new(profiles, config.engine, config.seed)?;
     let mut scheduler =
         scheduler.with_extenders(config.extenders.iter().map(extender::for_engine).collect());
-    if let Some(recorder) = config.recorder {
-        scheduler.record_to(recorder);
-    }
+    config.recorders.into_iter().for_each(|recorder| scheduler.record_to(recorder));
     let metrics = Arc::new(RestMetrics::default());
     let watch_metrics = WatchMetrics::default();
     let access = config.access;
@@ -203,7 +201,8 @@ pub async fn run(config: RunConfig, stop: CancellationToken) -> Result<Exit, Run
         stop: stop_deciding.clone(),
     };
     let outlets = (writer.clone(), extenders.clone());
-    let core = Core::new(scheduler, clock, inbox, outlets, ready, pulse.clone(), logs_scores);
+    let log = (logs_scores, config.engine.detail);
+    let core = Core::new(scheduler, clock, inbox, outlets, ready, pulse.clone(), log);
     let mut core = on_own_thread(core, config.grace);
 
     // The new leader must not be disturbed by earlier decisions.

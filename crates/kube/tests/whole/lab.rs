@@ -150,7 +150,7 @@ impl Instance {
             grace: Duration::from_secs(20),
             stall_timeout: PATIENCE,
             serving: None,
-            recorder: None,
+            recorders: Vec::new(),
         };
         change(&mut config);
         let stop = CancellationToken::new();

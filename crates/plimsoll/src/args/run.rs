@@ -9,7 +9,7 @@ use plimsoll_config::GoDuration;
 use plimsoll_framework::Release;
 
 use super::emulation::emulated_version;
-use super::{Ranking, Record};
+use super::{JournalFlags, Ranking, Record};
 use crate::deprecated::Deprecated;
 
 const EXAMPLES: &str = "\
@@ -49,6 +49,8 @@ pub(crate) struct Run {
     pub(crate) logs: Logs,
     #[command(flatten)]
     pub(crate) record: Record,
+    #[command(flatten)]
+    pub(crate) journal: JournalFlags,
     #[command(flatten)]
     pub(crate) client: Client,
     #[command(flatten)]

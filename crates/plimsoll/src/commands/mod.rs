@@ -7,6 +7,7 @@ mod config;
 mod deciding;
 mod explain;
 mod flags;
+mod journal;
 mod migrate;
 mod new_plugin;
 mod plugins;
@@ -43,6 +44,7 @@ pub(crate) fn run(args: Args, registry: Registry) -> Result<ExitCode> {
         Command::Explain(args) => explain::run(&args, registry),
         Command::Why(args) => why::run(*args, registry),
         Command::Capacity(args) => capacity::run(&args, registry),
+        Command::Journal(args) => journal::run(&args),
         Command::Replay(args) => replay::run(&args, registry),
         Command::Plugins(args) => plugins::run(&args, registry),
         Command::Config(Config::Check(args)) => config::check(&args, registry),

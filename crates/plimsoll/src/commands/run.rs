@@ -7,8 +7,9 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
 use plimsoll_config::{Configuration, Form, GoDuration};
-use plimsoll_engine::{Options, TieBreak};
+use plimsoll_engine::{Detail, Options, Recorder, TieBreak};
 use plimsoll_framework::{Prioritize, Registry};
+use plimsoll_journal::Journal;
 use plimsoll_kube::client::Access;
 use plimsoll_kube::extender::for_engine;
 use plimsoll_kube::lease;
@@ -28,7 +29,7 @@ use crate::args::{self, Client, Election, Emulation, Ranking, Record, Run};
 use crate::deprecated::{PolicySource, no_effect};
 use crate::given::named_config_map;
 use crate::input::Source;
-use crate::{logs, notices, options, recordings};
+use crate::{journals, logs, notices, options, recordings};
 
 /// The number of threads for requests; the engine has its own thread. One is enough for thousands of pods a second, and
 /// with one no other thread has to be woken for a task.
@@ -51,7 +52,7 @@ pub(crate) fn run(args: Run, registry: &Arc<Registry>) -> Result<()> {
 }
 
 async fn begin(args: Run, registry: &Arc<Registry>) -> Result<()> {
-    let Run { main, election, gates, logs, record, client, deprecated, .. } = args;
+    let Run { main, election, gates, logs, record, journal, client, deprecated, .. } = args;
     let (flags, authentication, authorization) =
         (args.serving, args.authentication, args.authorization);
     let emulation = Emulation { emulated_version: gates.emulated_version };
@@ -100,6 +101,7 @@ async fn begin(args: Run, registry: &Arc<Registry>) -> Result<()> {
         stopwatch: Some(plimsoll_kube::run::stopwatch),
         tie_break: TieBreak::Random,
         audit_every: main.audit,
+        detail: if journal.journal.is_some() { Detail::Choice } else { Detail::None },
         max_in_unschedulable: span(
             "--pod-max-in-unschedulable-pods-duration",
             main.pod_max_in_unschedulable_pods_duration,
@@ -117,6 +119,9 @@ async fn begin(args: Run, registry: &Arc<Registry>) -> Result<()> {
     let header = recordings::header("run", &setup, &engine, seed);
     let asked: Vec<_> = extenders.iter().map(for_engine).collect();
     let recording = begin_recording(&record, header.with_extenders(&asked), main.ranking)?;
+    let (journal, recorder) = journals::of_run(&journal)?.unzip();
+    let journalist = recorder.map(|recorder| Box::new(recorder) as Box<dyn Recorder>);
+    let recorders = recording.as_ref().map(Recording::recorder).into_iter().chain(journalist);
     let setup = run::RunConfig {
         extenders,
         access: Access::new(connection, main.master),
@@ -130,20 +135,29 @@ async fn begin(args: Run, registry: &Arc<Registry>) -> Result<()> {
         engine,
         seed,
         serving: Some(serving),
-        recorder: recording.as_ref().map(Recording::recorder),
+        recorders: recorders.collect(),
     };
     // The future contains the whole scheduler, which is too large for the stack.
     let ended = Box::pin(run::run(setup, stop)).await;
-    if let Some(Ok(recorded)) = recording.map(Recording::finish) {
-        let plimsoll_recording::Summary { events, bytes, parts } = recorded;
-        tracing::info!(events, bytes, parts, "the recording is complete");
-    }
+    finish_files(recording, journal);
     match ended? {
         Exit::Stopped => {
             tracing::info!("requested to terminate, exiting");
             Ok(())
         }
         Exit::LostLease => bail!("leaderelection lost"),
+    }
+}
+
+/// Writes the rest of the recording and the journal.
+fn finish_files(recording: Option<Recording>, journal: Option<Journal>) {
+    if let Some(journal) = journal {
+        let plimsoll_journal::Written { entries, lost, .. } = journal.finish();
+        tracing::info!(entries, lost, "the journal is complete");
+    }
+    if let Some(Ok(recorded)) = recording.map(Recording::finish) {
+        let plimsoll_recording::Summary { events, bytes, parts } = recorded;
+        tracing::info!(events, bytes, parts, "the recording is complete");
     }
 }
 

@@ -18,7 +18,7 @@ use crate::progress::Progress;
 use crate::render::style::Screen;
 use crate::render::{record, summary, table};
 use crate::report::{PassedOver, Report};
-use crate::{audits, caveats, notices, recordings};
+use crate::{audits, caveats, journals, notices, recordings};
 
 /// Places every pending pod and prints each decision.
 pub(crate) fn run(args: &Simulate, registry: &Registry) -> Result<()> {
@@ -39,6 +39,11 @@ pub(crate) fn run(args: &Simulate, registry: &Registry) -> Result<()> {
     };
     let header = recordings::header("simulate", &setup, &options, args.seed);
     let mut scheduler = Scheduler::new(setup.profiles, options, args.seed)?;
+    let journal = args.journal.as_deref().map(journals::of_simulation).transpose()?;
+    let journal = journal.map(|(journal, recorder)| {
+        scheduler.record_to(Box::new(recorder));
+        journal
+    });
     let recording = args.record.as_deref().map(|path| recordings::begin(path, header));
     let recording = recording.transpose()?;
     if let Some(recording) = &recording {
@@ -52,6 +57,9 @@ pub(crate) fn run(args: &Simulate, registry: &Registry) -> Result<()> {
     match args.output.format {
         Format::Json => stream(&mut simulation, &passed_over)?,
         Format::Table => summarise(&mut simulation, passed_over)?,
+    }
+    if let (Some(journal), Some(path)) = (journal, &args.journal) {
+        journals::finish(path, journal);
     }
     let audit = simulation.decisions_audit();
     if let (Some(recording), Some(path)) = (recording, &args.record) {

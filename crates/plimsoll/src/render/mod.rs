@@ -3,6 +3,7 @@
 pub(crate) mod bench;
 pub(crate) mod capacity;
 pub(crate) mod explain;
+pub(crate) mod journal;
 pub(crate) mod old_scale;
 pub(crate) mod record;
 pub(crate) mod style;

@@ -136,15 +136,24 @@ fn wrong_files_are_refused() {
         ("foreign.yaml", foreign.as_str()),
     ];
     for (file, expected) in [
-        ("none.yaml", expect![[r#"
+        (
+            "none.yaml",
+            expect![[r#"
             error: none.yaml: contains no pod, and no workload with a template of one
-        "#]]),
-        ("wrong.yaml", expect![[r#"
+        "#]],
+        ),
+        (
+            "wrong.yaml",
+            expect![[r#"
             error: wrong.yaml:1: Pod default/w: spec.containers[0].resources.requests[cpu]: quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$': got "x", a quantity is a number with an optional suffix, such as 500m, 2, 1.5Gi, 10k or 1e3
-        "#]]),
-        ("foreign.yaml", expect![[r#"
+        "#]],
+        ),
+        (
+            "foreign.yaml",
+            expect![[r#"
             error: pod default/w belongs to scheduler other, and no profile has that name
-        "#]]),
+        "#]],
+        ),
     ] {
         check_refused(&files, &format!("capacity -f a.yaml --pod-file {file}"), &expected);
     }

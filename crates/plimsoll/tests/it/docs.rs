@@ -40,6 +40,27 @@ fn check(page: &str) {
     assert!(n_commands > 0, "{page} shows commands");
 }
 
+/// As [`check`], for a page whose commands ask `journal`, which `plimsoll simulate` writes first.
+#[track_caller]
+fn check_journal(page: &str, journal: &str) {
+    let folder = tempfile::tempdir().expect("there is room");
+    let file = folder.path().join(journal).display().to_string();
+    let (mut n_commands, mut is_written) = (0, false);
+    each_block(page, |name, language, content| {
+        if language == "yaml" && !is_written {
+            let answer = run(&[(name, content)], &format!("simulate -f {name} --journal {file}"));
+            assert_eq!(answer.status, 0, "{}", answer.err);
+            is_written = true;
+        } else if let Some((command, expected)) = command(content) {
+            let answer = run(&[], &command.replace(journal, &file));
+            let shown = format!("{}{}", answer.err, answer.out);
+            assert_eq!(lines(&shown), lines(expected), "{page}: plimsoll {command}");
+            n_commands += 1;
+        }
+    });
+    assert!(n_commands > 0, "{page} shows commands");
+}
+
 /// Calls `each` with every block of a page: the file last named before it, its language and its content.
 fn each_block(page: &str, mut each: impl FnMut(&str, &str, &str)) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs").join(page);
@@ -95,4 +116,9 @@ fn the_page_about_why_shows_what_it_prints() {
 #[test]
 fn the_page_about_what_if_shows_what_it_prints() {
     check("what-if.md");
+}
+
+#[test]
+fn the_page_about_the_journal_shows_what_it_prints() {
+    check_journal("journal.md", "decisions.db");
 }

@@ -12,6 +12,7 @@ mod configurations;
 mod decisions;
 mod docs;
 mod engines;
+mod journal;
 mod manifests;
 mod new_plugin;
 mod objects;

@@ -228,36 +228,66 @@ fn wrong_actions_are_refused_with_what_there_is() {
         ("empty.yaml", "apiVersion: v1\nkind: Service\nmetadata: {name: s}\n"),
     ];
     for (actions, expected) in [
-        ("--drain n7", expect![[r#"
+        (
+            "--drain n7",
+            expect![[r#"
             error: --drain n7: no node is named n7; there is n1, n2
-        "#]]),
-        ("--lose zone=c", expect![[r#"
+        "#]],
+        ),
+        (
+            "--lose zone=c",
+            expect![[r#"
             error: --lose zone=c: no node has the label zone=c; no node has a label with that key
-        "#]]),
-        ("--delete pod/default/x", expect![[r#"
+        "#]],
+        ),
+        (
+            "--delete pod/default/x",
+            expect![[r#"
             error: --delete pod/default/x: there is no Pod default/x
-        "#]]),
-        ("--delete service/default/x", expect![[r#"
+        "#]],
+        ),
+        (
+            "--delete service/default/x",
+            expect![[r#"
             error: --delete service/default/x: there is no Service default/x
-        "#]]),
-        ("--delete horse/default/x", expect![[r#"
+        "#]],
+        ),
+        (
+            "--delete horse/default/x",
+            expect![[r#"
             error: --delete horse/default/x: decisions do not depend on objects of kind horse
-        "#]]),
-        ("--scale default/x=3", expect![[r#"
+        "#]],
+        ),
+        (
+            "--scale default/x=3",
+            expect![[r#"
             error: --scale default/x=3: no pod belongs to a controller default/x: apply manifests of its pods instead
-        "#]]),
-        ("--priority default/x=3", expect![[r#"
+        "#]],
+        ),
+        (
+            "--priority default/x=3",
+            expect![[r#"
             error: --priority default/x=3: default/x is neither a pod nor the controller of one
-        "#]]),
-        ("--delete-pods default/app=x", expect![[r#"
+        "#]],
+        ),
+        (
+            "--delete-pods default/app=x",
+            expect![[r#"
             error: --delete-pods default/...: no pod in namespace default has all of these labels
-        "#]]),
-        ("--add-nodes 1 --like empty.yaml", expect![[r#"
+        "#]],
+        ),
+        (
+            "--add-nodes 1 --like empty.yaml",
+            expect![[r#"
             error: --add-nodes 1 --like empty.yaml: empty.yaml: contains no node
-        "#]]),
-        ("--apply none.yaml", expect![[r#"
+        "#]],
+        ),
+        (
+            "--apply none.yaml",
+            expect![[r#"
             error: --apply none.yaml: none.yaml: cannot be read: No such file or directory (os error 2)
-        "#]]),
+        "#]],
+        ),
     ] {
         check_refused(&files, &format!("what-if -f a.yaml {actions}"), &expected);
     }

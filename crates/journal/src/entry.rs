@@ -1,0 +1,172 @@
+//! What is written to a journal.
+
+use std::collections::BTreeMap;
+
+use plimsoll_api::{PodKey, Str};
+use plimsoll_engine::{Decision, NodeVerdict, Outcome};
+use plimsoll_framework::Time;
+
+/// The best nodes of a decision are kept, at most so many.
+const MOST_SCORED: usize = 3;
+/// The longest message that is kept, in characters.
+const MESSAGE: usize = 4096;
+
+/// Something that is written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Entry {
+    /// A pod was tried.
+    Attempt(Box<AttemptEntry>),
+    /// The binding of a pod was answered.
+    Bound {
+        /// When.
+        at: Time,
+        /// The pod.
+        pod: PodKey,
+        /// Its uid.
+        uid: Str,
+        /// The error, if it failed.
+        error: Option<String>,
+    },
+}
+
+/// An attempt to schedule a pod.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AttemptEntry {
+    pub(crate) at: Time,
+    pub(crate) pod: PodKey,
+    pub(crate) uid: Str,
+    pub(crate) number: u32,
+    pub(crate) profile: Str,
+    pub(crate) result: &'static str,
+    pub(crate) node: Option<Str>,
+    pub(crate) message: Option<String>,
+    pub(crate) nominated: Option<Str>,
+    pub(crate) victims: Vec<PodKey>,
+    pub(crate) woken_by: String,
+    pub(crate) queued: Time,
+    pub(crate) first_ready: Option<Time>,
+    pub(crate) judged: usize,
+    pub(crate) feasible: Option<usize>,
+    pub(crate) margin: Option<i64>,
+    pub(crate) rejections: Vec<RejectionEntry>,
+    pub(crate) best: Vec<ScoredNode>,
+}
+
+/// A plugin that rejected nodes, and for which reason how many.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct RejectionEntry {
+    pub(crate) plugin: Str,
+    pub(crate) reason: Option<String>,
+    pub(crate) nodes: Option<usize>,
+}
+
+/// A node with its scores.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ScoredNode {
+    /// The node.
+    pub node: Str,
+    /// Its total.
+    pub total: i64,
+    /// By plugin, the normalized score times its weight.
+    pub by_plugin: BTreeMap<String, i64>,
+}
+
+impl AttemptEntry {
+    /// The entry of a decision; `None` if it was not an attempt. A decision with all nodes has feasible nodes, scores and
+    /// rejections by reason; others have the plugins only.
+    pub fn of(at: Time, decision: &Decision) -> Option<Self> {
+        let context = decision.context.as_ref()?;
+        let mut entry = AttemptEntry {
+            at,
+            pod: decision.pod.clone(),
+            uid: context.uid.clone(),
+            number: decision.attempt,
+            profile: context.profile.clone(),
+            result: "error",
+            node: None,
+            message: None,
+            nominated: None,
+            victims: Vec::new(),
+            woken_by: context.woken_by.clone(),
+            queued: context.queued,
+            first_ready: context.first_ready,
+            judged: context.judged,
+            feasible: None,
+            margin: None,
+            rejections: Vec::new(),
+            best: Vec::new(),
+        };
+        match &decision.outcome {
+            Outcome::Scheduled { node, .. } => {
+                (entry.result, entry.node) = ("scheduled", Some(node.clone()));
+            }
+            Outcome::Unschedulable { message, nomination, .. } => {
+                (entry.result, entry.message) = ("unschedulable", Some(shortened(message)));
+                if let Some(nomination) = nomination {
+                    entry.nominated = Some(nomination.node.clone());
+                    entry.victims.clone_from(&nomination.victims);
+                }
+            }
+            Outcome::Error { message } => entry.message = Some(shortened(message)),
+        }
+        entry.add_nodes(decision);
+        if entry.rejections.is_empty() {
+            let plugins = context.rejectors.iter().filter(|plugin| !plugin.is_empty());
+            entry.rejections = plugins
+                .map(|plugin| RejectionEntry {
+                    plugin: (*plugin).into(),
+                    reason: None,
+                    nodes: None,
+                })
+                .collect();
+        }
+        Some(entry)
+    }
+
+    fn add_nodes(&mut self, decision: &Decision) {
+        if decision.nodes.is_empty() {
+            return;
+        }
+        let (mut feasible, mut scored) = (0, Vec::new());
+        let mut rejected: BTreeMap<(&Str, String), usize> = BTreeMap::new();
+        for node in &decision.nodes {
+            match &node.verdict {
+                NodeVerdict::Rejected { plugin, reasons, .. } => {
+                    for reason in reasons {
+                        *rejected.entry((plugin, reason.to_string())).or_default() += 1;
+                    }
+                }
+                NodeVerdict::NotJudged => {}
+                NodeVerdict::Only => feasible += 1,
+                NodeVerdict::Scored { scores, total } => {
+                    feasible += 1;
+                    scored.push((*total, &node.name, scores));
+                }
+            }
+        }
+        scored.sort_by(|a, b| (b.0, a.1).cmp(&(a.0, b.1)));
+        // The chosen one comes first, whatever others are as good.
+        if let Some(at) = scored.iter().position(|(_, name, _)| Some(*name) == self.node.as_ref()) {
+            let chosen = scored.remove(at);
+            self.margin = scored.first().map(|(total, ..)| chosen.0 - total);
+            scored.insert(0, chosen);
+        }
+        let best = scored.into_iter().take(MOST_SCORED).map(|(total, name, scores)| ScoredNode {
+            node: name.clone(),
+            total,
+            by_plugin: scores.iter().map(|(plugin, score)| (plugin.to_string(), *score)).collect(),
+        });
+        self.best = best.collect();
+        self.feasible = Some(feasible);
+        let rejections = rejected.into_iter().map(|((plugin, reason), nodes)| RejectionEntry {
+            plugin: plugin.clone(),
+            reason: Some(reason),
+            nodes: Some(nodes),
+        });
+        self.rejections = rejections.collect();
+    }
+}
+
+fn shortened(message: &str) -> String {
+    message.chars().take(MESSAGE).collect()
+}

@@ -1,0 +1,276 @@
+//! Answers questions about a journal.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use plimsoll_api::PodKey;
+use rusqlite::{Connection, Row, params};
+use serde::Serialize;
+
+use crate::store::{JournalError, Store};
+
+/// An open journal. It may be written meanwhile.
+#[derive(Debug)]
+pub struct Reader {
+    connection: Connection,
+    path: PathBuf,
+}
+
+/// An attempt.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct JournalAttempt {
+    /// When, in milliseconds since 1970.
+    pub at: i64,
+    /// The pod, as `namespace/name`.
+    pub pod: String,
+    /// Its uid.
+    pub uid: String,
+    /// The number of the attempt.
+    pub number: i64,
+    /// The profile.
+    pub profile: String,
+    /// `scheduled`, `unschedulable` or `error`.
+    pub result: String,
+    /// The chosen node.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub node: Option<String>,
+    /// Why there is none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
+    /// The node on which preemption makes room.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub nominated: Option<String>,
+    /// What moved the pod to where it could be tried.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub woken_by: Option<String>,
+    /// When it was queued for this attempt.
+    pub queued_at: i64,
+    /// How many nodes were judged.
+    pub judged: i64,
+    /// How many were feasible, if that was recorded.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub feasible: Option<i64>,
+    /// By how much the chosen node was better, if that was recorded.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub margin: Option<i64>,
+    /// When the binding was answered.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub answered_at: Option<i64>,
+    /// Why the binding failed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+    /// The plugins that rejected it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub rejections: Vec<JournalRejection>,
+}
+
+/// A plugin that rejected nodes.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct JournalRejection {
+    /// The plugin.
+    pub plugin: String,
+    /// The reason, if it was recorded.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// How many nodes, if it was recorded.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub nodes: Option<i64>,
+}
+
+/// A pod with its history in short.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct JournalPod {
+    /// The pod, as `namespace/name`.
+    pub pod: String,
+    /// How often it was tried.
+    pub attempts: i64,
+    /// When it was first ready to be tried.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ready_at: Option<i64>,
+    /// When its binding succeeded.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bound_at: Option<i64>,
+    /// From the one to the other, in milliseconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub waited: Option<i64>,
+}
+
+/// A pod that was evicted for another one.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct JournalPreemption {
+    /// When, in milliseconds since 1970.
+    pub at: i64,
+    /// The pod that was evicted.
+    pub victim: String,
+    /// The pod for which it was.
+    pub preemptor: String,
+    /// The node.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub node: Option<String>,
+}
+
+/// An hour of a journal.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Hour {
+    /// When it began, in milliseconds since 1970.
+    pub hour: i64,
+    /// How many attempts found a node.
+    pub scheduled: i64,
+    /// How many attempts each plugin rejected.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub rejected: BTreeMap<String, i64>,
+}
+
+impl Reader {
+    /// Opens a journal.
+    pub fn open(path: &Path) -> Result<Self, JournalError> {
+        Ok(Reader { connection: Store::open_to_read(path)?, path: path.to_owned() })
+    }
+
+    /// The last attempts of a pod, oldest first.
+    pub fn history(&self, pod: &PodKey, limit: usize) -> Result<Vec<JournalAttempt>, JournalError> {
+        let of_pod = "SELECT * FROM history WHERE id IN (SELECT attempts.id FROM attempts JOIN pods ON pods.id = \
+                      attempts.pod WHERE pods.namespace = ?1 AND pods.name = ?2 ORDER BY attempts.at DESC, attempts.id \
+                      DESC LIMIT ?3) ORDER BY at, id";
+        let values = params![pod.namespace.as_str(), pod.name.as_str(), number(limit)];
+        let found: Vec<(i64, JournalAttempt)> =
+            self.rows(of_pod, values, |row| Ok((row.get("id")?, attempt(row)?)))?;
+        let rejections = "SELECT plugin.text, reason.text, nodes FROM rejections JOIN texts AS plugin ON plugin.id = \
+                          plugin LEFT JOIN texts AS reason ON reason.id = reason WHERE attempt = ?1 ORDER BY \
+                          nodes DESC, plugin.text";
+        let attempts = found.into_iter().map(|(id, mut attempt)| {
+            attempt.rejections = self.rows(rejections, [id], |row| {
+                Ok(JournalRejection {
+                    plugin: row.get(0)?,
+                    reason: row.get(1)?,
+                    nodes: row.get(2)?,
+                })
+            })?;
+            Ok(attempt)
+        });
+        attempts.collect()
+    }
+
+    /// The last preemptions, newest first: all, or those of which a pod was the victim or the preemptor.
+    pub fn preemptions(
+        &self,
+        pod: Option<&PodKey>,
+        limit: usize,
+    ) -> Result<Vec<JournalPreemption>, JournalError> {
+        let read = |row: &Row<'_>| {
+            Ok(JournalPreemption {
+                at: row.get("at")?,
+                victim: row.get("victim")?,
+                preemptor: row.get("preemptor")?,
+                node: row.get("node")?,
+            })
+        };
+        match pod {
+            None => {
+                let sql = "SELECT * FROM preemptions ORDER BY at DESC LIMIT ?1";
+                self.rows(sql, [number(limit)], read)
+            }
+            Some(pod) => {
+                let sql = "SELECT * FROM preemptions WHERE victim = ?1 OR attempt IN (SELECT attempts.id FROM attempts \
+                           JOIN pods ON pods.id = attempts.pod WHERE pods.namespace = ?2 AND pods.name = ?3) ORDER BY \
+                           at DESC LIMIT ?4";
+                let name = pod.to_string();
+                let values =
+                    params![name, pod.namespace.as_str(), pod.name.as_str(), number(limit)];
+                self.rows(sql, values, read)
+            }
+        }
+    }
+
+    /// The pods that waited longest until they were bound, the slowest first.
+    pub fn slowest(&self, limit: usize) -> Result<Vec<JournalPod>, JournalError> {
+        let sql = "SELECT * FROM pods WHERE waited IS NOT NULL ORDER BY waited DESC LIMIT ?1";
+        self.rows(sql, [number(limit)], pod)
+    }
+
+    /// The pods that were tried most often.
+    pub fn most_retried(&self, limit: usize) -> Result<Vec<JournalPod>, JournalError> {
+        let sql = "SELECT * FROM pods WHERE 1 < attempts ORDER BY attempts DESC LIMIT ?1";
+        self.rows(sql, [number(limit)], pod)
+    }
+
+    /// Attempts by hour, the last hours, oldest first.
+    pub fn hours(&self, limit: usize) -> Result<Vec<Hour>, JournalError> {
+        let sql = "SELECT hour, plugin, attempts FROM hours WHERE hour IN (SELECT DISTINCT hour FROM hours ORDER BY hour \
+                   DESC LIMIT ?1) ORDER BY hour";
+        let rows: Vec<(i64, String, i64)> =
+            self.rows(sql, [number(limit)], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
+        let mut hours: Vec<Hour> = Vec::new();
+        for (hour, plugin, n) in rows {
+            if hours.last().is_none_or(|last| last.hour != hour) {
+                hours.push(Hour { hour, scheduled: 0, rejected: BTreeMap::new() });
+            }
+            let Some(last) = hours.last_mut() else { continue };
+            if plugin.is_empty() {
+                last.scheduled = n;
+            } else {
+                last.rejected.insert(plugin, n);
+            }
+        }
+        Ok(hours)
+    }
+
+    /// How many entries were lost because they came faster than they could be written.
+    pub fn lost(&self) -> Result<i64, JournalError> {
+        let sql = "SELECT coalesce(sum(entries), 0) FROM losses";
+        let sums: Vec<i64> = self.rows(sql, [], |row| row.get(0))?;
+        Ok(sums.into_iter().sum())
+    }
+
+    fn rows<T>(
+        &self,
+        sql: &str,
+        values: impl rusqlite::Params,
+        read: impl Fn(&Row<'_>) -> rusqlite::Result<T>,
+    ) -> Result<Vec<T>, JournalError> {
+        let failed = |error| JournalError::Sqlite { path: self.path.clone(), error };
+        let mut query = self.connection.prepare_cached(sql).map_err(failed)?;
+        let rows = query.query_map(values, |row| read(row)).map_err(failed)?;
+        rows.collect::<Result<_, _>>().map_err(failed)
+    }
+}
+
+fn attempt(row: &Row<'_>) -> rusqlite::Result<JournalAttempt> {
+    let (namespace, name): (String, String) = (row.get("namespace")?, row.get("name")?);
+    Ok(JournalAttempt {
+        at: row.get("at")?,
+        pod: format!("{namespace}/{name}"),
+        uid: row.get("uid")?,
+        number: row.get("number")?,
+        profile: row.get("profile")?,
+        result: row.get("result")?,
+        node: row.get("node")?,
+        message: row.get("message")?,
+        nominated: row.get("nominated")?,
+        woken_by: row.get("woken_by")?,
+        queued_at: row.get("queued_at")?,
+        judged: row.get("judged")?,
+        feasible: row.get("feasible")?,
+        margin: row.get("margin")?,
+        answered_at: row.get("answered_at")?,
+        error: row.get("error")?,
+        rejections: Vec::new(),
+    })
+}
+
+fn pod(row: &Row<'_>) -> rusqlite::Result<JournalPod> {
+    let (namespace, name): (String, String) = (row.get("namespace")?, row.get("name")?);
+    Ok(JournalPod {
+        pod: format!("{namespace}/{name}"),
+        attempts: row.get("attempts")?,
+        ready_at: row.get("ready_at")?,
+        bound_at: row.get("bound_at")?,
+        waited: row.get("waited")?,
+    })
+}
+
+fn number(n: usize) -> i64 {
+    i64::try_from(n).unwrap_or(i64::MAX)
+}

@@ -1,0 +1,124 @@
+-- Times are in milliseconds since 1970, in a simulation of its virtual clock. Views have names in place of numbers.
+
+-- The pods that were tried, each with its history in short.
+CREATE TABLE pods (
+    id INTEGER PRIMARY KEY,
+    namespace TEXT NOT NULL,
+    name TEXT NOT NULL,
+    uid TEXT NOT NULL,
+    -- How often it was tried.
+    attempts INTEGER NOT NULL DEFAULT 0,
+    -- When it was first ready to be tried.
+    ready_at INTEGER,
+    -- When its binding succeeded.
+    bound_at INTEGER,
+    -- From the one to the other.
+    waited INTEGER,
+    -- When it was last evicted for another pod.
+    evicted_at INTEGER,
+    UNIQUE (namespace, name, uid)
+);
+CREATE INDEX pods_by_attempts ON pods (attempts);
+CREATE INDEX pods_by_waited ON pods (waited);
+
+-- Names of nodes, plugins, profiles and events, and messages: each text once.
+CREATE TABLE texts (
+    id INTEGER PRIMARY KEY,
+    text TEXT NOT NULL UNIQUE
+);
+
+-- Every attempt to schedule a pod.
+CREATE TABLE attempts (
+    id INTEGER PRIMARY KEY,
+    at INTEGER NOT NULL,
+    pod INTEGER NOT NULL REFERENCES pods (id),
+    -- 1 for the first attempt of the pod.
+    number INTEGER NOT NULL,
+    profile INTEGER NOT NULL REFERENCES texts (id),
+    -- scheduled, unschedulable or error.
+    result TEXT NOT NULL,
+    -- The chosen node.
+    node INTEGER REFERENCES texts (id),
+    -- Why there is none.
+    message INTEGER REFERENCES texts (id),
+    -- The node on which preemption makes room.
+    nominated INTEGER REFERENCES texts (id),
+    -- What moved the pod to where it could be tried.
+    woken_by INTEGER REFERENCES texts (id),
+    -- When it was queued for this attempt.
+    queued_at INTEGER NOT NULL,
+    -- How many nodes were judged.
+    judged INTEGER NOT NULL,
+    -- How many of them were feasible, and by how much the chosen one was better; only with the scores of all nodes.
+    feasible INTEGER,
+    margin INTEGER,
+    -- The answer to the binding: when, and the error if it failed.
+    answered_at INTEGER,
+    error INTEGER REFERENCES texts (id)
+);
+CREATE INDEX attempts_by_pod ON attempts (pod, at);
+CREATE INDEX attempts_by_time ON attempts (at);
+
+-- The plugins that rejected a pod that got no node. With the scores of all nodes: for which reason, and how many nodes.
+CREATE TABLE rejections (
+    attempt INTEGER NOT NULL REFERENCES attempts (id),
+    plugin INTEGER NOT NULL REFERENCES texts (id),
+    reason INTEGER REFERENCES texts (id),
+    nodes INTEGER
+);
+CREATE INDEX rejections_by_attempt ON rejections (attempt);
+
+-- The best nodes of an attempt, best first; only with the scores of all nodes.
+CREATE TABLE scores (
+    attempt INTEGER NOT NULL REFERENCES attempts (id),
+    rank INTEGER NOT NULL,
+    node INTEGER NOT NULL REFERENCES texts (id),
+    total INTEGER NOT NULL,
+    -- A JSON object: by plugin, the normalized score times its weight.
+    by_plugin TEXT NOT NULL
+);
+CREATE INDEX scores_by_attempt ON scores (attempt);
+
+-- The pods that an attempt chose to evict.
+CREATE TABLE victims (
+    attempt INTEGER NOT NULL REFERENCES attempts (id),
+    pod TEXT NOT NULL
+);
+CREATE INDEX victims_by_attempt ON victims (attempt);
+CREATE INDEX victims_by_pod ON victims (pod);
+
+-- By hour, and by plugin: how many attempts got a node (no plugin), and how many a plugin rejected.
+CREATE TABLE hours (
+    hour INTEGER NOT NULL,
+    plugin TEXT NOT NULL,
+    attempts INTEGER NOT NULL,
+    PRIMARY KEY (hour, plugin)
+) WITHOUT ROWID;
+
+-- How many entries were lost, because they came faster than they could be written.
+CREATE TABLE losses (
+    at INTEGER NOT NULL,
+    entries INTEGER NOT NULL
+);
+
+CREATE VIEW history AS
+SELECT attempts.id, attempts.at, pods.namespace, pods.name, pods.uid, attempts.number, profile.text AS profile,
+       attempts.result, node.text AS node, message.text AS message, nominated.text AS nominated,
+       woken_by.text AS woken_by, attempts.queued_at, attempts.judged, attempts.feasible, attempts.margin,
+       attempts.answered_at, error.text AS error
+FROM attempts
+JOIN pods ON pods.id = attempts.pod
+JOIN texts AS profile ON profile.id = attempts.profile
+LEFT JOIN texts AS node ON node.id = attempts.node
+LEFT JOIN texts AS message ON message.id = attempts.message
+LEFT JOIN texts AS nominated ON nominated.id = attempts.nominated
+LEFT JOIN texts AS woken_by ON woken_by.id = attempts.woken_by
+LEFT JOIN texts AS error ON error.id = attempts.error;
+
+CREATE VIEW preemptions AS
+SELECT attempts.at, victims.pod AS victim, pods.namespace || '/' || pods.name AS preemptor, node.text AS node,
+       attempts.id AS attempt
+FROM victims
+JOIN attempts ON attempts.id = victims.attempt
+JOIN pods ON pods.id = attempts.pod
+LEFT JOIN texts AS node ON node.id = attempts.nominated;

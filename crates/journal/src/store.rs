@@ -1,0 +1,405 @@
+//! The file: its schema, and what is written to it.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use plimsoll_api::{PodKey, Str};
+use plimsoll_framework::Time;
+use rusqlite::{
+    Connection, ErrorCode, OptionalExtension as _, Transaction, TransactionBehavior, params,
+};
+use rustc_hash::FxHashMap;
+
+use crate::entry::{AttemptEntry, Entry};
+
+/// The schema of a journal, with comments: an interface for other programs.
+pub const SCHEMA: &str = include_str!("schema.sql");
+
+/// The version of the schema (`PRAGMA user_version`).
+pub const VERSION: i64 = 1;
+
+/// That a file is a journal (`PRAGMA application_id`): "PLIM".
+const APPLICATION: i64 = 0x504c_494d;
+
+const HOUR: i64 = 3_600_000;
+
+/// At most so many texts are remembered with their numbers.
+const MOST_TEXTS: usize = 100_000;
+/// At most so many pods are remembered with their numbers.
+const MOST_PODS: usize = 200_000;
+
+/// How much is kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Retention {
+    /// The size of the file, in bytes, beyond which the oldest attempts are deleted.
+    pub size: u64,
+    /// The age beyond which attempts are deleted.
+    pub age: Duration,
+}
+
+impl Default for Retention {
+    /// A gibibyte and a week.
+    fn default() -> Self {
+        Retention { size: 1 << 30, age: Duration::from_hours(7 * 24) }
+    }
+}
+
+/// Why a journal cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum JournalError {
+    /// The file is something else.
+    #[error("{0} is not a journal of decisions: name another file")]
+    NotAJournal(PathBuf),
+    /// Another version of this program has written it.
+    #[error(
+        "{path} has version {found} of the schema, and this program writes version {VERSION}: name another file"
+    )]
+    Version {
+        /// The file.
+        path: PathBuf,
+        /// Its version.
+        found: i64,
+    },
+    /// There is no such file.
+    #[error(
+        "{0} does not exist: `plimsoll run --journal FILE` and `plimsoll simulate --journal FILE` write one"
+    )]
+    NoFile(PathBuf),
+    /// SQLite reports an error.
+    #[error("{path}: {error}")]
+    Sqlite {
+        /// The file.
+        path: PathBuf,
+        /// The error.
+        error: rusqlite::Error,
+    },
+}
+
+/// Whether another program holds the file at present.
+pub(crate) fn is_busy(error: &rusqlite::Error) -> bool {
+    error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy)
+}
+
+/// An open journal.
+pub(crate) struct Store {
+    pub(crate) connection: Connection,
+    texts: FxHashMap<Str, i64>,
+    pods: FxHashMap<(PodKey, Str), i64>,
+    /// The last attempt of each pod that waits for the answer to its binding.
+    binding: FxHashMap<(PodKey, Str), i64>,
+}
+
+impl Store {
+    /// Opens a journal, or makes one.
+    pub(crate) fn open(path: &Path) -> Result<Self, JournalError> {
+        let failed = |error| JournalError::Sqlite { path: path.to_owned(), error };
+        let mut connection = Connection::open(path).map_err(failed)?;
+        let is_new = is_empty(&connection).map_err(|error| not_a_journal(path, error))?;
+        if is_new {
+            create(&mut connection).map_err(failed)?;
+        }
+        check(&connection, path)?;
+        connection
+            .execute_batch("PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA cache_size = -16384;")
+            .map_err(failed)?;
+        let (texts, pods, binding) = <_>::default();
+        Ok(Store { connection, texts, pods, binding })
+    }
+
+    /// Opens a journal to read it.
+    pub(crate) fn open_to_read(path: &Path) -> Result<Connection, JournalError> {
+        if !path.exists() {
+            return Err(JournalError::NoFile(path.to_owned()));
+        }
+        let flags = rusqlite::OpenFlags::SQLITE_OPEN_READ_WRITE;
+        let connection = Connection::open_with_flags(path, flags)
+            .or_else(|_| {
+                Connection::open_with_flags(path, rusqlite::OpenFlags::SQLITE_OPEN_READ_ONLY)
+            })
+            .map_err(|error| JournalError::Sqlite { path: path.to_owned(), error })?;
+        let is_empty = is_empty(&connection).map_err(|error| not_a_journal(path, error))?;
+        if is_empty {
+            return Err(JournalError::NotAJournal(path.to_owned()));
+        }
+        check(&connection, path)?;
+        Ok(connection)
+    }
+
+    /// Writes entries in one transaction.
+    pub(crate) fn write(&mut self, entries: &[Entry]) -> rusqlite::Result<()> {
+        if MOST_TEXTS < self.texts.len() {
+            self.texts.clear();
+        }
+        if MOST_PODS < self.pods.len() {
+            self.pods.clear();
+        }
+        let Store { connection, texts, pods, binding } = self;
+        // Another program may write, too: a transaction that begins by reading would fail at once.
+        let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        let mut writing = Writing { on: &transaction, texts, pods, binding };
+        for entry in entries {
+            match entry {
+                Entry::Attempt(attempt) => writing.attempt(attempt)?,
+                Entry::Bound { at, pod, uid, error } => {
+                    writing.bound(*at, &(pod.clone(), uid.clone()), error.as_deref())?;
+                }
+            }
+        }
+        transaction.commit()
+    }
+
+    /// Notes that entries were lost.
+    pub(crate) fn lose(&self, at: i64, n: u64) -> rusqlite::Result<()> {
+        let mut insert = self.connection.prepare_cached("INSERT INTO losses VALUES (?1, ?2)")?;
+        insert.execute(params![at, i64::try_from(n).unwrap_or(i64::MAX)]).map(|_| ())
+    }
+
+    /// The time of the newest attempt.
+    pub(crate) fn newest(&self) -> rusqlite::Result<Option<i64>> {
+        self.connection.query_row("SELECT max(at) FROM attempts", [], |row| row.get(0))
+    }
+
+    /// Deletes what is too old, and the oldest tenth if the file is too large.
+    pub(crate) fn keep(&mut self, retention: Retention) -> rusqlite::Result<()> {
+        let Some(newest) = self.newest()? else { return Ok(()) };
+        let age = i64::try_from(retention.age.as_millis()).unwrap_or(i64::MAX);
+        self.delete_before(newest.saturating_sub(age))?;
+        let size: i64 = self.connection.query_row(
+            "SELECT (page_count - freelist_count) * page_size FROM pragma_page_count(), pragma_freelist_count(), pragma_page_size()",
+            [],
+            |row| row.get(0),
+        )?;
+        if u64::try_from(size).is_ok_and(|size| retention.size < size) {
+            let before: Option<i64> = self
+                .connection
+                .query_row(
+                    "SELECT at FROM attempts ORDER BY at LIMIT 1 OFFSET (SELECT count(*) / 10 FROM attempts)",
+                    [],
+                    |row| row.get(0),
+                )
+                .optional()?;
+            if let Some(before) = before {
+                self.delete_before(before)?;
+            }
+        }
+        self.connection.execute_batch("PRAGMA incremental_vacuum;")
+    }
+
+    fn delete_before(&mut self, at: i64) -> rusqlite::Result<()> {
+        let transaction = self.connection.transaction()?;
+        for table in ["rejections", "scores", "victims"] {
+            let sql = format!(
+                "DELETE FROM {table} WHERE attempt IN (SELECT id FROM attempts WHERE at < ?1)"
+            );
+            transaction.execute(&sql, [at])?;
+        }
+        let gone = transaction.execute("DELETE FROM attempts WHERE at < ?1", [at])?;
+        if 0 < gone {
+            transaction.execute(
+                "DELETE FROM pods WHERE NOT EXISTS (SELECT 1 FROM attempts WHERE attempts.pod = pods.id)",
+                [],
+            )?;
+            transaction.execute("DELETE FROM hours WHERE hour < ?1", [at - at.rem_euclid(HOUR)])?;
+            self.pods.clear();
+            self.binding.clear();
+        }
+        transaction.commit()
+    }
+}
+
+fn not_a_journal(path: &Path, error: rusqlite::Error) -> JournalError {
+    match error.sqlite_error_code() {
+        Some(ErrorCode::NotADatabase) => JournalError::NotAJournal(path.to_owned()),
+        _ => JournalError::Sqlite { path: path.to_owned(), error },
+    }
+}
+
+fn is_empty(connection: &Connection) -> rusqlite::Result<bool> {
+    let n: i64 =
+        connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
+    Ok(n == 0)
+}
+
+fn create(connection: &mut Connection) -> rusqlite::Result<()> {
+    connection.execute_batch("PRAGMA auto_vacuum = INCREMENTAL; PRAGMA journal_mode = WAL;")?;
+    // A process that is killed leaves a whole journal or none.
+    let transaction = connection.transaction()?;
+    transaction.execute_batch(SCHEMA)?;
+    transaction.execute_batch(&format!(
+        "PRAGMA application_id = {APPLICATION}; PRAGMA user_version = {VERSION};"
+    ))?;
+    transaction.commit()
+}
+
+fn check(connection: &Connection, path: &Path) -> Result<(), JournalError> {
+    let failed = |error| JournalError::Sqlite { path: path.to_owned(), error };
+    let number = |name: &str| {
+        connection.query_row(&format!("PRAGMA {name}"), [], |row| row.get::<_, i64>(0))
+    };
+    if number("application_id").map_err(failed)? != APPLICATION {
+        return Err(JournalError::NotAJournal(path.to_owned()));
+    }
+    let found = number("user_version").map_err(failed)?;
+    if found != VERSION {
+        return Err(JournalError::Version { path: path.to_owned(), found });
+    }
+    Ok(())
+}
+
+/// A transaction in which entries are written.
+struct Writing<'a> {
+    on: &'a Transaction<'a>,
+    texts: &'a mut FxHashMap<Str, i64>,
+    pods: &'a mut FxHashMap<(PodKey, Str), i64>,
+    binding: &'a mut FxHashMap<(PodKey, Str), i64>,
+}
+
+impl Writing<'_> {
+    fn text(&mut self, text: &str) -> rusqlite::Result<i64> {
+        if let Some(id) = self.texts.get(text) {
+            return Ok(*id);
+        }
+        let mut find = self.on.prepare_cached("SELECT id FROM texts WHERE text = ?1")?;
+        let found: Option<i64> = find.query_row([text], |row| row.get(0)).optional()?;
+        let id = if let Some(id) = found {
+            id
+        } else {
+            self.on.prepare_cached("INSERT INTO texts (text) VALUES (?1)")?.execute([text])?;
+            self.on.last_insert_rowid()
+        };
+        self.texts.insert(text.into(), id);
+        Ok(id)
+    }
+
+    fn optional(&mut self, text: Option<&str>) -> rusqlite::Result<Option<i64>> {
+        text.map(|text| self.text(text)).transpose()
+    }
+
+    fn pod(&mut self, pod: &PodKey, uid: &Str) -> rusqlite::Result<i64> {
+        let key = (pod.clone(), uid.clone());
+        if let Some(id) = self.pods.get(&key) {
+            return Ok(*id);
+        }
+        let names = params![pod.namespace.as_str(), pod.name.as_str(), uid.as_str()];
+        let sql = "SELECT id FROM pods WHERE namespace = ?1 AND name = ?2 AND uid = ?3";
+        let found: Option<i64> =
+            self.on.prepare_cached(sql)?.query_row(names, |row| row.get(0)).optional()?;
+        let id = if let Some(id) = found {
+            id
+        } else {
+            let sql = "INSERT INTO pods (namespace, name, uid) VALUES (?1, ?2, ?3)";
+            self.on.prepare_cached(sql)?.execute(names)?;
+            self.on.last_insert_rowid()
+        };
+        self.pods.insert(key, id);
+        Ok(id)
+    }
+
+    fn attempt(&mut self, entry: &AttemptEntry) -> rusqlite::Result<()> {
+        let pod = self.pod(&entry.pod, &entry.uid)?;
+        let profile = self.text(&entry.profile)?;
+        let node = self.optional(entry.node.as_deref())?;
+        let message = self.optional(entry.message.as_deref())?;
+        let nominated = self.optional(entry.nominated.as_deref())?;
+        let woken_by = self.text(&entry.woken_by)?;
+        let at = entry.at.millis();
+        self.on
+            .prepare_cached(
+                "INSERT INTO attempts (at, pod, number, profile, result, node, message, nominated, woken_by, queued_at, \
+                 judged, feasible, margin) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)",
+            )?
+            .execute(params![
+                at,
+                pod,
+                entry.number,
+                profile,
+                entry.result,
+                node,
+                message,
+                nominated,
+                woken_by,
+                entry.queued.millis(),
+                number(entry.judged),
+                entry.feasible.map(number),
+                entry.margin,
+            ])?;
+        let id = self.on.last_insert_rowid();
+        let ready = entry.first_ready.map(Time::millis);
+        self.on
+            .prepare_cached(
+                "UPDATE pods SET attempts = attempts + 1, ready_at = coalesce(ready_at, ?2) WHERE id = ?1",
+            )?
+            .execute(params![pod, ready])?;
+        self.details(id, entry)?;
+        if entry.node.is_some() {
+            self.binding.insert((entry.pod.clone(), entry.uid.clone()), id);
+        }
+        self.count(at, entry)
+    }
+
+    fn details(&mut self, id: i64, entry: &AttemptEntry) -> rusqlite::Result<()> {
+        for rejection in &entry.rejections {
+            let plugin = self.text(&rejection.plugin)?;
+            let reason = self.optional(rejection.reason.as_deref())?;
+            let sql = "INSERT INTO rejections VALUES (?1, ?2, ?3, ?4)";
+            let nodes = rejection.nodes.map(number);
+            self.on.prepare_cached(sql)?.execute(params![id, plugin, reason, nodes])?;
+        }
+        for (rank, scored) in entry.best.iter().enumerate() {
+            let node = self.text(&scored.node)?;
+            let by_plugin = serde_json::to_string(&scored.by_plugin).unwrap_or_default();
+            let sql = "INSERT INTO scores VALUES (?1, ?2, ?3, ?4, ?5)";
+            let values = params![id, number(rank + 1), node, scored.total, by_plugin];
+            self.on.prepare_cached(sql)?.execute(values)?;
+        }
+        for victim in &entry.victims {
+            let sql = "INSERT INTO victims VALUES (?1, ?2)";
+            self.on.prepare_cached(sql)?.execute(params![id, victim.to_string()])?;
+            let sql = "UPDATE pods SET evicted_at = ?3 WHERE namespace = ?1 AND name = ?2";
+            let names = params![victim.namespace.as_str(), victim.name.as_str(), entry.at.millis()];
+            self.on.prepare_cached(sql)?.execute(names)?;
+        }
+        Ok(())
+    }
+
+    /// Counts an attempt by hour and plugin.
+    fn count(&self, at: i64, entry: &AttemptEntry) -> rusqlite::Result<()> {
+        let hour = at - at.rem_euclid(HOUR);
+        let mut count = self.on.prepare_cached(
+            "INSERT INTO hours VALUES (?1, ?2, 1) ON CONFLICT DO UPDATE SET attempts = attempts + 1",
+        )?;
+        let mut plugins: Vec<&str> = match entry.result {
+            "scheduled" => vec![""],
+            _ => entry.rejections.iter().map(|one| one.plugin.as_str()).collect(),
+        };
+        plugins.sort_unstable();
+        plugins.dedup();
+        plugins.into_iter().try_for_each(|plugin| count.execute(params![hour, plugin]).map(|_| ()))
+    }
+
+    fn bound(
+        &mut self,
+        at: Time,
+        key: &(PodKey, Str),
+        error: Option<&str>,
+    ) -> rusqlite::Result<()> {
+        let Some(attempt) = self.binding.remove(key) else { return Ok(()) };
+        let text = self.optional(error)?;
+        let at = at.millis();
+        self.on
+            .prepare_cached("UPDATE attempts SET answered_at = ?2, error = ?3 WHERE id = ?1")?
+            .execute(params![attempt, at, text])?;
+        if error.is_none() {
+            self.on
+                .prepare_cached(
+                    "UPDATE pods SET bound_at = ?2, waited = ?2 - ready_at WHERE id = (SELECT pod FROM attempts WHERE id = ?1)",
+                )?
+                .execute(params![attempt, at])?;
+        }
+        Ok(())
+    }
+}
+
+fn number(n: usize) -> i64 {
+    i64::try_from(n).unwrap_or(i64::MAX)
+}

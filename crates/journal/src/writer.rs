@@ -1,0 +1,169 @@
+//! The thread that writes.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use crate::entry::Entry;
+use crate::sender::{Counts, Message, Sender, WhenFull};
+use crate::store::{JournalError, Retention, Store, is_busy};
+
+/// At most so many batches wait to be written.
+const QUEUED: usize = 4096;
+/// Entries are written at the latest this long after they were handed over.
+const WRITTEN_AFTER: Duration = Duration::from_millis(500);
+/// Beyond this many entries they are written at once.
+const AT_ONCE: usize = 16 * 1024;
+/// How often it is tried to write while another program holds the file. SQLite waits five seconds each time.
+const TRIES: u32 = 12;
+/// How often old entries are deleted.
+const TIDIED_EVERY: Duration = Duration::from_mins(1);
+
+/// A journal that is being written.
+#[derive(Debug)]
+pub struct Journal {
+    /// The error that ended it, if one did.
+    thread: JoinHandle<Option<String>>,
+    to: SyncSender<Message>,
+    counts: Arc<Counts>,
+}
+
+/// What was written.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Written {
+    /// How many entries.
+    pub entries: u64,
+    /// How many entries were lost.
+    pub lost: u64,
+    /// The error that ended it early, if one did.
+    pub error: Option<String>,
+}
+
+impl Journal {
+    /// Opens the journal in `path`, or makes one, and starts to write. `on_error` is told if it has to end early; what is
+    /// sent from then on is lost.
+    pub fn begin(
+        path: &Path,
+        retention: Retention,
+        when_full: WhenFull,
+        on_error: impl Fn(&str) + Send + 'static,
+    ) -> Result<(Self, Sender), JournalError> {
+        let store = Store::open(path)?;
+        let failed = |error| JournalError::Sqlite { path: path.to_owned(), error };
+        store.newest().map_err(failed)?;
+        let (to, from) = sync_channel(QUEUED);
+        let counts = Arc::new(Counts::default());
+        let sender =
+            Sender { to: to.clone(), batch: Vec::new(), counts: counts.clone(), when_full };
+        let thread = {
+            let (counts, path) = (counts.clone(), path.to_owned());
+            let mut writer =
+                Writer { store, retention, counts, path, told: 0, tidied: Instant::now() };
+            std::thread::Builder::new().name("journal".to_owned()).spawn(move || {
+                let error = writer.run(&from).err().map(|error| error.to_string());
+                if let Some(error) = &error {
+                    on_error(error);
+                }
+                error
+            })
+        };
+        let thread = thread.map_err(|error| {
+            let error = rusqlite::Error::ToSqlConversionFailure(Box::new(error));
+            JournalError::Sqlite { path: path.to_owned(), error }
+        })?;
+        Ok((Journal { thread, to, counts }, sender))
+    }
+
+    /// How many entries were written and lost so far.
+    pub fn counts(&self) -> (u64, u64) {
+        let Counts { written, lost } = &*self.counts;
+        (written.load(Ordering::Relaxed), lost.load(Ordering::Relaxed))
+    }
+
+    /// Waits until everything is written that the [`Sender`] has handed over. What is sent afterwards is lost.
+    pub fn finish(self) -> Written {
+        // It has ended already if this fails.
+        let _ = self.to.send(Message::End);
+        let error = self
+            .thread
+            .join()
+            .unwrap_or_else(|_| Some("the thread that writes the journal has panicked".to_owned()));
+        let entries = self.counts.written.load(Ordering::Relaxed);
+        let lost = self.counts.lost.load(Ordering::Relaxed);
+        Written { entries, lost, error }
+    }
+}
+
+struct Writer {
+    store: Store,
+    retention: Retention,
+    counts: Arc<Counts>,
+    path: PathBuf,
+    /// How many losses the journal tells of.
+    told: u64,
+    tidied: Instant,
+}
+
+impl Writer {
+    fn run(&mut self, from: &Receiver<Message>) -> Result<(), JournalError> {
+        let (mut entries, mut since): (Vec<Entry>, _) = (Vec::new(), Instant::now());
+        loop {
+            let wait = match entries.is_empty() {
+                true => TIDIED_EVERY,
+                false => WRITTEN_AFTER.saturating_sub(since.elapsed()),
+            };
+            let ended = match from.recv_timeout(wait) {
+                Ok(Message::Entries(batch)) => {
+                    if entries.is_empty() {
+                        since = Instant::now();
+                    }
+                    entries.extend(batch);
+                    false
+                }
+                Err(RecvTimeoutError::Timeout) => false,
+                Ok(Message::End) | Err(RecvTimeoutError::Disconnected) => true,
+            };
+            if ended || AT_ONCE <= entries.len() || WRITTEN_AFTER <= since.elapsed() {
+                self.write(&mut entries)?;
+            }
+            if ended {
+                return Ok(());
+            }
+        }
+    }
+
+    fn write(&mut self, entries: &mut Vec<Entry>) -> Result<(), JournalError> {
+        let failed = |error| JournalError::Sqlite { path: self.path.clone(), error };
+        if !entries.is_empty() {
+            let mut tries = 1;
+            while let Err(error) = self.store.write(entries) {
+                if !is_busy(&error) || tries == TRIES {
+                    return Err(failed(error));
+                }
+                tries += 1;
+            }
+            self.counts.written.fetch_add(entries.len() as u64, Ordering::Relaxed);
+            entries.clear();
+        }
+        let lost = self.counts.lost.load(Ordering::Relaxed);
+        if self.told < lost {
+            let at = self.store.newest().map_err(failed)?.unwrap_or(0);
+            self.store.lose(at, lost - self.told).map_err(failed)?;
+            self.told = lost;
+        }
+        if TIDIED_EVERY <= self.tidied.elapsed() {
+            self.tidied = Instant::now();
+            self.store.keep(self.retention).map_err(failed)?;
+        }
+        Ok(())
+    }
+}
+
+/// Deletes from a journal what is too old or too much.
+pub fn tidy(path: &Path, retention: Retention) -> Result<(), JournalError> {
+    let failed = |error| JournalError::Sqlite { path: path.to_owned(), error };
+    Store::open(path)?.keep(retention).map_err(failed)
+}

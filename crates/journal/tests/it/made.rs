@@ -1,0 +1,70 @@
+//! Decisions for tests.
+
+use plimsoll_api::{PodKey, Str};
+use plimsoll_engine::{AttemptContext, Decision, NodeDecision, NodeVerdict, Outcome};
+use plimsoll_framework::{Code, Nomination, Time};
+use plimsoll_journal::{AttemptEntry, Entry};
+
+pub(crate) fn key(name: &str) -> PodKey {
+    PodKey::new("shop", name)
+}
+
+pub(crate) fn at(millis: i64) -> Time {
+    Time::from_millis(millis)
+}
+
+/// A decision about a pod that was queued a second before.
+pub(crate) fn decision(name: &str, number: u32, now: i64, outcome: Outcome) -> Decision {
+    let rejectors = match &outcome {
+        Outcome::Unschedulable { .. } => vec!["NodeResourcesFit"],
+        _ => Vec::new(),
+    };
+    let context = AttemptContext {
+        uid: Str::from(format!("uid-{name}")),
+        profile: "default-scheduler".into(),
+        woken_by: "PodAdd".to_owned(),
+        queued: at(now - 1000),
+        first_ready: Some(at(now - 1000)),
+        judged: 3,
+        rejectors,
+    };
+    Decision { context: Some(Box::new(context)), ..Decision::of_pod(key(name), number, outcome) }
+}
+
+pub(crate) fn scheduled(node: &str) -> Outcome {
+    Outcome::Scheduled { node: node.into(), best: vec![node.into()] }
+}
+
+pub(crate) fn unschedulable(message: &str, victims: &[&str]) -> Outcome {
+    let nomination = (!victims.is_empty()).then(|| Nomination {
+        node: "n1".into(),
+        victims: victims.iter().map(|name| key(name)).collect(),
+        says: plimsoll_framework::Reason::Text(""),
+    });
+    Outcome::Unschedulable { message: message.to_owned(), pre_filter: None, nomination }
+}
+
+pub(crate) fn entry(now: i64, decision: &Decision) -> Entry {
+    Entry::Attempt(Box::new(AttemptEntry::of(at(now), decision).expect("it was an attempt")))
+}
+
+pub(crate) fn bound(now: i64, name: &str, error: Option<&str>) -> Entry {
+    Entry::Bound {
+        at: at(now),
+        pod: key(name),
+        uid: Str::from(format!("uid-{name}")),
+        error: error.map(str::to_owned),
+    }
+}
+
+/// Two feasible nodes with scores, and one that is rejected.
+pub(crate) fn nodes() -> Vec<NodeDecision> {
+    let scored = |total| NodeVerdict::Scored { scores: vec![("Fit".into(), total)], total };
+    let rejected = NodeVerdict::Rejected {
+        plugin: "TaintToleration".into(),
+        code: Code::Unschedulable,
+        reasons: vec![plimsoll_framework::Reason::Text("node(s) had untolerated taint(s)")],
+    };
+    let node = |name: &str, verdict| NodeDecision { name: name.into(), verdict };
+    vec![node("n1", scored(80)), node("n2", scored(95)), node("n3", rejected)]
+}

@@ -1,0 +1,6 @@
+//! Journals are written, killed, read, and refused.
+
+mod documented;
+mod killed;
+mod made;
+mod written;

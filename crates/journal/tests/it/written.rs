@@ -1,0 +1,207 @@
+//! What is written can be read.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::time::Duration;
+
+use plimsoll_journal::{Entry, Journal, JournalError, Reader, Retention, WhenFull};
+
+use crate::made::{bound, decision, entry, key, nodes, scheduled, unschedulable};
+
+const HOUR: i64 = 3_600_000;
+
+fn write(path: &Path, retention: Retention, entries: impl IntoIterator<Item = Entry>) {
+    let (journal, mut sender) =
+        Journal::begin(path, retention, WhenFull::Wait, |_| ()).expect("it can be written");
+    entries.into_iter().for_each(|entry| sender.send(entry));
+    drop(sender);
+    let written = journal.finish();
+    assert_eq!((written.error, written.lost), (None, 0));
+}
+
+fn folder() -> tempfile::TempDir {
+    tempfile::tempdir().expect("there is room")
+}
+
+#[test]
+fn the_history_of_a_pod_says_what_woke_it_what_rejected_it_and_how_it_was_bound() {
+    let folder = folder();
+    let path = folder.path().join("journal.db");
+    let failed = decision("web", 1, 10_000, unschedulable("0/3 nodes are available", &[]));
+    let mut placed = decision("web", 2, 20_000, scheduled("n2"));
+    placed.nodes = nodes();
+    let entries = [entry(10_000, &failed), entry(20_000, &placed), bound(20_500, "web", None)];
+    write(&path, Retention::default(), entries);
+    let reader = Reader::open(&path).expect("it is a journal");
+    let history = reader.history(&key("web"), 10).expect("it can be read");
+    let [first, second] = history.as_slice() else { panic!("{history:?}") };
+    assert_eq!((first.result.as_str(), first.number, first.queued_at), ("unschedulable", 1, 9_000));
+    assert_eq!(first.message.as_deref(), Some("0/3 nodes are available"));
+    assert_eq!(first.rejections[0].plugin, "NodeResourcesFit");
+    assert_eq!(first.woken_by.as_deref(), Some("PodAdd"));
+    assert_eq!((second.node.as_deref(), second.answered_at), (Some("n2"), Some(20_500)));
+    assert_eq!((second.feasible, second.margin), (Some(2), Some(15)));
+    let rejection = &second.rejections[0];
+    assert_eq!((rejection.plugin.as_str(), rejection.nodes), ("TaintToleration", Some(1)));
+    assert_eq!(reader.history(&key("web"), 1).expect("it can be read"), history[1..]);
+    assert_eq!(reader.history(&key("other"), 10).expect("it can be read"), []);
+}
+
+#[test]
+fn slow_and_often_retried_pods_are_found() {
+    let folder = folder();
+    let path = folder.path().join("journal.db");
+    let mut entries = Vec::new();
+    for (name, attempts, waits) in [("quick", 1, 100), ("slow", 3, 90_000), ("refused", 2, 0)] {
+        for number in 1..=attempts {
+            let failed = unschedulable("no room", &[]);
+            let now = i64::from(number) * 1000;
+            let last = number == attempts && waits != 0;
+            let outcome = if last { scheduled("n1") } else { failed };
+            entries.push(entry(now, &decision(name, number, 1000, outcome)));
+        }
+        let error = (waits == 0).then_some("refused");
+        entries.push(bound(waits, name, error));
+    }
+    write(&path, Retention::default(), entries);
+    let reader = Reader::open(&path).expect("it is a journal");
+    let slowest = reader.slowest(5).expect("it can be read");
+    let names: Vec<_> = slowest.iter().map(|one| (one.pod.as_str(), one.waited)).collect();
+    assert_eq!(names, [("shop/slow", Some(90_000)), ("shop/quick", Some(100))]);
+    let retried = reader.most_retried(5).expect("it can be read");
+    let names: Vec<_> = retried.iter().map(|one| (one.pod.as_str(), one.attempts)).collect();
+    assert_eq!(names, [("shop/slow", 3), ("shop/refused", 2)]);
+}
+
+#[test]
+fn preemptions_are_found_by_victim_and_by_preemptor() {
+    let folder = folder();
+    let path = folder.path().join("journal.db");
+    let one = decision("db", 1, 5000, unschedulable("no room", &["web-0", "web-1"]));
+    let two = decision("other", 1, 6000, unschedulable("no room", &["web-2"]));
+    write(&path, Retention::default(), [entry(5000, &one), entry(6000, &two)]);
+    let reader = Reader::open(&path).expect("it is a journal");
+    let of = |pod: Option<&str>| {
+        let found = reader.preemptions(pod.map(key).as_ref(), 10).expect("it can be read");
+        found.into_iter().map(|one| (one.victim, one.preemptor, one.node)).collect::<Vec<_>>()
+    };
+    let pair = |victim: &str, preemptor: &str| {
+        (format!("shop/{victim}"), format!("shop/{preemptor}"), Some("n1".to_owned()))
+    };
+    assert_eq!(of(Some("web-1")), [pair("web-1", "db")]);
+    assert_eq!(of(Some("other")), [pair("web-2", "other")]);
+    assert_eq!(of(None).len(), 3);
+}
+
+#[test]
+fn attempts_are_counted_by_hour_and_plugin() {
+    let folder = folder();
+    let path = folder.path().join("journal.db");
+    let ok = |now| entry(now, &decision("a", 1, now, scheduled("n1")));
+    let failed = |now| entry(now, &decision("b", 1, now, unschedulable("no", &[])));
+    write(
+        &path,
+        Retention::default(),
+        [ok(HOUR), failed(HOUR + 5), ok(HOUR + 9), failed(3 * HOUR)],
+    );
+    let hours = Reader::open(&path).and_then(|reader| reader.hours(10)).expect("it can be read");
+    let by_plugin = |n| BTreeMap::from([("NodeResourcesFit".to_owned(), n)]);
+    let hours: Vec<_> =
+        hours.into_iter().map(|one| (one.hour, one.scheduled, one.rejected)).collect();
+    assert_eq!(hours, [(HOUR, 2, by_plugin(1)), (3 * HOUR, 0, by_plugin(1))]);
+}
+
+#[test]
+fn a_journal_that_is_written_again_goes_on() {
+    let folder = folder();
+    let path = folder.path().join("journal.db");
+    for now in [1000, 2000] {
+        let number = u32::try_from(now / 1000).expect("small");
+        write(
+            &path,
+            Retention::default(),
+            [entry(now, &decision("a", number, now, scheduled("n1")))],
+        );
+    }
+    let reader = Reader::open(&path).expect("it is a journal");
+    assert_eq!(reader.history(&key("a"), 10).expect("it can be read").len(), 2);
+}
+
+#[test]
+fn what_is_too_old_or_too_much_is_deleted() {
+    let folder = folder();
+    let path = folder.path().join("journal.db");
+    let names: Vec<String> = (0..1000).map(|number| format!("p{number}")).collect();
+    let entries = names.iter().enumerate().map(|(number, name)| {
+        let now = i64::try_from(number).expect("small") * 1000;
+        entry(now, &decision(name, 1, now, scheduled("n1")))
+    });
+    write(&path, Retention::default(), entries);
+    let kept = |retention: Retention| {
+        plimsoll_journal::tidy(&path, retention).expect("it can be written");
+        let reader = Reader::open(&path).expect("it is a journal");
+        let is_kept =
+            |name: &&String| !reader.history(&key(name), 1).expect("it can be read").is_empty();
+        names.iter().filter(is_kept).count()
+    };
+    assert_eq!(kept(Retention::default()), 1000);
+    assert_eq!(kept(Retention { age: Duration::from_secs(599), ..Retention::default() }), 600);
+    assert_eq!(kept(Retention { size: 1, ..Retention::default() }), 540);
+}
+
+#[test]
+fn another_file_is_refused_and_left_as_it_is() {
+    let folder = folder();
+    let begin = |name: &str| {
+        let path = folder.path().join(name);
+        let refused = Journal::begin(&path, Retention::default(), WhenFull::Lose, |_| ());
+        (refused.map(|_| ()).expect_err("it is no journal"), path)
+    };
+    std::fs::write(
+        folder.path().join("notes.txt"),
+        "not a database, but long enough to be one".repeat(99),
+    )
+    .expect("there is room");
+    let (error, path) = begin("notes.txt");
+    assert!(matches!(error, JournalError::NotAJournal(_)), "{error}");
+    assert!(std::fs::read_to_string(&path).expect("it is there").starts_with("not a database"));
+    let database =
+        rusqlite::Connection::open(folder.path().join("other.db")).expect("there is room");
+    database.execute_batch("CREATE TABLE t (x)").expect("there is room");
+    drop(database);
+    assert!(matches!(begin("other.db").0, JournalError::NotAJournal(_)));
+    write(&folder.path().join("old.db"), Retention::default(), []);
+    let database = rusqlite::Connection::open(folder.path().join("old.db")).expect("it is there");
+    database.execute_batch("PRAGMA user_version = 99").expect("there is room");
+    drop(database);
+    let (error, _) = begin("old.db");
+    assert!(error.to_string().contains("has version 99 of the schema"), "{error}");
+    let missing = Reader::open(&folder.path().join("none.db")).expect_err("it is not there");
+    assert!(
+        missing.to_string().contains("does not exist: `plimsoll run --journal FILE`"),
+        "{missing}"
+    );
+}
+
+#[test]
+fn what_comes_too_fast_is_lost_and_counted() {
+    let folder = folder();
+    let path = folder.path().join("journal.db");
+    let (journal, mut sender) =
+        Journal::begin(&path, Retention::default(), WhenFull::Lose, |_| ()).expect("it is new");
+    // Another writer holds the file, so that nothing can be written.
+    let other = rusqlite::Connection::open(&path).expect("it is there");
+    other.execute_batch("BEGIN IMMEDIATE").expect("nobody else writes");
+    let one = entry(1000, &decision("a", 1, 1000, scheduled("n1")));
+    let mut sent = 0_u64;
+    while sender.lost() == 0 {
+        sender.send(one.clone());
+        sent += 1;
+        assert!(sent < 50_000_000, "the queue is bounded");
+    }
+    drop(other);
+    drop(sender);
+    let written = journal.finish();
+    assert!(0 < written.lost);
+    assert!(written.entries + written.lost <= sent, "{written:?}");
+}
