@@ -26,7 +26,10 @@ pub(crate) use self::journal::{Journal, JournalFlags, Question};
 pub(crate) use self::ranking::Ranking;
 pub(crate) use self::replay::{Record, Replay, ReplayEngine};
 pub(crate) use self::run::{Authentication, Authorization, Client, Election, Run, Serving};
-pub(crate) use self::what_if::{GivenAction, ObjectName, WhatIf};
+pub(crate) use self::what_if::{
+    GivenAction, ObjectName, WhatIf, labelled_pods, node_choice, node_taint, object_name,
+    object_number, replicas,
+};
 pub(crate) use self::why::Why;
 use crate::deprecated::Deprecated;
 

@@ -25,6 +25,12 @@ pub struct WhyQuestion {
 pub trait Advisor: Send + Sync + 'static {
     /// The least that would have to change so that a pod fits, or why it is on its node.
     fn why(&self, question: WhyQuestion) -> Result<Value, AdviceError>;
+
+    /// What would happen if the cluster changed: the answer to the body of `/api/v1/what-if`.
+    fn what_if(&self, snapshot: ClusterSnapshot, request: &Value) -> Result<Value, AdviceError>;
+
+    /// How many more pods fit: the answer to the body of `/api/v1/capacity`.
+    fn capacity(&self, snapshot: ClusterSnapshot, request: &Value) -> Result<Value, AdviceError>;
 }
 
 /// Why there is no answer.
@@ -33,6 +39,9 @@ pub enum AdviceError {
     /// The scheduler does not know what is asked about.
     #[error("{0}")]
     Unknown(String),
+    /// The question is wrong.
+    #[error("{0}")]
+    Wrong(String),
     /// It should have been answered.
     #[error("{0}")]
     Failed(String),

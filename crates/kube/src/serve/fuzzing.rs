@@ -92,6 +92,14 @@ impl Advisor for Nobody {
     fn why(&self, question: WhyQuestion) -> Result<Value, AdviceError> {
         Err(AdviceError::Unknown(format!("pod {} is not known", question.pod)))
     }
+
+    fn what_if(&self, _: ClusterSnapshot, _: &Value) -> Result<Value, AdviceError> {
+        Err(AdviceError::Wrong("nothing is answered here".to_owned()))
+    }
+
+    fn capacity(&self, _: ClusterSnapshot, _: &Value) -> Result<Value, AdviceError> {
+        Err(AdviceError::Wrong("nothing is answered here".to_owned()))
+    }
 }
 
 /// The bytes of one connection, behind TLS, once as HTTP/1.1 and once as HTTP/2. Everything is allowed,

@@ -52,7 +52,9 @@ async fn admit(state: &ServerState, peer: &Peer, request: &mut Request) -> Resul
     }
     let length = request.headers().get(CONTENT_LENGTH).and_then(|value| value.to_str().ok());
     let length = length.and_then(|length| length.parse::<usize>().ok()).unwrap_or(0);
-    if limits::BODY_BYTES < length {
+    let is_question = request.uri().path().starts_with("/api/v1/");
+    let most = if is_question { limits::QUESTION_BYTES } else { limits::BODY_BYTES };
+    if most < length {
         return Err(reply::error(StatusCode::PAYLOAD_TOO_LARGE, "http: request body too large"));
     }
     let material = state.material.borrow().clone();

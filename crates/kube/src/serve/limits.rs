@@ -88,8 +88,11 @@ pub(super) const HEAD_BYTES: u32 = 64 * 1024;
 /// The most headers of a request.
 pub(super) const HEADERS: usize = 100;
 
-/// The largest body of a request, in bytes: the only body that is read is a number.
+/// The largest body of a request, in bytes, but for questions: the only other body that is read is a number.
 pub(super) const BODY_BYTES: usize = 1024;
+
+/// The largest body of a question of `/api/v1`, in bytes: the manifests of a release.
+pub(super) const QUESTION_BYTES: usize = 1024 * 1024;
 
 /// The default number of concurrent requests on one HTTP/2 connection. As in secure_serving.go.
 pub(super) const STREAMS: u32 = 100;

@@ -12,6 +12,7 @@
 //! | `/configz` | the configuration in effect |
 //! | `/explain?pod=NAMESPACE/NAME` | what would be decided about a pending pod, and why |
 //! | `/api/v1/why?pod=NAMESPACE/NAME` | the least that would have to change so that a pod fits, or why it is on its node |
+//! | `POST /api/v1/what-if`, `/api/v1/capacity` | what would happen if the cluster changed; how many more pods fit |
 //! | `/api/v1/openapi.json` | the description of `/api/v1` |
 //! | `/debug/cache` | nodes, pods and the queue as the engine knows them |
 //! | `/debug/flags/v` | `PUT` sets the log level, with `enableProfiling` |

@@ -7,7 +7,7 @@ use axum::body::Body;
 use axum::extract::{Path, Query, State};
 use axum::middleware::from_fn_with_state;
 use axum::response::Response;
-use axum::routing::{any, get};
+use axum::routing::{any, get, post};
 use http::{Method, StatusCode};
 use http_body_util::{BodyExt as _, Limited};
 use plimsoll_api::PodKey;
@@ -44,6 +44,8 @@ pub(super) fn routes(state: Arc<ServerState>) -> Router {
         .route("/configz", any(configuration))
         .route("/explain", get(explain))
         .route("/api/v1/why", get(api::why))
+        .route("/api/v1/what-if", post(api::what_if))
+        .route("/api/v1/capacity", post(api::capacity))
         .route("/api/v1/openapi.json", get(api::description))
         .route("/debug/cache", get(dump))
         .route("/debug/flags/v", any(verbosity))

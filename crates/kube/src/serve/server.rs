@@ -194,7 +194,7 @@ impl Server {
             rates: Mutex::new(Rates::new(limits::RATE, limits::BURST, limits::CLIENTS)),
             handshakes: Mutex::new(Handshakes::new(Instant::now())),
             work: Semaphore::new(limits::REQUESTS),
-            advice: Semaphore::new(1),
+            advice: Arc::new(Semaphore::new(1)),
             guests: Guests::default(),
         });
         let max_streams = u32::try_from(serving.max_streams).unwrap_or(0);

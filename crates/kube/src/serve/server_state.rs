@@ -31,7 +31,7 @@ pub(super) struct ServerState {
     /// A permit for each request in progress.
     pub(super) work: Semaphore,
     /// The permit to answer a question on a copy of the cluster: there is one copy at a time.
-    pub(super) advice: Semaphore,
+    pub(super) advice: Arc<Semaphore>,
     pub(super) guests: Guests,
 }
 

@@ -7,7 +7,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use plimsoll_config::{Catalogue, Configuration};
-use plimsoll_engine::{Options, Profile, TieBreak};
+use plimsoll_engine::{ClusterSnapshot, Options, Profile, TieBreak};
 use plimsoll_framework::FeatureGates;
 use plimsoll_kube::client::Access;
 use plimsoll_kube::lease::{LeaseClock, Settings};
@@ -243,6 +243,14 @@ struct NoAdvisor;
 
 impl Advisor for NoAdvisor {
     fn why(&self, _: WhyQuestion) -> Result<Value, AdviceError> {
+        Err(AdviceError::Failed("nobody answers here".to_owned()))
+    }
+
+    fn what_if(&self, _: ClusterSnapshot, _: &Value) -> Result<Value, AdviceError> {
+        Err(AdviceError::Failed("nobody answers here".to_owned()))
+    }
+
+    fn capacity(&self, _: ClusterSnapshot, _: &Value) -> Result<Value, AdviceError> {
         Err(AdviceError::Failed("nobody answers here".to_owned()))
     }
 }

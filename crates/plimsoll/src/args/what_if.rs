@@ -218,7 +218,7 @@ fn key(text: &str) -> Option<ObjectKey> {
     is_key.then(|| ObjectKey::new(namespace, name))
 }
 
-fn object_name(text: &str) -> Result<ObjectName, &'static str> {
+pub(crate) fn object_name(text: &str) -> Result<ObjectName, &'static str> {
     let wrong =
         "write KIND/NAMESPACE/NAME, or KIND/NAME for an object of the cluster such as a node";
     let (kind, rest) = text.split_once('/').ok_or(wrong)?;
@@ -232,7 +232,7 @@ fn object_name(text: &str) -> Result<ObjectName, &'static str> {
     Ok(ObjectName { kind: kind.to_owned(), key })
 }
 
-fn labelled_pods(text: &str) -> Result<LabelledPods, &'static str> {
+pub(crate) fn labelled_pods(text: &str) -> Result<LabelledPods, &'static str> {
     let wrong = "write NAMESPACE/KEY=VALUE, with more labels after commas";
     let (namespace, labels) = text.split_once('/').ok_or(wrong)?;
     let labels =
@@ -244,14 +244,14 @@ fn labelled_pods(text: &str) -> Result<LabelledPods, &'static str> {
     Ok(LabelledPods { namespace: namespace.into(), labels: Labels::from_iter(labels) })
 }
 
-fn object_number(text: &str) -> Result<ObjectNumber, &'static str> {
+pub(crate) fn object_number(text: &str) -> Result<ObjectNumber, &'static str> {
     let wrong = "write NAMESPACE/NAME=N";
     let (object, number) = text.rsplit_once('=').ok_or(wrong)?;
     let number: i32 = number.parse().map_err(|_| wrong)?;
     Ok(ObjectNumber { key: key(object).ok_or(wrong)?, number: number.into() })
 }
 
-fn replicas(text: &str) -> Result<ObjectNumber, &'static str> {
+pub(crate) fn replicas(text: &str) -> Result<ObjectNumber, &'static str> {
     let scaled = object_number(text)?;
     if scaled.number < 0 {
         return Err("a controller cannot have less than 0 pods");
@@ -259,7 +259,7 @@ fn replicas(text: &str) -> Result<ObjectNumber, &'static str> {
     Ok(scaled)
 }
 
-fn node_choice(text: &str) -> Result<NodeChoice, &'static str> {
+pub(crate) fn node_choice(text: &str) -> Result<NodeChoice, &'static str> {
     match text.split_once('=') {
         _ if text.is_empty() => Err("write the name of a node, or KEY=VALUE"),
         Some(("", _)) => Err("write the name of a node, or KEY=VALUE"),
@@ -268,7 +268,7 @@ fn node_choice(text: &str) -> Result<NodeChoice, &'static str> {
     }
 }
 
-fn node_taint(text: &str) -> Result<NodeTaint, &'static str> {
+pub(crate) fn node_taint(text: &str) -> Result<NodeTaint, &'static str> {
     let wrong = "write NODE=KEY:VALUE:EFFECT; EFFECT is NoSchedule, PreferNoSchedule or NoExecute";
     let (nodes, taint) = text.rsplit_once('=').ok_or(wrong)?;
     let (key, rest) = taint.split_once(':').ok_or(wrong)?;

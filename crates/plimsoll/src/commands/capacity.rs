@@ -3,78 +3,44 @@
 use std::collections::BTreeMap;
 use std::io::{self, BufWriter, Write};
 
-use anyhow::{Result, ensure};
-use plimsoll_advisor::{Limits, Remedy, Subject};
+use anyhow::Result;
 use plimsoll_api::{ObjectKey, Pod, PodPhase};
-use plimsoll_engine::{Profile, Scheduler};
+use plimsoll_engine::Scheduler;
 use plimsoll_framework::Registry;
-use plimsoll_sim::{InitialCluster, PlacedCopy, Simulation};
-use serde_json::Value;
+use plimsoll_sim::{InitialCluster, Simulation};
 
 use super::Scene;
-use crate::alternatives::alternatives;
+use crate::answers::{Deciders, capacity};
 use crate::args::{Capacity, Format};
 use crate::input;
-use crate::options::Setup;
 use crate::render::capacity as render;
 use crate::render::style::Screen;
 use crate::report::{CapacityAnswer, Shape};
 
-/// Ties are broken by name.
-const SEED: u64 = 0;
-
 /// Answers for the pods of files, or for each sort of pod of the cluster.
 pub(crate) fn run(args: &Capacity, registry: &Registry) -> Result<()> {
     let Scene { setup, mut cluster } = Scene::read(&args.cluster, registry)?;
-    let profiles = |setup: &Setup| {
-        Profile::all_of(&setup.configuration.profile_specs(), registry, &setup.gates)
-    };
+    let deciders = Deciders::of(&setup, registry);
     if args.after_pending {
-        let scheduler = Scheduler::new(profiles(&setup)?, setup.options(), SEED)?;
-        cluster = at_the_end(scheduler, cluster);
+        cluster = at_the_end(deciders.scheduler()?, cluster);
     }
-    let scheduler = Scheduler::new(profiles(&setup)?, setup.options(), SEED)?;
-    let mut simulation = Simulation::new(scheduler, cluster.clone());
-    let now = simulation.now();
-    let mut shapes = Vec::new();
-    if args.all_shapes {
+    let answer = if args.all_shapes {
+        let mut simulation = Simulation::new(deciders.scheduler()?, cluster.clone());
+        let (now, mut shapes) = (simulation.now(), Vec::new());
         for pod in one_of_each_controller(&cluster) {
             let scheduler = simulation.scheduler_mut();
-            if setup.is_for(&pod.scheduler_name) {
+            if deciders.is_for(&pod.scheduler_name) {
                 let (more, _) = plimsoll_sim::capacity(scheduler, now, &[pod], args.limit)?;
                 shapes.extend(
                     more.into_iter().map(|capacity| Shape { capacity, remedies: Vec::new() }),
                 );
             }
         }
+        CapacityAnswer { shapes }
     } else {
-        let sources = input::read(&args.pod_file)?;
-        let given = input::shapes(&sources)?;
-        for (pod, _) in &given {
-            ensure!(
-                setup.is_for(&pod.scheduler_name),
-                "pod {} belongs to scheduler {}, and no profile has that name",
-                pod.key,
-                pod.scheduler_name,
-            );
-        }
-        let pods: Vec<Pod> = given.iter().map(|(pod, _)| pod.clone()).collect();
-        let scheduler = simulation.scheduler_mut();
-        let (capacities, copies) = plimsoll_sim::capacity(scheduler, now, &pods, args.limit)?;
-        for (capacity, (pod, manifest)) in capacities.into_iter().zip(given) {
-            let is_stopped = capacity.stopped_by.is_some() && 0 < args.remedies;
-            let remedies = if is_stopped {
-                let scheduler = Scheduler::new(profiles(&setup)?, setup.options(), SEED)?;
-                let full = filled(&cluster, &copies, pod.clone());
-                let about = (&setup, registry, args.remedies);
-                remedies(scheduler, full, (&pod, &manifest), about)?
-            } else {
-                Vec::new()
-            };
-            shapes.push(Shape { capacity, remedies });
-        }
-    }
-    let answer = CapacityAnswer { shapes };
+        let given = input::shapes(&input::read(&args.pod_file)?)?;
+        capacity::of_pods(deciders, &cluster, &given, (args.limit, args.remedies))?
+    };
     match args.output.format {
         Format::Json => {
             let mut out = BufWriter::new(io::stdout().lock());
@@ -109,32 +75,4 @@ fn one_of_each_controller(cluster: &InitialCluster) -> Vec<Pod> {
     }
     let shapes = shapes.into_iter().map(|(controller, pod)| Pod { key: controller, ..pod.clone() });
     shapes.collect()
-}
-
-/// The cluster with the copies on their nodes, and one more pod.
-fn filled(cluster: &InitialCluster, copies: &[PlacedCopy], pod: Pod) -> InitialCluster {
-    let mut full = cluster.clone();
-    full.pods.retain(|known| known.key != pod.key);
-    full.pods.extend(
-        copies.iter().map(|(copy, node)| Pod { node_name: Some(node.clone()), ..Pod::clone(copy) }),
-    );
-    full.pods.push(Pod { node_name: None, ..pod });
-    full
-}
-
-/// What would let one more pod in.
-fn remedies(
-    scheduler: Scheduler,
-    full: InitialCluster,
-    (pod, manifest): (&Pod, &Value),
-    (setup, registry, n): (&Setup, &Registry, usize),
-) -> Result<Vec<Remedy>> {
-    let mut simulation = Simulation::new(scheduler, full);
-    let now = simulation.now();
-    let made_from = (registry, &setup.gates);
-    let alternatives = alternatives(&setup.configuration, made_from, &pod.scheduler_name)?;
-    let limits = Limits { remedies: n, nearest: 0, ..Limits::default() };
-    let subject =
-        Subject { pod: &pod.key, manifest, alternatives: &alternatives, limits, pending: None };
-    Ok(plimsoll_advisor::why(simulation.scheduler_mut(), now, &subject)?.remedies)
 }

@@ -29,6 +29,7 @@ use plimsoll_framework::Registry;
 use plimsoll_sim::InitialCluster;
 
 pub(crate) use self::run::with_dashes;
+pub(crate) use self::what_if::target;
 use crate::args::{self, Args, Command, Config};
 use crate::input::STDIN;
 use crate::options::Setup;

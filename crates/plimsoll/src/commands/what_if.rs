@@ -112,7 +112,7 @@ fn applied(file: &Path, kinds: &Kinds) -> Result<Vec<Action>> {
 }
 
 /// The object that is to be deleted.
-fn target(name: &ObjectName, kinds: &Kinds) -> Result<Target> {
+pub(crate) fn target(name: &ObjectName, kinds: &Kinds) -> Result<Target> {
     let ObjectName { kind, key } = name;
     let is = |other: &str| {
         kind.eq_ignore_ascii_case(other) || kind.eq_ignore_ascii_case(&format!("{other}s"))

@@ -22,6 +22,7 @@ use self::fault::Fault;
 use self::ignored::Ignored;
 pub(crate) use self::source::{STDIN, Source, read_all as read};
 use self::workloads::Workload;
+pub(crate) use self::workloads::{pod_of_workload, read_pod, workload};
 use crate::faults::{Faults, MAX_SHOWN};
 use crate::notices;
 

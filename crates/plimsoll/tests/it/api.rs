@@ -17,9 +17,15 @@ const OPENAPI: &str = "crates/kube/src/serve/api/openapi.json";
 /// Checks an answer against the description.
 #[track_caller]
 fn is_as_described(answer: &Value) {
+    is_of_schema("Why", answer);
+}
+
+/// Checks an answer against one schema of the description.
+#[track_caller]
+fn is_of_schema(name: &str, answer: &Value) {
     let mut description: Value = serde_json::from_str(&text(OPENAPI)).expect("it is JSON");
     let components = description["components"].take();
-    let schema = json!({"$ref": "#/components/schemas/Why", "components": components});
+    let schema = json!({"$ref": format!("#/components/schemas/{name}"), "components": components});
     let validator = jsonschema::validator_for(&schema).expect("it is a schema");
     let errors: Vec<_> = validator
         .iter_errors(answer)
@@ -46,6 +52,31 @@ fn answers_about_all_pods_of_the_example_are_as_described() {
         n_remedies += answer["remedies"].as_array().map_or(0, Vec::len);
     }
     assert!(0 < n_remedies, "some pod of the example does not fit");
+}
+
+#[test]
+fn plans_and_capacities_of_the_example_are_as_described() {
+    let cluster = place("examples/cluster");
+    let cluster = cluster.display();
+    for actions in [
+        "",
+        "--drain highmem-a1",
+        "--lose topology.kubernetes.io/zone=eu-b",
+        "--scale data/postgres=40",
+    ] {
+        let answer = run(&[], &format!("what-if -f {cluster} {actions} -o json"));
+        assert_eq!((answer.status, answer.err.as_str()), (0, ""), "{actions}");
+        is_of_schema("Plan", &serde_json::from_str(&answer.out).expect("it is one document"));
+    }
+    let answer = run(&[], &format!("capacity -f {cluster} --all-shapes -o json"));
+    is_of_schema("Capacity", &serde_json::from_str(&answer.out).expect("it is one document"));
+    let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": {"containers": [
+        {"name": "c", "resources": {"requests": {"cpu": "3"}}},
+    ]}});
+    let files = [("p.json", pod.to_string())];
+    let files = files.each_ref().map(|(name, text)| (*name, text.as_str()));
+    let answer = run(&files, &format!("capacity -f {cluster} --pod-file p.json -o json"));
+    is_of_schema("Capacity", &serde_json::from_str(&answer.out).expect("it is one document"));
 }
 
 #[test]
@@ -138,7 +169,8 @@ fn pod(namespace: &str, name: &str, cpu: &str) -> Value {
 }
 
 fn user(name: &str, rights: Vec<Right>) -> User {
-    let rights = rights.into_iter().chain([Right::on_paths(&["/api/v1/*"], &["get"])]).collect();
+    let rights =
+        rights.into_iter().chain([Right::on_paths(&["/api/v1/*"], &["get", "post"])]).collect();
     User { token: format!("token-of-{name}"), name: name.to_owned(), groups: Vec::new(), rights }
 }
 
@@ -193,6 +225,26 @@ fn a_running_instance_answers_as_files_do() {
         serving.why("token-of-operator", "pay/card-1", |answer| answer["state"] == "scheduled");
     is_as_described(&told);
     assert_eq!(told["node"], "n1");
+    let ask = |path: &str, body: &Value| {
+        let operator = serving.client.with_token("token-of-operator");
+        until(path, || {
+            let answer = operator.send("POST", path, &body.to_string()).ok()?;
+            (answer.code != 429).then(|| serde_json::from_str::<Value>(&answer.body).ok())?
+        })
+    };
+    let plan = ask("/api/v1/what-if", &json!({"actions": [{"addNodes": {"n": 1, "like": "n1"}}]}));
+    is_of_schema("Plan", &plan);
+    assert_eq!(plan["placed"], json!([{"pod": "shop/large", "to": "n1-new1"}]));
+    let wrong = ask("/api/v1/what-if", &json!({"actions": [{"drain": "n7"}]}));
+    assert_eq!(
+        (&wrong["code"], &wrong["message"]),
+        (&json!(400), &json!("actions[0]: no node is named n7; there is n1"))
+    );
+    let small = json!({"pods": [pod("shop", "small", "200m")]});
+    let capacity = ask("/api/v1/capacity", &small);
+    is_of_schema("Capacity", &capacity);
+    assert_eq!(capacity["shapes"][0]["fits"], 2);
+
     let told = serving.why("token-of-operator", "pay/none", |answer| answer["code"] == 404);
     assert_eq!(told["message"], "pods \"none\" not found");
 }

@@ -119,7 +119,12 @@ impl Scenario {
     }
 
     /// Lets the scheduler decide until nothing changes any more.
-    pub fn run(mut self) -> Plan {
+    pub fn run(self) -> Plan {
+        self.run_at_most(usize::MAX).expect("nobody makes so many decisions")
+    }
+
+    /// The same; `None` if that takes more than `most` decisions.
+    pub fn run_at_most(mut self, most: usize) -> Option<Plan> {
         let (mut n_decisions, mut last, mut evicted) = (0, BTreeMap::new(), Vec::new());
         let has_no_controller = |pod: &&Pod| Fate::of(pod) == Fate::Lost;
         let single: BTreeSet<PodKey> = self
@@ -131,6 +136,9 @@ impl Scenario {
             .collect();
         while let Some(decisions) = self.simulation.advance() {
             n_decisions += decisions.len();
+            if most < n_decisions {
+                return None;
+            }
             for Decision { pod, outcome, .. } in decisions {
                 if let Outcome::Unschedulable { nomination: Some(nomination), .. } = &outcome {
                     for victim in &nomination.victims {
@@ -160,7 +168,7 @@ impl Scenario {
         lost.sort_by(|a, b| a.pod.cmp(&b.pod));
         let view = simulation.scheduler().view();
         let (utilisation, zones) = before;
-        Plan {
+        Some(Plan {
             placed,
             pending,
             lost,
@@ -170,7 +178,7 @@ impl Scenario {
             pods_by_zone: BeforeAndAfter::of(&zones, &plan::zones(view)),
             decisions: n_decisions,
             first_blocker: first,
-        }
+        })
     }
 
     fn view(&self) -> View<'_> {

@@ -1,22 +1,16 @@
 //! `/api/v1/why`: the least that would have to change so that a pod fits, or why it is on its node.
 
-use std::collections::BTreeSet;
-use std::sync::Arc;
-
 use axum::Extension;
 use axum::extract::{Query, State};
 use axum::response::Response;
-use http::{HeaderMap, StatusCode, Uri};
-use plimsoll_api::{PodKey, Timestamp};
-use serde_json::{Value, json};
+use http::{HeaderMap, Uri};
+use plimsoll_api::PodKey;
+use serde_json::Value;
 
-use super::withhold::{named_namespaces, withhold};
-use crate::serve::advisor::{AdviceError, WhyQuestion};
-use crate::serve::auth::{Access, AuthorizationResult, RequestUserInfo};
+use super::asker::{Asker, Picture, User, told};
+use crate::serve::advisor::WhyQuestion;
 use crate::serve::query::pod_key;
-use crate::serve::reply;
 use crate::serve::routes::{AppState, Pairs, unavailable};
-use crate::serve::server_state::ServerState;
 
 const USAGE: &str =
     "ask for one pod: /api/v1/why?pod=NAMESPACE/NAME, with remedies=N and nearest=N if you like";
@@ -27,110 +21,33 @@ const MOST: usize = 1000;
 /// Answers for one pod.
 pub(in crate::serve) async fn why(
     State(state): AppState,
-    Extension(user): Extension<Arc<RequestUserInfo>>,
+    Extension(user): User,
     Query(query): Pairs,
     headers: HeaderMap,
     uri: Uri,
 ) -> Response {
     let asker = Asker { state: &state, user: &user, headers: &headers, uri: &uri };
-    let answered = match WhyQuery::parse(&query) {
+    told(match WhyQuery::parse(&query) {
         Ok(wanted) => answer(&asker, wanted).await,
-        Err(error) => Err(asker.error(StatusCode::BAD_REQUEST, "BadRequest", &error.to_string())),
-    };
-    match answered {
-        Ok(answer) => reply::json(StatusCode::OK, format!("{answer}\n")),
-        Err(refusal) => refusal,
-    }
+        Err(error) => Err(asker.wrong(&error.to_string())),
+    })
 }
 
 async fn answer(asker: &Asker<'_>, wanted: WhyQuery) -> Result<Value, Response> {
     let WhyQuery { pod, remedies, nearest } = wanted;
-    let (state, name) = (asker.state, pod.to_string());
     asker.must("get", &pod.namespace, &pod.name).await?;
-    let Ok(_permit) = state.advice.try_acquire() else {
-        let why = "another question is being answered, please try again later";
-        return Err(reply::busy(StatusCode::TOO_MANY_REQUESTS, why, 1));
-    };
-    let not_found = |why: &str| asker.error(StatusCode::NOT_FOUND, "NotFound", why);
-    let failed = |why: &str| asker.error(StatusCode::INTERNAL_SERVER_ERROR, "InternalError", why);
-    let manifest = match state.scheduler.manifest(pod.clone()).await {
+    let permitted = asker.permitted().map_err(|refusal| *refusal)?;
+    let scheduler = &asker.state.scheduler;
+    let manifest = match scheduler.manifest(pod.clone()).await {
         Ok(Some(manifest)) => manifest,
-        Ok(None) => return Err(not_found(&format!("pods {:?} not found", pod.name))),
-        Err(error) => return Err(failed(&error.to_string())),
+        Ok(None) => return Err(asker.not_found(&format!("pods {:?} not found", pod.name))),
+        Err(error) => return Err(asker.failed(&error.to_string())),
     };
-    let snapshot = state.scheduler.snapshot(Some(pod.clone())).await;
-    let (snapshot, pending) = snapshot.map_err(unavailable)?;
-    let taken = Timestamp::from_millisecond(snapshot.taken.millis());
-    let namespaces: BTreeSet<String> =
-        snapshot.pods.iter().map(|pod| pod.key.namespace.to_string()).collect();
+    let taken = scheduler.snapshot(Some(pod.clone())).await;
+    let (snapshot, pending) = taken.map_err(unavailable)?;
+    let (name, picture) = (pod.to_string(), Picture::of(&snapshot));
     let question = WhyQuestion { pod, manifest, snapshot, pending, remedies, nearest };
-    let advisor = state.scheduler.advisor();
-    let answered = tokio::task::spawn_blocking(move || advisor.why(question)).await;
-    let mut answer = match answered {
-        Ok(Ok(answer)) => answer,
-        Ok(Err(AdviceError::Unknown(why))) => return Err(not_found(&why)),
-        Ok(Err(AdviceError::Failed(why))) => return Err(failed(&why)),
-        Err(error) => return Err(failed(&error.to_string())),
-    };
-    let hidden = asker.hidden(named_namespaces(&answer, &namespaces)).await?;
-    withhold(&mut answer, &hidden, &name);
-    if let (Some(fields), Ok(taken)) = (answer.as_object_mut(), taken) {
-        fields.insert("asOf".to_owned(), json!(taken.to_string()));
-    }
-    Ok(answer)
-}
-
-/// Who asks, and how.
-struct Asker<'a> {
-    state: &'a ServerState,
-    user: &'a RequestUserInfo,
-    headers: &'a HeaderMap,
-    uri: &'a Uri,
-}
-
-impl Asker<'_> {
-    fn error(&self, code: StatusCode, reason: &str, message: &str) -> Response {
-        reply::status(self.headers, self.uri, code, reason, message)
-    }
-
-    /// Whether the API server would let the user do this with pods.
-    async fn may(&self, verb: &str, namespace: &str, name: &str) -> Result<bool, Response> {
-        let access = Access::Resource { namespace, verb, resource: "pods", name };
-        match self.state.authorizer.may(self.user, access).await {
-            AuthorizationResult::Allowed => Ok(true),
-            AuthorizationResult::Forbidden(_) => Ok(false),
-            AuthorizationResult::Unknown(why) => {
-                tracing::warn!(user = %self.user.name, verb, namespace, %why, "could not authorize access to pods");
-                Err(reply::internal(self.uri, &why))
-            }
-        }
-    }
-
-    /// The answer is an error if the user may not do this. As in responsewriters/errors.go, forbiddenMessage.
-    async fn must(&self, verb: &str, namespace: &str, name: &str) -> Result<(), Response> {
-        if self.may(verb, namespace, name).await? {
-            return Ok(());
-        }
-        let user = &self.user.name;
-        let message = format!(
-            "pods {name:?} is forbidden: User {user:?} cannot {verb} resource \"pods\" in API group \"\" in the \
-             namespace {namespace:?}"
-        );
-        Err(self.error(StatusCode::FORBIDDEN, "Forbidden", &message))
-    }
-
-    /// Those of the namespaces whose pods the user may not list.
-    async fn hidden(&self, mut namespaces: BTreeSet<String>) -> Result<BTreeSet<String>, Response> {
-        if namespaces.is_empty() || self.may("list", "", "").await? {
-            return Ok(BTreeSet::new());
-        }
-        for namespace in namespaces.clone() {
-            if self.may("list", &namespace, "").await? {
-                namespaces.remove(&namespace);
-            }
-        }
-        Ok(namespaces)
-    }
+    asker.answer(permitted, picture, &name, move |advisor| advisor.why(question)).await
 }
 
 /// What is asked.

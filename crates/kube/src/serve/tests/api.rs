@@ -106,6 +106,31 @@ async fn what_is_not_there_is_an_error_of_the_kubernetes_api() {
 }
 
 #[tokio::test]
+async fn a_question_in_a_body_is_answered_without_the_names_of_hidden_pods() {
+    let fake = cluster(|_, namespace, _| namespace == "shop");
+    let plan =
+        json!({"placed": [{"pod": "pay/card-1", "to": "n1"}, {"pod": "shop/web-0", "to": "n2"}]});
+    let server = serving(&fake, Ok(plan)).await;
+    let token = format!("Bearer {TOKEN}");
+    let headers = [("Authorization", token.as_str())];
+    let ask = async |path: &str, body: &str| server.ask(None, "POST", path, &headers, body).await;
+    for path in ["/api/v1/what-if", "/api/v1/capacity"] {
+        let told = ask(path, "{}").await;
+        let expected = json!({
+            "placed": [{"pod": "a pod that you may not list", "to": "n1"}, {"pod": "shop/web-0", "to": "n2"}],
+            "asOf": "2024-09-06T06:19:51Z",
+        });
+        assert_eq!((told.code, told.json()), (200, expected), "{path}");
+        let told = ask(path, "no JSON").await;
+        assert_eq!((told.code, &told.json()["reason"]), (400, &json!("BadRequest")));
+        let told = server.ask(None, "POST", path, &[], "{}").await;
+        assert_eq!(told.code, 403, "strangers may not ask");
+        let large = format!("\"{}\"", "x".repeat(2 << 20));
+        assert_eq!(ask(path, &large).await.code, 413);
+    }
+}
+
+#[tokio::test]
 async fn every_path_of_the_description_is_served_and_the_description_itself() {
     let fake = cluster(|_, _, _| true);
     let server = serving(&fake, Ok(answer())).await;
@@ -114,8 +139,12 @@ async fn every_path_of_the_description_is_served_and_the_description_itself() {
     assert_eq!((told.code, told.json()), (200, description.clone()));
     let paths = description["paths"].as_object().expect("it has paths");
     for path in paths.keys() {
-        let told = server.get_as_jane(path).await;
-        assert_ne!(told.code, 404, "{path}");
-        assert!(paths[path]["get"].is_object(), "{path}");
+        for (verb, method) in [("get", "GET"), ("post", "POST")] {
+            let token = format!("Bearer {TOKEN}");
+            let headers = [("Authorization", token.as_str())];
+            let told = server.ask(None, method, path, &headers, "{}").await;
+            let is_served = ![404, 405].contains(&told.code);
+            assert_eq!(is_served, paths[path][verb].is_object(), "{method} {path}: {}", told.code);
+        }
     }
 }

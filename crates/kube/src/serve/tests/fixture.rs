@@ -121,6 +121,14 @@ impl Advisor for FakeAdvisor {
     fn why(&self, _: WhyQuestion) -> Result<Value, AdviceError> {
         self.0.clone()
     }
+
+    fn what_if(&self, _: ClusterSnapshot, _: &Value) -> Result<Value, AdviceError> {
+        self.0.clone()
+    }
+
+    fn capacity(&self, _: ClusterSnapshot, _: &Value) -> Result<Value, AdviceError> {
+        self.0.clone()
+    }
 }
 
 impl FakeScheduler {

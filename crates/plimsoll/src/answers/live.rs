@@ -5,17 +5,18 @@ use std::sync::Arc;
 use anyhow::{Context, Result};
 use plimsoll_advisor::{Limits, Subject, WhyError};
 use plimsoll_config::Configuration;
-use plimsoll_engine::{ClusterSnapshot, Options, Profile, Scheduler, TieBreak};
+use plimsoll_engine::{ClusterSnapshot, Detail, Options, Scheduler, TieBreak};
 use plimsoll_framework::{FeatureGates, Prioritize, Registry};
 use plimsoll_kube::serve::{AdviceError, Advisor, WhyQuestion};
 use plimsoll_sim::InitialCluster;
+use plimsoll_sim::what_if::Scenario;
+use serde::Deserialize;
 use serde_json::Value;
 
+use super::request::{CapacityRequest, WhatIfRequest};
+use super::{Deciders, capacity};
 use crate::alternatives::alternatives;
 use crate::options::Setup;
-
-/// Ties are broken by name.
-const SEED: u64 = 0;
 
 /// What decides in this process, to decide the same on a copy of the cluster.
 pub(crate) struct Answers {
@@ -46,16 +47,20 @@ impl Answers {
         }
     }
 
+    fn deciders(&self) -> Deciders<'_> {
+        Deciders {
+            registry: &self.registry,
+            configuration: &self.configuration,
+            gates: &self.gates,
+            rankings: &self.rankings,
+            options: self.options,
+        }
+    }
+
     /// A scheduler that knows what another one knew, and has decided nothing.
     fn copy(&self, snapshot: ClusterSnapshot) -> Result<Scheduler> {
         let taken = snapshot.taken;
-        let specs = self.configuration.profile_specs();
-        let mut profiles = Profile::all_of(&specs, &self.registry, &self.gates)?;
-        if !self.rankings.is_empty() {
-            let ranked = profiles.into_iter().zip(&self.rankings);
-            profiles = ranked.map(|(profile, by)| profile.ranked_by(by.clone())).collect();
-        }
-        let mut scheduler = Scheduler::new(profiles, self.options, SEED)?;
+        let mut scheduler = self.deciders().scheduler()?;
         for event in InitialCluster::from(snapshot).into_events() {
             scheduler.observe(taken, event);
         }
@@ -99,7 +104,49 @@ impl Advisor for Answers {
             Some(WhyError::UnknownPod(_)) => AdviceError::Unknown(format!(
                 "pod {pod} is not known: another scheduler is to place it, or it has ended"
             )),
-            _ => AdviceError::Failed(format!("{error:#}")),
+            _ => failed(error),
         })
     }
+
+    fn what_if(&self, snapshot: ClusterSnapshot, request: &Value) -> Result<Value, AdviceError> {
+        let request: WhatIfRequest = read(request)?;
+        let actions = request.actions(&self.registry.kinds()).map_err(AdviceError::Wrong)?;
+        let options = Options { detail: Detail::Choice, ..self.options };
+        let deciders = Deciders { options, ..self.deciders() };
+        let scheduler = deciders.scheduler().map_err(failed)?;
+        let mut scenario = Scenario::new(scheduler, InitialCluster::from(snapshot));
+        for (at, action) in actions.into_iter().enumerate() {
+            let wrong = |error| AdviceError::Wrong(format!("actions[{at}]: {error}"));
+            scenario.act(action).map_err(wrong)?;
+        }
+        let plan = scenario.run_at_most(MOST_DECISIONS);
+        let plan = plan.ok_or_else(|| {
+            AdviceError::Failed(format!("there would be more than {MOST_DECISIONS} decisions"))
+        })?;
+        serde_json::to_value(&plan).map_err(failed)
+    }
+
+    fn capacity(&self, snapshot: ClusterSnapshot, request: &Value) -> Result<Value, AdviceError> {
+        let request: CapacityRequest = read(request)?;
+        let shapes = request.shapes().map_err(AdviceError::Wrong)?;
+        let limit = request.limit.unwrap_or(MOST_DECISIONS).min(MOST_DECISIONS);
+        let limits = (limit, request.remedies.unwrap_or(REMEDIES));
+        let cluster = InitialCluster::from(snapshot);
+        let answer = capacity::of_pods(self.deciders(), &cluster, &shapes, limits);
+        serde_json::to_value(answer.map_err(failed)?).map_err(failed)
+    }
+}
+
+/// At most so many decisions are made for one question.
+const MOST_DECISIONS: usize = 1_000_000;
+/// How many changes are returned if nothing is said.
+const REMEDIES: usize = 3;
+
+fn read<T: for<'a> Deserialize<'a>>(request: &Value) -> Result<T, AdviceError> {
+    T::deserialize(request).map_err(|error| AdviceError::Wrong(error.to_string()))
+}
+
+fn failed(error: impl Into<anyhow::Error>) -> AdviceError {
+    let error = error.into();
+    AdviceError::Failed(format!("{error:#}"))
 }

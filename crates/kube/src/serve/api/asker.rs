@@ -1,0 +1,164 @@
+//! Who asks a question, and what may be told to them.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use axum::response::Response;
+use http::{HeaderMap, StatusCode, Uri};
+use plimsoll_api::Timestamp;
+use plimsoll_engine::ClusterSnapshot;
+use plimsoll_framework::Time;
+use serde_json::{Value, json};
+use tokio::sync::OwnedSemaphorePermit;
+
+use super::withhold::{named_namespaces, withhold};
+use crate::serve::advisor::{AdviceError, Advisor};
+use crate::serve::auth::{Access, AuthorizationResult, RequestUserInfo};
+use crate::serve::reply;
+use crate::serve::server_state::ServerState;
+
+/// Who asks, and how.
+pub(super) struct Asker<'a> {
+    pub(super) state: &'a ServerState,
+    pub(super) user: &'a RequestUserInfo,
+    pub(super) headers: &'a HeaderMap,
+    pub(super) uri: &'a Uri,
+}
+
+/// The permit to make a copy of the cluster.
+pub(super) struct Permitted(OwnedSemaphorePermit);
+
+/// What has to be known of a snapshot when the question is answered.
+pub(super) struct Picture {
+    taken: Time,
+    /// The namespaces that have pods.
+    namespaces: BTreeSet<String>,
+}
+
+impl Picture {
+    pub(super) fn of(snapshot: &ClusterSnapshot) -> Self {
+        let namespaces = snapshot.pods.iter().map(|pod| pod.key.namespace.as_str());
+        let namespaces: BTreeSet<&str> = namespaces.collect();
+        let namespaces = namespaces.into_iter().map(str::to_owned).collect();
+        Picture { taken: snapshot.taken, namespaces }
+    }
+}
+
+impl Asker<'_> {
+    pub(super) fn error(&self, code: StatusCode, reason: &str, message: &str) -> Response {
+        reply::status(self.headers, self.uri, code, reason, message)
+    }
+
+    pub(super) fn not_found(&self, why: &str) -> Response {
+        self.error(StatusCode::NOT_FOUND, "NotFound", why)
+    }
+
+    pub(super) fn wrong(&self, why: &str) -> Response {
+        self.error(StatusCode::BAD_REQUEST, "BadRequest", why)
+    }
+
+    pub(super) fn failed(&self, why: &str) -> Response {
+        self.error(StatusCode::INTERNAL_SERVER_ERROR, "InternalError", why)
+    }
+
+    /// Takes the permit to make a copy of the cluster. There is one copy at a time.
+    pub(super) fn permitted(&self) -> Result<Permitted, Box<Response>> {
+        let permit = self.state.advice.clone().try_acquire_owned();
+        permit.map(Permitted).map_err(|_| {
+            let why = "another question is being answered, please try again later";
+            Box::new(reply::busy(StatusCode::TOO_MANY_REQUESTS, why, 1))
+        })
+    }
+
+    /// Lets the advisor answer on a thread of its own. The answer is without the names of pods that the user may not list,
+    /// except for `about`, and says when the picture is from. The permit is given back when the advisor is done, even if the
+    /// client is gone before.
+    pub(super) async fn answer(
+        &self,
+        Permitted(permit): Permitted,
+        Picture { taken, namespaces }: Picture,
+        about: &str,
+        answer: impl FnOnce(&dyn Advisor) -> Result<Value, AdviceError> + Send + 'static,
+    ) -> Result<Value, Response> {
+        let advisor = self.state.scheduler.advisor();
+        let answered = tokio::task::spawn_blocking(move || {
+            let answer = answer(&*advisor);
+            drop(permit);
+            answer
+        });
+        let mut answer = match answered.await {
+            Ok(Ok(answer)) => answer,
+            Ok(Err(AdviceError::Unknown(why))) => return Err(self.not_found(&why)),
+            Ok(Err(AdviceError::Wrong(why))) => return Err(self.wrong(&why)),
+            Ok(Err(AdviceError::Failed(why))) => return Err(self.failed(&why)),
+            Err(error) => return Err(self.failed(&error.to_string())),
+        };
+        let hidden = self.hidden(named_namespaces(&answer, &namespaces)).await?;
+        withhold(&mut answer, &hidden, about);
+        add_time(&mut answer, taken);
+        Ok(answer)
+    }
+
+    /// Whether the API server would let the user do this with pods.
+    async fn may(&self, verb: &str, namespace: &str, name: &str) -> Result<bool, Response> {
+        let access = Access::Resource { namespace, verb, resource: "pods", name };
+        match self.state.authorizer.may(self.user, access).await {
+            AuthorizationResult::Allowed => Ok(true),
+            AuthorizationResult::Forbidden(_) => Ok(false),
+            AuthorizationResult::Unknown(why) => {
+                tracing::warn!(user = %self.user.name, verb, namespace, %why, "could not authorize access to pods");
+                Err(reply::internal(self.uri, &why))
+            }
+        }
+    }
+
+    /// The answer is an error if the user may not do this. As in responsewriters/errors.go, forbiddenMessage.
+    pub(super) async fn must(
+        &self,
+        verb: &str,
+        namespace: &str,
+        name: &str,
+    ) -> Result<(), Response> {
+        if self.may(verb, namespace, name).await? {
+            return Ok(());
+        }
+        let user = &self.user.name;
+        let message = format!(
+            "pods {name:?} is forbidden: User {user:?} cannot {verb} resource \"pods\" in API group \"\" in the \
+             namespace {namespace:?}"
+        );
+        Err(self.error(StatusCode::FORBIDDEN, "Forbidden", &message))
+    }
+
+    /// Those of the namespaces whose pods the user may not list.
+    async fn hidden(&self, mut namespaces: BTreeSet<String>) -> Result<BTreeSet<String>, Response> {
+        if namespaces.is_empty() || self.may("list", "", "").await? {
+            return Ok(BTreeSet::new());
+        }
+        for namespace in namespaces.clone() {
+            if self.may("list", &namespace, "").await? {
+                namespaces.remove(&namespace);
+            }
+        }
+        Ok(namespaces)
+    }
+}
+
+/// Says when the picture is from.
+fn add_time(answer: &mut Value, taken: Time) {
+    let taken = Timestamp::from_millisecond(taken.millis());
+    if let (Some(fields), Ok(taken)) = (answer.as_object_mut(), taken) {
+        fields.insert("asOf".to_owned(), json!(taken.to_string()));
+    }
+}
+
+/// The answer as JSON, or why there is none.
+pub(super) fn told(answered: Result<Value, Response>) -> Response {
+    match answered {
+        Ok(answer) => reply::json(StatusCode::OK, format!("{answer}\n")),
+        Err(refusal) => refusal,
+    }
+}
+
+/// The sender of a request, which the gate has found out.
+pub(super) type User = axum::Extension<Arc<RequestUserInfo>>;

@@ -1,0 +1,61 @@
+//! `/api/v1/what-if` and `/api/v1/capacity`: questions whose bodies are JSON.
+
+use axum::Extension;
+use axum::body::Body;
+use axum::extract::State;
+use axum::response::Response;
+use http::{HeaderMap, StatusCode, Uri};
+use http_body_util::{BodyExt as _, LengthLimitError, Limited};
+use plimsoll_engine::ClusterSnapshot;
+use serde_json::Value;
+
+use super::asker::{Asker, Picture, User, told};
+use crate::serve::advisor::{AdviceError, Advisor};
+use crate::serve::limits;
+use crate::serve::routes::{AppState, unavailable};
+
+/// What the advisor is asked.
+type Ask = fn(&dyn Advisor, ClusterSnapshot, &Value) -> Result<Value, AdviceError>;
+
+/// What would happen if the cluster changed.
+pub(in crate::serve) async fn what_if(
+    State(state): AppState,
+    Extension(user): User,
+    headers: HeaderMap,
+    uri: Uri,
+    body: Body,
+) -> Response {
+    let asker = Asker { state: &state, user: &user, headers: &headers, uri: &uri };
+    told(answer(&asker, body, <dyn Advisor>::what_if).await)
+}
+
+/// How many more pods fit.
+pub(in crate::serve) async fn capacity(
+    State(state): AppState,
+    Extension(user): User,
+    headers: HeaderMap,
+    uri: Uri,
+    body: Body,
+) -> Response {
+    let asker = Asker { state: &state, user: &user, headers: &headers, uri: &uri };
+    told(answer(&asker, body, <dyn Advisor>::capacity).await)
+}
+
+async fn answer(asker: &Asker<'_>, body: Body, ask: Ask) -> Result<Value, Response> {
+    let read = Limited::new(body, limits::QUESTION_BYTES).collect().await;
+    let body = read.map_err(|error| match error.is::<LengthLimitError>() {
+        true => asker.error(
+            StatusCode::PAYLOAD_TOO_LARGE,
+            "RequestEntityTooLarge",
+            "the body is too large",
+        ),
+        false => asker.wrong(&format!("the body cannot be read: {error}")),
+    })?;
+    let request: Value = serde_json::from_slice(&body.to_bytes())
+        .map_err(|error| asker.wrong(&format!("the body is not JSON: {error}")))?;
+    let permitted = asker.permitted().map_err(|refusal| *refusal)?;
+    let taken = asker.state.scheduler.snapshot(None).await;
+    let (snapshot, _) = taken.map_err(unavailable)?;
+    let picture = Picture::of(&snapshot);
+    asker.answer(permitted, picture, "", move |advisor| ask(advisor, snapshot, &request)).await
+}

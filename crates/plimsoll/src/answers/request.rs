@@ -1,0 +1,200 @@
+//! Reads the questions that are asked in JSON.
+
+use plimsoll_api::{Kinds, Pod};
+use plimsoll_sim::what_if::{Action, Model};
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::args::{labelled_pods, node_choice, node_taint, object_name, object_number, replicas};
+use crate::commands::target;
+use crate::input::{pod_of_workload, read_pod, workload};
+
+/// `POST /api/v1/what-if`.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct WhatIfRequest {
+    /// In their order.
+    pub(super) actions: Vec<RequestedAction>,
+}
+
+/// One action. Texts are as on the command line.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(super) enum RequestedAction {
+    Apply(Vec<Value>),
+    Delete(String),
+    DeletePods(String),
+    Scale(String),
+    Drain(String),
+    Cordon(String),
+    Uncordon(String),
+    Lose(String),
+    AddNodes(NewNodes),
+    Taint(String),
+    Priority(String),
+}
+
+/// New nodes.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct NewNodes {
+    n: usize,
+    /// The name of a node, or a manifest.
+    like: Value,
+}
+
+/// `POST /api/v1/capacity`.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct CapacityRequest {
+    /// Manifests of pods or workloads.
+    pub(super) pods: Vec<Value>,
+    /// How many copies at most.
+    pub(super) limit: Option<usize>,
+    /// How many changes.
+    pub(super) remedies: Option<usize>,
+}
+
+impl WhatIfRequest {
+    /// The actions. The error names the action and the remedy.
+    pub(super) fn actions(self, kinds: &Kinds) -> Result<Vec<Action>, String> {
+        let mut actions = Vec::new();
+        for (at, requested) in self.actions.into_iter().enumerate() {
+            let found = requested.resolve(kinds).map_err(|why| format!("actions[{at}].{why}"))?;
+            actions.extend(found);
+        }
+        Ok(actions)
+    }
+}
+
+impl RequestedAction {
+    fn resolve(self, kinds: &Kinds) -> Result<Vec<Action>, String> {
+        fn named<T>(field: &str, read: Result<T, &'static str>) -> Result<T, String> {
+            read.map_err(|why| format!("{field}: {why}"))
+        }
+        Ok(vec![match self {
+            RequestedAction::Apply(manifests) => return applied(&manifests, kinds),
+            RequestedAction::Delete(text) => {
+                let name = named("delete", object_name(&text))?;
+                Action::Delete(target(&name, kinds).map_err(|why| format!("delete: {why}"))?)
+            }
+            RequestedAction::DeletePods(text) => {
+                let pods = named("deletePods", labelled_pods(&text))?;
+                Action::DeletePods { namespace: pods.namespace, labels: pods.labels }
+            }
+            RequestedAction::Scale(text) => {
+                let scaled = named("scale", replicas(&text))?;
+                let replicas = usize::try_from(scaled.number).unwrap_or(0);
+                Action::Scale { controller: scaled.key, replicas }
+            }
+            RequestedAction::Drain(text) => Action::Drain(named("drain", node_choice(&text))?),
+            RequestedAction::Cordon(text) => Action::Cordon(named("cordon", node_choice(&text))?),
+            RequestedAction::Uncordon(text) => {
+                Action::Uncordon(named("uncordon", node_choice(&text))?)
+            }
+            RequestedAction::Lose(text) => Action::Lose(named("lose", node_choice(&text))?),
+            RequestedAction::AddNodes(NewNodes { n, like }) => {
+                let like = match &like {
+                    Value::String(name) => Model::Existing(name.as_str().into()),
+                    manifest => Model::Given(node_of(manifest, kinds)?),
+                };
+                Action::AddNodes { n, like }
+            }
+            RequestedAction::Taint(text) => {
+                let tainted = named("taint", node_taint(&text))?;
+                Action::Taint(tainted.nodes, tainted.taint)
+            }
+            RequestedAction::Priority(text) => {
+                let given = named("priority", object_number(&text))?;
+                let priority = i32::try_from(given.number).unwrap_or(i32::MAX);
+                Action::Priority { of: given.key, priority }
+            }
+        }])
+    }
+}
+
+fn node_of(manifest: &Value, kinds: &Kinds) -> Result<Box<plimsoll_api::Node>, String> {
+    let objects = kinds.objects(manifest);
+    let objects =
+        objects.map_err(|error| format!("addNodes.like.{}: {}", error.field, error.message))?;
+    let mut nodes = objects.into_iter().filter_map(|object| match object {
+        plimsoll_api::wire::Object::Node(node) => Some(node),
+        _ => None,
+    });
+    nodes.next().ok_or_else(|| {
+        "addNodes.like: is neither the name of a node nor the manifest of one".to_owned()
+    })
+}
+
+/// The objects of manifests, and the pods of the workloads among them.
+fn applied(manifests: &[Value], kinds: &Kinds) -> Result<Vec<Action>, String> {
+    let (mut objects, mut rollouts) = (Vec::new(), Vec::new());
+    for (at, manifest) in manifests.iter().enumerate() {
+        let read = kinds.objects(manifest);
+        let read =
+            read.map_err(|error| format!("apply[{at}].{}: {}", error.field, error.message))?;
+        objects.extend(read);
+        if let Some(found) = workload(manifest) {
+            let found = found.map_err(|why| format!("apply[{at}].{why}"))?;
+            rollouts.push(Action::Rollout { controller: found.controller, pods: found.pods });
+        }
+    }
+    Ok([Action::Apply(objects)].into_iter().chain(rollouts).collect())
+}
+
+impl CapacityRequest {
+    /// The pods with their manifests.
+    pub(super) fn shapes(&self) -> Result<Vec<(Pod, Value)>, String> {
+        let shapes = self.pods.iter().enumerate().map(|(at, manifest)| {
+            let pod = pod_of_workload(manifest).unwrap_or_else(|| Ok(manifest.clone()));
+            let read = pod.and_then(|pod| Ok((read_pod(&pod)?, pod)));
+            read.map_err(|why| format!("pods[{at}].{why}"))
+        });
+        shapes.collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn actions(request: Value) -> Result<usize, String> {
+        let request: WhatIfRequest =
+            serde_json::from_value(request).map_err(|error| error.to_string())?;
+        request.actions(&Kinds::built_in()).map(|actions| actions.len())
+    }
+
+    #[test]
+    fn actions_are_written_as_on_the_command_line() {
+        let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": {"containers": []}});
+        let node = json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n"}});
+        let request = json!({"actions": [
+            {"drain": "n1"}, {"lose": "zone=a"}, {"addNodes": {"n": 2, "like": "n1"}},
+            {"addNodes": {"n": 1, "like": node}}, {"apply": [pod]}, {"scale": "shop/web=3"},
+            {"delete": "pod/shop/web-0"}, {"deletePods": "shop/app=web"}, {"cordon": "n1"},
+            {"uncordon": "n1"}, {"taint": "n1=k:v:NoExecute"}, {"priority": "shop/web=-1"},
+        ]});
+        assert_eq!(actions(request), Ok(12));
+    }
+
+    #[test]
+    fn what_is_wrong_is_named() {
+        for (action, why) in [
+            (json!({"drain": "=x"}), "actions[0].drain: write the name of a node"),
+            (json!({"scale": "web"}), "actions[0].scale: write NAMESPACE/NAME=N"),
+            (
+                json!({"delete": "horse/a"}),
+                "actions[0].delete: decisions do not depend on objects of kind horse",
+            ),
+            (json!({"apply": [{"kind": "Pod"}]}), "actions[0].apply[0]."),
+            (json!({"addNodes": {"n": 1, "like": 7}}), "actions[0].addNodes.like"),
+            (json!({"explode": "n1"}), "unknown variant `explode`"),
+        ] {
+            let error = actions(json!({"actions": [action]})).expect_err(why);
+            assert!(error.starts_with(why), "{error}");
+        }
+        assert!(actions(json!({"actions": [], "more": 1})).is_err());
+    }
+}
