@@ -28,6 +28,17 @@ enum CandidateState {
     Impossible,
 }
 
+/// Whether evictions on one node are useless whatever the filters say.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum EarlyState {
+    /// Nothing is known, or the node has changed.
+    Unknown,
+    /// They may be of use.
+    Open,
+    /// They are useless, for this reason.
+    Useless(ValueId),
+}
+
 /// The candidates that one plugin has found for pods of one ranking and one priority.
 #[derive(Default)]
 pub(crate) struct CandidateCache {
@@ -40,6 +51,10 @@ pub(crate) struct CandidateCache {
     /// The same, for nodes that are no candidates.
     reason_of: Vec<ValueId>,
     reasons: CountedValues<Rejection>,
+    /// By the index of the row, whatever the filters say; and the reasons. A search with late filters has them in common with
+    /// others even on nodes that only these filters reject.
+    early: Vec<EarlyState>,
+    early_reasons: CountedValues<Rejection>,
     scratch: Columns,
     /// The number of victims in `candidates`.
     n_victims: usize,
@@ -53,6 +68,8 @@ impl CandidateCache {
             candidates: Vec::new(),
             reason_of: Vec::new(),
             reasons: CountedValues::default(),
+            early: Vec::new(),
+            early_reasons: CountedValues::default(),
             scratch: Columns::default(),
             n_victims: 0,
         }
@@ -62,10 +79,11 @@ impl CandidateCache {
     pub(crate) fn bytes(&self) -> usize {
         let per_row = size_of::<CandidateState>()
             + size_of::<Option<PreemptionCandidate>>()
-            + size_of::<ValueId>();
+            + size_of::<ValueId>()
+            + size_of::<EarlyState>();
         self.states.len() * per_row
             + self.n_victims * size_of::<PodKey>()
-            + self.reasons.n_numbers() * BYTES_PER_REASON
+            + self.n_reasons() * BYTES_PER_REASON
     }
 
     pub(crate) fn reads(&self) -> StoreReads {
@@ -73,7 +91,7 @@ impl CandidateCache {
     }
 
     pub(crate) fn n_reasons(&self) -> usize {
-        self.reasons.n_numbers()
+        self.reasons.n_numbers() + self.early_reasons.n_numbers()
     }
 
     /// Makes room for rows up to `last`.
@@ -82,12 +100,18 @@ impl CandidateCache {
         self.states.resize(n_rows, CandidateState::Unknown);
         self.candidates.resize(n_rows, None);
         self.reason_of.resize(n_rows, 0);
+        self.early.resize(n_rows, EarlyState::Unknown);
     }
 
     /// Forgets a node that has changed or is gone.
     pub(crate) fn forget(&mut self, row: Row) {
         let at = row.index();
         let Some(state) = self.states.get_mut(at) else { return };
+        if let EarlyState::Useless(reason) =
+            std::mem::replace(&mut self.early[at], EarlyState::Unknown)
+        {
+            self.early_reasons.sub(reason);
+        }
         match std::mem::replace(state, CandidateState::Unknown) {
             CandidateState::Unknown => {}
             CandidateState::Possible => {
@@ -166,10 +190,26 @@ impl<'a> CandidateSearch<'a> {
         CandidateSearch { late: Some(LateSearch { only, counts, found, reasons }), ..self }
     }
 
+    /// Why evictions on a node are useless whatever the filters say.
+    fn useless(&mut self, row: Row) -> Option<&Rejection> {
+        let cache = &mut *self.cache;
+        let at = row.index();
+        if cache.early[at] == EarlyState::Unknown {
+            let on_node = self.cluster.view.nodes.pods_on(row);
+            let why = self.plugin.early_rejection(self.pod, on_node);
+            cache.early[at] = why
+                .map_or(EarlyState::Open, |why| EarlyState::Useless(cache.early_reasons.add(why)));
+        }
+        match cache.early[at] {
+            EarlyState::Useless(reason) => Some(cache.early_reasons.value(reason)),
+            EarlyState::Unknown | EarlyState::Open => None,
+        }
+    }
+
     fn dry_run(&mut self, row: Row) -> Result<PreemptionCandidate, Rejection> {
         let ClusterView { view, nominations, .. } = self.cluster;
-        if let Some(why) = self.plugin.early_rejection(self.pod, view.nodes.pods_on(row)) {
-            return Err(why);
+        if let Some(why) = self.useless(row) {
+            return Err(why.clone());
         }
         let mut scratch = std::mem::take(&mut self.cache.scratch);
         scratch.become_scratch(view.nodes, row);
@@ -195,11 +235,10 @@ impl<'a> CandidateSearch<'a> {
         let is_shared =
             self.late.as_ref().is_some_and(|search| search.only.binary_search(&row).is_err());
         if is_shared {
-            if self.cache.states[row.index()] == CandidateState::Unknown {
-                let on_node = self.cluster.view.nodes.pods_on(row);
-                if let Some(why) = self.plugin.early_rejection(self.pod, on_node) {
-                    self.cache.learn(row, Err(why));
-                }
+            if self.cache.states[row.index()] == CandidateState::Unknown
+                && let Some(why) = self.useless(row).cloned()
+            {
+                self.cache.learn(row, Err(why));
             }
             if self.cache.states[row.index()] == CandidateState::Impossible {
                 return None;
