@@ -5,7 +5,7 @@ use json_patch::{PatchOperation, RemoveOperation};
 use plimsoll_api::resources::{CPU, EPHEMERAL_STORAGE, MEMORY, PODS};
 use plimsoll_api::{Effect, Node, Pod, PodKey, Resources, Str, Taint};
 use plimsoll_engine::{NodeJudge, Transaction, TransactionError, Verdicts};
-use plimsoll_framework::{PodInfo, Row};
+use plimsoll_framework::{Columns, PodInfo, Row};
 use serde_json::{Map, Value, json};
 
 use crate::change::{Change, Reference, node_of};
@@ -245,27 +245,46 @@ fn without_pods(text: String, size: u32, gone: &[PodKey]) -> ClusterChange {
 /// One more node like one that there is, if it would be feasible. The pods of DaemonSets come to it, too.
 pub(crate) fn new_nodes(judge: &NodeJudge<'_>) -> Vec<ClusterChange> {
     let nodes = judge.view().nodes;
-    let mut rows: Vec<Row> = nodes.rows().collect();
-    rows.sort_by_key(|row| nodes.name_of(*row));
-    let (mut seen, mut new) = (Vec::new(), Vec::new());
-    for row in rows {
+    let mut new = Vec::new();
+    for row in models(nodes) {
         let model = nodes.node(row);
         let manifest = manifest_of_new(model, &nodes_named(nodes, &model.name));
-        let class = class_of(&manifest);
-        if seen.contains(&class) {
-            continue;
-        }
-        seen.push(class);
         let Some(node) = node_of(&manifest) else { continue };
         let comes = |pod: &PodInfo| is_daemon(pod) && !pod.is_terminating();
         if judge.rejections_if(row, node.clone(), comes).is_empty() {
             new.push(new_node(judge, row, node, manifest, comes));
         }
-        if MOST_NEW <= new.len() || MOST_MODELS <= seen.len() {
+        if MOST_NEW <= new.len() {
             break;
         }
     }
     new
+}
+
+/// One node of each sort, by name. Nodes of one sort differ only in what a new node does not take over: name and hostname,
+/// whether it is cordoned, and the taints that Kubernetes adds itself.
+fn models(nodes: &Columns) -> Vec<Row> {
+    let mut rows: Vec<Row> = nodes.rows().collect();
+    rows.sort_by_key(|row| nodes.name_of(*row));
+    let (mut seen, mut models) = (Vec::new(), Vec::new());
+    for row in rows {
+        let node = nodes.node(row);
+        let labels: Vec<_> = node.labels.iter().filter(|(key, _)| *key != HOSTNAME).collect();
+        let taints: Vec<_> = own_taints_left_out(node).collect();
+        let sort = (labels, taints, &node.allocatable, &node.declared_features);
+        if !seen.contains(&sort) {
+            seen.push(sort);
+            models.push(row);
+        }
+        if MOST_MODELS <= models.len() {
+            break;
+        }
+    }
+    models
+}
+
+fn own_taints_left_out(node: &Node) -> impl Iterator<Item = &Taint> {
+    node.taints.iter().filter(|taint| !taint.key.starts_with(OWN_TAINTS))
 }
 
 fn is_daemon(pod: &PodInfo) -> bool {
@@ -273,7 +292,7 @@ fn is_daemon(pod: &PodInfo) -> bool {
 }
 
 /// A name for a new node that no node has.
-fn nodes_named(nodes: &plimsoll_framework::Columns, model: &str) -> String {
+fn nodes_named(nodes: &Columns, model: &str) -> String {
     let is_taken = |name: &str| nodes.rows().any(|row| nodes.name_of(row) == name);
     let mut names = (1..).map(|number| format!("{model}-new{number}"));
     names.find(|name| !is_taken(name)).unwrap_or_default()
@@ -302,15 +321,6 @@ fn new_node(
     ClusterChange { text, size: size::NODE, edits, changes }
 }
 
-/// What distinguishes a new node from others.
-fn class_of(manifest: &Value) -> Value {
-    let mut labels = manifest["metadata"]["labels"].clone();
-    if let Some(labels) = labels.as_object_mut() {
-        labels.remove(HOSTNAME);
-    }
-    json!([labels, manifest["spec"], manifest["status"]])
-}
-
 /// A node like `model`, as it is when it is new: it is not cordoned, and Kubernetes has added no taints.
 fn manifest_of_new(model: &Node, name: &str) -> Value {
     let mut labels: Map<String, Value> =
@@ -318,8 +328,7 @@ fn manifest_of_new(model: &Node, name: &str) -> Value {
     if let Some(hostname) = labels.get_mut(HOSTNAME) {
         *hostname = json!(name);
     }
-    let taints = model.taints.iter().filter(|taint| !taint.key.starts_with(OWN_TAINTS));
-    let taints = taints.map(
+    let taints = own_taints_left_out(model).map(
         |taint| json!({"key": taint.key, "value": taint.value, "effect": taint.effect.as_str()}),
     );
     let mut status = json!({"allocatable": amounts(&model.allocatable)});

@@ -123,8 +123,15 @@ impl<'s> Search<'s> {
             self.propose_tight(trial, None);
         }
         let near = by_distance(self.scheduler.view(), &pod, base);
-        for change in self.cluster_changes(&pod, base, &near) {
+        let mut changes = self.cluster_changes(&pod, base, &near);
+        changes.sort_by(|a, b| (a.size, &a.text).cmp(&(b.size, &b.text)));
+        for change in changes {
             let size = change.size;
+            // A proof takes time, and as many smaller remedies are known as are asked for.
+            let n_smaller = self.remedies.iter().filter(|known| known.size < size).count();
+            if self.limits.remedies <= n_smaller {
+                break;
+            }
             self.propose(Proposal { size, cluster: Some(change), ..Proposal::default() });
         }
         self.try_alternatives(&pod, base, alternatives);
