@@ -54,7 +54,7 @@ fn questions(c: &mut Criterion) {
         let mut group = c.benchmark_group(format!("why, 5,000 nodes, pods: {kind}"));
         group.sample_size(10);
         for (fault, cpu, more) in faults() {
-            let mut scheduler = scheduler(&fields, NODES, PER_NODE);
+            let mut scheduler = scheduler(&fields, "4", NODES, PER_NODE);
             let manifest = add(&mut scheduler, cpu, [&fields, &more]);
             group.bench_function(fault, |b| b.iter(|| ask(&mut scheduler, &manifest)));
             let key = PodKey::new("default", "pod");

@@ -36,7 +36,7 @@ fn decide(scheduler: &mut Scheduler, pod: &Pod, n: u64) -> Duration {
 fn decisions(c: &mut Criterion) {
     let mut group = c.benchmark_group("decision among 1,000 nodes");
     for (name, kind) in kinds() {
-        let mut scheduler = scheduler(&kind, NODES, 1);
+        let mut scheduler = scheduler(&kind, "4", NODES, 1);
         let pod = pod("pod", &kind);
         group.bench_function(name, |b| b.iter_custom(|n| decide(&mut scheduler, &pod, n)));
     }

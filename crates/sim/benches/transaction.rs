@@ -41,7 +41,7 @@ fn try_to_drain(scheduler: &mut Scheduler) {
 fn transactions(c: &mut Criterion) {
     let mut group = c.benchmark_group("drain one of 5,000 nodes with 30 pods, rolled back");
     for (name, kind) in kinds() {
-        let mut scheduler = scheduler(&kind, NODES, PER_NODE);
+        let mut scheduler = scheduler(&kind, "4", NODES, PER_NODE);
         group.bench_function(name, |b| b.iter(|| try_to_drain(&mut scheduler)));
     }
     group.finish();

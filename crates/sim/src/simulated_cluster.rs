@@ -26,6 +26,8 @@ use crate::volumes::{ProvisioningOrder, SimulatedVolumes, VolumeDelays};
 pub struct SimulatedCluster {
     pods: BTreeMap<PodKey, Pod>,
     nodes: BTreeMap<Str, Labels>,
+    /// How many pods are on each node that has any: most nodes that go have none, and need no search for orphans.
+    n_on: BTreeMap<Str, usize>,
     volumes: SimulatedVolumes,
     claims: ClaimObjects,
     claim_controller: ClaimController,
@@ -99,6 +101,7 @@ impl SimulatedCluster {
                 Observation::Is(pod) => self.pod_is(now, pod),
                 Observation::Gone(key) => {
                     if let Some(pod) = self.pods.remove(key) {
+                        self.count(pod.node_name.as_ref(), None);
                         self.claim_controller.pod_ends(&pod);
                         self.make_again(now, &pod);
                     }
@@ -154,6 +157,8 @@ impl SimulatedCluster {
 
     fn pod_is(&mut self, now: Time, pod: &Pod) {
         let before = self.pods.insert(pod.key.clone(), pod.clone());
+        let was_on = before.as_ref().and_then(|before| before.node_name.as_ref());
+        self.count(was_on, pod.node_name.as_ref());
         if let Some(before) = before.as_ref().filter(|before| before.uid != pod.uid) {
             self.claim_controller.pod_ends(before);
         }
@@ -192,8 +197,29 @@ impl SimulatedCluster {
         }
     }
 
+    /// Counts a pod that was on one node and is on another.
+    fn count(&mut self, before: Option<&Str>, after: Option<&Str>) {
+        if before == after {
+            return;
+        }
+        if let Some(node) = before
+            && let Some(n) = self.n_on.get_mut(node)
+        {
+            *n -= 1;
+            if *n == 0 {
+                self.n_on.remove(node);
+            }
+        }
+        if let Some(node) = after {
+            *self.n_on.entry(node.clone()).or_default() += 1;
+        }
+    }
+
     fn node_gone(&mut self, now: Time, name: &Str) {
         self.nodes.remove(name);
+        if !self.n_on.contains_key(name) {
+            return;
+        }
         let orphans = self.pods.values().filter(|pod| pod.node_name.as_ref() == Some(name));
         for pod in orphans {
             let due = Due::IsOrphaned(pod.key.clone(), pod.uid.clone());

@@ -50,20 +50,24 @@ pub(crate) fn pod(name: &str, more: &Value) -> Pod {
     }
 }
 
-/// A scheduler that knows `n_nodes` nodes with `per_node` pods of a kind each.
-pub(crate) fn scheduler(kind: &Value, n_nodes: u32, per_node: u32) -> Scheduler {
+/// A scheduler that knows nothing.
+pub(crate) fn empty(options: Options) -> Scheduler {
     let registry = in_tree();
     let catalogue = Catalogue::of(&registry, &default_profile());
     let specs = Configuration::default_for(&catalogue).profile_specs();
     let profiles = Profile::all_of(&specs, &registry, &FeatureGates::default())
         .expect("the default profile is right");
-    let mut scheduler =
-        Scheduler::new(profiles, Options::default(), 0).expect("the profiles make a scheduler");
+    Scheduler::new(profiles, options, 0).expect("the profiles make a scheduler")
+}
+
+/// A scheduler that knows `n_nodes` nodes with so much CPU and `per_node` pods of a kind each.
+pub(crate) fn scheduler(kind: &Value, cpu: &str, n_nodes: u32, per_node: u32) -> Scheduler {
+    let mut scheduler = empty(Options::default());
     for number in 0..n_nodes {
         let name = format!("node-{number}");
         let zone = format!("zone-{}", number % ZONES);
         let labels = json!({"kubernetes.io/hostname": name, "topology.kubernetes.io/zone": zone});
-        let allocatable = json!({"cpu": "4", "memory": "32Gi", "pods": "110"});
+        let allocatable = json!({"cpu": cpu, "memory": "32Gi", "pods": "110"});
         let node = json!({
             "apiVersion": "v1",
             "kind": "Node",

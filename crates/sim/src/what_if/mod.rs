@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use plimsoll_api::wire::Object;
 use plimsoll_api::{Effect, Labels, Node, ObjectKey, Pod, PodDisruptionBudget, PodKey, Str, Taint};
 use plimsoll_engine::{Decision, Event, Observation, Outcome, Scheduler};
-use plimsoll_framework::View;
+use plimsoll_framework::{Row, View};
 
 pub use self::action::{Action, ActionError, Model, NodeChoice, Target};
 pub(crate) use self::new_nodes::{NewNode, free_name, with_all_of};
@@ -86,28 +86,27 @@ impl Scenario {
                 self.apply(pods.into_iter().map(|pod| Object::Pod(Box::new(pod))).collect());
             }
             Action::Drain(choice) => {
-                for node in self.nodes(&choice)? {
+                for (row, node) in self.nodes(&choice)? {
                     self.set_cordoned(&node, true);
-                    let pods =
-                        self.pods_on(&node.name, |pod| Fate::of(pod) != Fate::GoesWithItsNode);
+                    let pods = self.pods_on(row, |pod| Fate::of(pod) != Fate::GoesWithItsNode);
                     self.drained.extend(pods.iter().cloned());
                     self.evict(pods);
                 }
             }
             Action::Cordon(choice) => {
-                self.nodes(&choice)?.iter().for_each(|node| self.set_cordoned(node, true));
+                self.nodes(&choice)?.iter().for_each(|(_, node)| self.set_cordoned(node, true));
             }
             Action::Uncordon(choice) => {
-                self.nodes(&choice)?.iter().for_each(|node| self.set_cordoned(node, false));
+                self.nodes(&choice)?.iter().for_each(|(_, node)| self.set_cordoned(node, false));
             }
             Action::Lose(choice) => {
-                for node in self.nodes(&choice)? {
-                    self.lose(&node.name);
+                for (row, node) in self.nodes(&choice)? {
+                    self.lose(row, &node.name);
                 }
             }
             Action::Taint(choice, taint) => {
-                for node in self.nodes(&choice)? {
-                    self.add_taint(node, &taint);
+                for (row, node) in self.nodes(&choice)? {
+                    self.add_taint(row, node, &taint);
                 }
             }
             Action::AddNodes { n, like } => self.add_nodes(n, &like)?,
@@ -190,19 +189,17 @@ impl Scenario {
     }
 
     /// The nodes that are meant, by name.
-    fn nodes(&self, choice: &NodeChoice) -> Result<Vec<Node>, ActionError> {
+    fn nodes(&self, choice: &NodeChoice) -> Result<Vec<(Row, Node)>, ActionError> {
         let nodes = self.view().nodes;
         let is_meant = |node: &Node| match choice {
             NodeChoice::Name(name) => node.name == *name,
             NodeChoice::Label(key, value) => node.labels.get(key) == Some(value),
         };
-        let mut found: Vec<Node> = nodes
-            .rows()
-            .map(|row| nodes.node(row))
-            .filter(|node| is_meant(node))
-            .map(|node| Node::clone(node))
-            .collect();
-        found.sort_by(|a, b| a.name.cmp(&b.name));
+        let found = nodes.rows().map(|row| (row, nodes.node(row)));
+        let found = found.filter(|(_, node)| is_meant(node));
+        let mut found: Vec<(Row, Node)> =
+            found.map(|(row, node)| (row, Node::clone(node))).collect();
+        found.sort_by(|(_, a), (_, b)| a.name.cmp(&b.name));
         if found.is_empty() {
             let offer = self.offer(choice);
             return Err(ActionError::NoNode { choice: choice.clone(), offer });
@@ -233,12 +230,8 @@ impl Scenario {
         }
     }
 
-    fn pods_on(&self, node: &str, is_meant: impl Fn(&Pod) -> bool) -> Vec<Pod> {
-        let nodes = self.view().nodes;
-        let Some(row) = nodes.rows().find(|row| nodes.name_of(*row) == node) else {
-            return Vec::new();
-        };
-        let pods = nodes.pods_on(row).iter().filter(|pod| is_meant(pod));
+    fn pods_on(&self, row: Row, is_meant: impl Fn(&Pod) -> bool) -> Vec<Pod> {
+        let pods = self.view().nodes.pods_on(row).iter().filter(|pod| is_meant(pod));
         pods.map(|pod| Pod::clone(pod.seen())).collect()
     }
 
@@ -267,8 +260,8 @@ impl Scenario {
         self.simulation.world_mut().lifecycle.recreates = true;
     }
 
-    fn lose(&mut self, node: &Str) {
-        let pods = self.pods_on(node, |_| true);
+    fn lose(&mut self, row: Row, node: &Str) {
+        let pods = self.pods_on(row, |_| true);
         self.evict(pods);
         self.tell(Event::Node(Box::new(Observation::Gone(node.clone()))));
     }
@@ -294,8 +287,8 @@ impl Scenario {
                 self.delete_pods(std::slice::from_ref(pod));
             }
             Target::Node(node) => {
-                for node in self.nodes(&NodeChoice::Name(node.clone()))? {
-                    self.lose(&node.name);
+                for (row, node) in self.nodes(&NodeChoice::Name(node.clone()))? {
+                    self.lose(row, &node.name);
                 }
             }
             Target::Other(kind, key) => {
@@ -355,13 +348,12 @@ impl Scenario {
     }
 
     /// As `kubectl taint --overwrite` does: a taint of this key and effect is replaced.
-    fn add_taint(&mut self, mut node: Node, taint: &Taint) {
+    fn add_taint(&mut self, row: Row, mut node: Node, taint: &Taint) {
         node.taints.retain(|other| (&other.key, other.effect) != (&taint.key, taint.effect));
         node.taints.push(taint.clone());
-        let name = node.name.clone();
         self.tell(Event::Node(Box::new(Observation::Is(node))));
         if taint.effect == Effect::NoExecute {
-            let pods = self.pods_on(&name, |pod| {
+            let pods = self.pods_on(row, |pod| {
                 !pod.tolerations.iter().any(|one| one.tolerates(taint, <_>::default()))
             });
             // What tolerates nothing goes, and does not come back here, even if it belongs to its node.
