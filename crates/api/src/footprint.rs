@@ -262,6 +262,7 @@ impl PodTemplate {
             priority: _,
             preemption_policy: _,
             scheduling_gates,
+            scheduling_group,
             node_selection,
             preferred_nodes,
             tolerations,
@@ -284,6 +285,7 @@ impl PodTemplate {
             + controller.elsewhere()
             + scheduler_name.elsewhere()
             + scheduling_gates.elsewhere()
+            + scheduling_group.elsewhere()
             + node_selection.selector.elsewhere()
             + node_selection.terms.elsewhere()
             + preferred_nodes.0.elsewhere()

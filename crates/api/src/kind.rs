@@ -12,9 +12,9 @@ use crate::store::{ErasedStore, Store};
 use crate::wire::{Manifest, Object, Reader, WireError};
 use crate::{
     CsiDriver, CsiNode, CsiStorageCapacity, DeviceClass, DeviceTaintRule, Namespace, Node,
-    ObjectKey, PersistentVolume, PersistentVolumeClaim, Pod, PodDisruptionBudget, ReplicaSet,
-    ReplicationController, ResourceClaim, ResourceSlice, Service, StatefulSet, StorageClass, Str,
-    VolumeAttachment,
+    ObjectKey, PersistentVolume, PersistentVolumeClaim, Pod, PodDisruptionBudget, PodGroup,
+    ReplicaSet, ReplicationController, ResourceClaim, ResourceSlice, Service, StatefulSet,
+    StorageClass, Str, VolumeAttachment,
 };
 
 /// A kind of objects that scheduling reads, implemented by the type of one object.
@@ -369,7 +369,7 @@ impl fmt::Debug for AnyObject {
 }
 
 /// The kinds of Kubernetes that scheduling reads.
-const BUILT_IN: [KindRef; 19] = [
+const BUILT_IN: [KindRef; 20] = [
     KindRef::of::<Pod>(),
     KindRef::of::<Node>(),
     KindRef::of::<Namespace>(),
@@ -389,6 +389,7 @@ const BUILT_IN: [KindRef; 19] = [
     KindRef::of::<ResourceSlice>(),
     KindRef::of::<DeviceClass>(),
     KindRef::of::<DeviceTaintRule>(),
+    KindRef::of::<PodGroup>(),
 ];
 
 /// The kinds that are read: those of Kubernetes, and those that plugins add.

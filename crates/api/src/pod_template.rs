@@ -49,6 +49,8 @@ pub struct PodTemplate {
     pub preemption_policy: PreemptionPolicy,
     /// Names of the gates that keep it from being scheduled.
     pub scheduling_gates: Vec<Str>,
+    /// The name of the group of pods to which it belongs (`spec.schedulingGroup.podGroupName`).
+    pub scheduling_group: Option<Str>,
 
     /// On which nodes it may run.
     pub node_selection: NodeSelection,

@@ -2,29 +2,20 @@
 
 use plimsoll_framework::{ProfileSpec, Registry};
 
-use crate::catalogue::{Catalogue, Known, Point, PointSet};
+use crate::catalogue::{Catalogue, Known, PointSet};
 use crate::configuration::Configuration;
 use crate::extenders;
 use crate::profile::ResolvedProfile;
 
-/// Plugins of release 1.36 that do not exist here yet, with their extension points. A configuration may name them; a
-/// warning says that they have no effect.
-const NOT_YET: &[(&str, &[Point])] = &[
-    ("GangScheduling", &[Point::PreEnqueue, Point::Permit]),
-    ("TopologyPlacementGenerator", &[Point::PlacementGenerate]),
-    ("PodGroupPodsCount", &[Point::PlacementScore]),
-];
-
 impl Catalogue {
     /// The plugins that configurations may name: those of the default profile in its order with their weights (0 for
-    /// none), the others of `registry`, and those of 1.36 that do not exist here yet.
+    /// none), and the others of `registry`.
     pub fn of(registry: &Registry, default_profile: &[(&'static str, i32)]) -> Self {
         let mut plugins: Vec<Known> = default_profile
             .iter()
             .map(|&(name, weight)| known(registry, name).weighing(weight))
             .collect();
         let others = registry.iter().map(plimsoll_framework::Entry::name);
-        let others = others.chain(NOT_YET.iter().map(|&(name, _)| name));
         for name in others {
             if plugins.iter().all(|plugin| plugin.name != name) {
                 plugins.push(known(registry, name).on_request());
@@ -35,12 +26,8 @@ impl Catalogue {
 }
 
 fn known(registry: &Registry, name: &'static str) -> Known {
-    if let Some(entry) = registry.get(name) {
-        let points: Vec<Point> = entry.points().iter().copied().collect();
-        return Known::new(name, PointSet::of(&points));
-    }
-    let points = NOT_YET.iter().find(|(other, _)| *other == name).map_or(&[][..], |(_, at)| at);
-    Known::new(name, PointSet::of(points)).unavailable()
+    let points = registry.get(name).into_iter().flat_map(|entry| entry.points().iter().copied());
+    Known::new(name, PointSet::of(&points.collect::<Vec<_>>()))
 }
 
 impl ResolvedProfile {

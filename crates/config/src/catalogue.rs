@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 pub use plimsoll_framework::Point;
-use plimsoll_framework::{ArgsForm, FeatureGates, Registry};
+use plimsoll_framework::{ArgsForm, FeatureGates, GroupGates, Registry};
 
 /// A set of extension points.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -97,10 +97,23 @@ impl Catalogue {
         Self { plugins, args: BTreeMap::new(), gates: FeatureGates::default() }
     }
 
-    /// The same catalogue with these gates.
+    /// The same catalogue with these gates. They decide whether the default profile enables the plugins for groups of pods.
     #[must_use]
     pub fn with_gates(self, gates: FeatureGates) -> Self {
-        Self { gates, ..self }
+        let groups = GroupGates::of(&gates);
+        let mut plugins = self.plugins;
+        for plugin in &mut plugins {
+            // As in default_plugins.go, applyFeatureGates.
+            match plugin.name {
+                "GangScheduling" => plugin.by_default = groups.gang_scheduling,
+                "TopologyPlacementGenerator" => plugin.by_default = groups.topology_aware,
+                "PodGroupPodsCount" => {
+                    (plugin.by_default, plugin.weight) = (groups.topology_aware, 1);
+                }
+                _ => {}
+            }
+        }
+        Self { plugins, gates, ..self }
     }
 
     /// The same catalogue with the args that the plugins of `registry` declare. For a plugin that declares none, any

@@ -27,12 +27,20 @@ pub(crate) enum Stage {
     Deprecated,
     /// It is on, and will be removed together with what it replaces.
     DeprecatedOn,
+    /// It has become part of the gate [`GROUPS`], and is on with it. Here it can still be given; kube-scheduler no longer
+    /// knows it.
+    OfGroups,
     /// The gate was removed.
     Gone,
 }
 
 use Release::{V1_36, V1_37};
-use Stage::{Alpha, Beta, BetaOff, Deprecated, DeprecatedOn, Gone, Locked, LockedOff, Stable};
+use Stage::{
+    Alpha, Beta, BetaOff, Deprecated, DeprecatedOn, Gone, Locked, LockedOff, OfGroups, Stable,
+};
+
+/// The gate of groups of pods.
+const GROUPS: &str = "GenericWorkload";
 
 impl Stage {
     fn is_on(self) -> bool {
@@ -45,7 +53,7 @@ impl Stage {
 
     fn name(self) -> &'static str {
         match self {
-            Locked | Stable | Gone => "",
+            Locked | Stable | OfGroups | Gone => "",
             Beta | BetaOff => "BETA",
             Alpha => "ALPHA",
             Deprecated | DeprecatedOn | LockedOff => "DEPRECATED",
@@ -81,7 +89,7 @@ const GATES: &[(&str, &[(Release, Stage)])] = &[
     ("DRASchedulerFilterTimeout", &[(V1_36, Beta)]),
     ("DRAWorkloadResourceClaims", &[(V1_36, Alpha), (V1_37, BetaOff)]),
     ("DynamicResourceAllocation", &[(V1_36, Locked)]),
-    ("GangScheduling", &[(V1_36, Alpha), (V1_37, Gone)]),
+    ("GangScheduling", &[(V1_36, Alpha), (V1_37, OfGroups)]),
     ("GenericWorkload", &[(V1_36, Alpha), (V1_37, BetaOff)]),
     ("InPlacePodLevelResourcesVerticalScaling", &[(V1_36, Beta)]),
     ("InPlacePodVerticalScaling", &[(V1_36, Locked)]),
@@ -114,7 +122,7 @@ const GATES: &[(&str, &[(Release, Stage)])] = &[
     ("TopologyAwareWorkloadScheduling", &[(V1_36, Alpha)]),
     ("VolumeAttributesClass", &[(V1_36, Locked)]),
     ("VolumeLimitScaling", &[(V1_36, Alpha), (V1_37, Beta)]),
-    ("WorkloadAwarePreemption", &[(V1_36, Alpha), (V1_37, Gone)]),
+    ("WorkloadAwarePreemption", &[(V1_36, Alpha), (V1_37, OfGroups)]),
     ("WorkloadWithJob", &[(V1_36, Alpha)]),
 ];
 
@@ -143,6 +151,8 @@ const ASKED: &[&str] = &[
     "DRAPrioritizedList",
     "DRAResourceClaimDeviceStatus",
     "DRASchedulerFilterTimeout",
+    "GangScheduling",
+    "GenericWorkload",
     "InPlacePodLevelResourcesVerticalScaling",
     "MatchLabelKeysInPodTopologySpread",
     "NodeDeclaredFeatures",
@@ -152,7 +162,9 @@ const ASKED: &[&str] = &[
     "SchedulerPopFromBackoffQ",
     "StorageCapacityScoring",
     "TaintTolerationComparisonOperators",
+    "TopologyAwareWorkloadScheduling",
     "VolumeLimitScaling",
+    "WorkloadAwarePreemption",
 ];
 
 /// The gates that decisions do not depend on. Two belong to the API server, which clears the nomination of a pod when
@@ -310,6 +322,10 @@ impl GivenGates {
             let by_stage = of_stage.map(|&(_, on)| on);
             own.get(name).copied().or(by_stage).or(by_release.map(Stage::is_on)).unwrap_or(false)
         };
+        let is_on = |name: &str| match stage_of(name, release) {
+            Some(OfGroups) => own.get(name).copied().unwrap_or_else(|| is_on(GROUPS)),
+            _ => is_on(name),
+        };
         for &(gate, needs) in NEEDS.iter().filter(|(gate, _)| is_on(gate)) {
             let needs: Vec<_> = needs.iter().copied().filter(|needed| !is_on(needed)).collect();
             if !needs.is_empty() {
@@ -343,7 +359,7 @@ impl GivenGates {
     pub fn all(&self) -> impl Iterator<Item = Gate> {
         let of_release = |name| stage_of(name, self.plugins.release());
         GATES.iter().filter_map(move |&(name, _)| {
-            let stage = of_release(name)?;
+            let stage = of_release(name).filter(|stage| *stage != OfGroups)?;
             let enabled = self.plugins.enabled(name, stage.is_on());
             Some(Gate { name, stage: stage.name(), enabled })
         })
@@ -552,8 +568,8 @@ mod tests {
     fn a_gate_is_refused_where_the_release_does_not_know_it_or_has_locked_it() {
         let error = |release, given: &str| parse_at(release, &[given]).expect_err("it is wrong");
         assert_eq!(
-            error(Release::V1_37, "GangScheduling=true"),
-            "unrecognized feature gate: GangScheduling: release 1.37 no longer has it: leave it out, or decide as 1.36"
+            error(Release::V1_37, "SidecarContainers=true"),
+            "unrecognized feature gate: SidecarContainers: release 1.37 no longer has it: leave it out, or decide as 1.36"
         );
         assert_eq!(
             error(Release::V1_36, "CompositePodGroup=true"),

@@ -4,6 +4,8 @@
 
 use std::collections::BTreeMap;
 
+use plimsoll_framework::GroupGates;
+
 use crate::catalogue::{Catalogue, Known, Point};
 use crate::profile::EnabledPlugin;
 use crate::rules::{Rules, Weighed};
@@ -87,7 +89,7 @@ pub(crate) fn expand<'c>(
 ) -> Vec<&'c Known> {
     let set = plugins.at(point);
     let own = unique(set.enabled.iter().map(|plugin| plugin.name.as_str()), catalogue, point);
-    if disables(set, ALL) {
+    if disables(set, ALL) || !is_implied_at(catalogue, point) {
         return own;
     }
     let is_implied = |name: &&str| !disables(set, name);
@@ -97,6 +99,11 @@ pub(crate) fn expand<'c>(
         own.iter().partition(|plugin| implied.contains(plugin));
     let expanded = implied.iter().filter(|plugin| !own.contains(plugin)).copied();
     overriding.into_iter().chain(expanded).chain(others).collect()
+}
+
+/// Whether plugins stand at `point` only because `multiPoint` enables them. Placements are scored only with the gate for them.
+fn is_implied_at(catalogue: &Catalogue, point: Point) -> bool {
+    point != Point::PlacementScore || GroupGates::of(&catalogue.gates).topology_aware
 }
 
 /// The weight of `name` at `point`: that of the point, or else that of `multiPoint`. A weight of 0 counts as 1.

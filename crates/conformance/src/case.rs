@@ -25,6 +25,8 @@ pub enum Mode {
     Decide,
     /// Each is placed on the smallest name in `best` before the next.
     Trace,
+    /// The whole queue is run, with groups of pods.
+    Group,
 }
 
 /// A case of the corpus.
@@ -38,7 +40,7 @@ pub struct Case {
     /// The configuration, of any form that [`profiles`] takes; without it, the default.
     pub config: Option<Value>,
     /// Feature gates that differ from those of the release.
-    #[serde(default)]
+    #[serde(default, alias = "gates")]
     pub feature_gates: BTreeMap<String, bool>,
     /// Everything in the cluster.
     pub objects: Vec<Value>,

@@ -10,6 +10,7 @@ use serde_json::json;
 
 use crate::case::Case;
 use crate::compare::Expected;
+use crate::groups::ExpectedRun;
 
 /// The prefix of the names of suites that were recorded from release 1.20.
 const LEGACY: &str = "legacy_";
@@ -34,6 +35,17 @@ pub fn suite(name: &str) -> Vec<(Case, Expected)> {
                 .get_or_insert_with(|| json!({"kind": "Provider", "name": "DefaultProvider"}));
         }
     }
+    cases.into_iter().zip(expected).collect()
+}
+
+/// All cases of a suite with groups of pods, with the records of their runs.
+///
+/// # Panics
+/// If the suite is not in the corpus, or broken.
+pub fn runs(name: &str) -> Vec<(Case, ExpectedRun)> {
+    let cases: Vec<Case> = compressed(&folder().join(format!("{name}.cases.jsonl.zst")));
+    let expected = compressed(&folder().join(format!("{name}.expected.jsonl.zst")));
+    assert_eq!(cases.len(), expected.len(), "suite {name}: as many cases as expectations");
     cases.into_iter().zip(expected).collect()
 }
 

@@ -8,13 +8,15 @@ mod case;
 mod claims;
 mod compare;
 mod corpus;
+mod groups;
 mod known;
 mod legacy;
 mod profiles;
 
 pub use case::{Case, Mode};
 pub use compare::{Expected, ExpectedDecision, differences};
-pub use corpus::{read, suite};
+pub use corpus::{read, runs, suite};
+pub use groups::{ExpectedRun, GroupRun};
 pub use known::{Difference, Known};
 pub use legacy::legacy_differences;
 pub use profiles::{RECORDED, profiles};

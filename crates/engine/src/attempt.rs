@@ -87,7 +87,7 @@ impl Scheduler {
     }
 
     /// Assumes the pod on its node, and runs Reserve and Permit.
-    fn place(
+    pub(crate) fn place(
         &mut self,
         now: Time,
         attempt: &Attempt,
@@ -375,7 +375,7 @@ impl Scheduler {
     }
 
     /// Handles a failed attempt: writes the condition and event, and puts the pod back into the queue.
-    fn fail(
+    pub(crate) fn fail(
         &mut self,
         now: Time,
         id: PodId,
@@ -412,14 +412,14 @@ impl Scheduler {
 
     /// As in default_preemption.go, PostFilter: it counts every call. It is not called if there is no
     /// node at all, or after an error.
-    fn count_preemption(&mut self, pod: &PodInfo, failure: &AttemptFailure) {
+    pub(crate) fn count_preemption(&mut self, pod: &PodInfo, failure: &AttemptFailure) {
         if self.asks_post_filter(pod, failure) {
             self.counts.preemption();
         }
     }
 
     /// Whether PostFilter plugins are asked after this failure.
-    fn asks_post_filter(&self, pod: &PodInfo, failure: &AttemptFailure) -> bool {
+    pub(crate) fn asks_post_filter(&self, pod: &PodInfo, failure: &AttemptFailure) -> bool {
         failure.reason == FailureReason::Unschedulable
             && !self.cache.view().nodes.is_empty()
             && self.profile_of(pod).at(Point::PostFilter).next().is_some()
@@ -437,7 +437,8 @@ impl Scheduler {
         id
     }
 
-    fn log(&mut self, attempt: &Attempt, cycle: &Cycle, described: Description) {
+    /// Keeps the decision about a pod. One about a member of a group is only shown to recorders.
+    pub(crate) fn log(&mut self, attempt: &Attempt, cycle: &Cycle, described: Description) {
         if self.options.detail != Detail::None {
             let view = self.cache.view();
             let detail = self.options.detail;
@@ -448,7 +449,9 @@ impl Scheduler {
             for recorder in &mut self.recorders {
                 recorder.decided(now, &decision);
             }
-            self.decisions.push(decision);
+            if attempt.pod.scheduling_group.is_none() {
+                self.decisions.push(decision);
+            }
         }
     }
 

@@ -32,6 +32,7 @@ use self::failure::{no_node_fits, no_nodes, unreadable};
 pub(crate) use self::post_filter::PostFilterRun;
 pub(crate) use self::score::score_error;
 use self::score::scored;
+use crate::diagnosis::{self, FitErrorCause};
 use crate::filters::{ByFilters, Filters, PreFilterStop};
 use crate::metrics::{CycleMeter, Lap, MeteredPoint, Status};
 use crate::nominated_node::{NominatedNode, try_nominated_node};
@@ -202,11 +203,12 @@ impl<E: ExtenderSteps> CycleInputs<'_, E> {
             Ok(filters) => Continue((filters, Step::Filter)),
             Err(PreFilterStop::Error(error)) => Break(CycleResult::Error(error)),
             Err(PreFilterStop::Rejected(stopped)) => {
-                let (failure, filters) = *stopped;
+                let (mut failure, filters) = *stopped;
                 if let Some((plugin, why)) = &failure.pre_filter {
-                    let all = view.nodes.rows();
+                    let n_nodes = self.on.n_nodes();
+                    failure.message = diagnosis::fit_error(n_nodes, &FitErrorCause::PreFilter(why));
                     let reject = |row| NodeRejection { row, plugin, rejection: why.clone() };
-                    cycle.rejected = all.map(reject).collect();
+                    cycle.rejected = self.on.rows().into_iter().map(reject).collect();
                 }
                 Continue((filters, Step::post_filter(failure)))
             }
@@ -216,9 +218,9 @@ impl<E: ExtenderSteps> CycleInputs<'_, E> {
     /// Filter on the nominated node of the pod, and on all nodes if it has none or that is rejected.
     fn filter(&self, filters: &Filters, cycle: &mut Cycle) -> ControlFlow<CycleResult, Step> {
         let lap = cycle.meter.start();
-        let Snapshot { view, nominated } = self.on;
-        let (pod, nodes) = (self.member.pod, view.nodes);
-        let judge = || ByFilters { filters, pod, nodes, nominated };
+        let nominated = self.on.nominated;
+        let (pod, on) = (self.member.pod, self.on);
+        let judge = || ByFilters { filters, pod, on };
         let Ok(tried) = try_nominated_node(pod, nominated, judge);
         let own = match tried {
             NominatedNode::Passes(row) => {
@@ -261,8 +263,7 @@ impl<E: ExtenderSteps> CycleInputs<'_, E> {
         filters: &Filters,
         cycle: &mut Cycle,
     ) -> ControlFlow<CycleResult, Step> {
-        let Snapshot { view, nominated } = self.on;
-        filters.judge_all_nodes(self.member.pod, view.nodes, (nominated, own), self.sample, cycle);
+        filters.judge_all_nodes(self.member.pod, self.on, own, self.sample, cycle);
         cycle.filtered(lap);
         match error_of(&cycle.rejected) {
             Some(error) => Break(CycleResult::Error(error)),
@@ -287,7 +288,7 @@ impl<E: ExtenderSteps> CycleInputs<'_, E> {
         }
         Ok(match cycle.feasible.as_slice() {
             [] => {
-                let failure = no_node_fits(nodes.len(), filters, &cycle.rejected);
+                let failure = no_node_fits(self.on.n_nodes(), filters, &cycle.rejected);
                 Continue(Step::post_filter(failure))
             }
             &[row] => Break(CycleResult::Found { row, best: vec![row] }),
@@ -303,8 +304,11 @@ impl<E: ExtenderSteps> CycleInputs<'_, E> {
         filters: &Filters,
         cycle: &mut Cycle,
     ) -> Result<CycleResult, Stop<E::Questions>> {
+        if !self.on.asks_post_filter {
+            return Ok(CycleResult::Unschedulable(Box::new(run.unasked())));
+        }
         let Member { profile, pod } = self.member;
-        let Snapshot { view, nominated } = self.on;
+        let Snapshot { view, nominated, .. } = self.on;
         let (prepared, looked) = (filters.in_order(), filters.looked(profile));
         let dry_run = DryRun::new(pod, &prepared, &looked, nominated, view);
         let dry_run = dry_run.sharing(&cycle.shared);

@@ -7,7 +7,7 @@
 mod decider;
 
 use plimsoll_api::PodKey;
-use plimsoll_framework::{CycleState, PodInfo};
+use plimsoll_framework::{CycleState, PodInfo, Row};
 use rand_pcg::Pcg64;
 
 pub(crate) use self::decider::{Decider, DeciderKind, DecisionContext, FromScratch};
@@ -136,6 +136,22 @@ impl Scheduler {
         Some(cycle)
     }
 
+    /// Decides a member of a unit from scratch, on the nodes of a placement. The decision is not measured.
+    pub(crate) fn decide_within(
+        &mut self,
+        pod: &PodInfo,
+        within: Option<&[Row]>,
+        asks_post_filter: bool,
+    ) -> Cycle {
+        let (member, mut context) = self.context(pod);
+        context.counts = None;
+        (context.on.within, context.on.asks_post_filter) = (within, asks_post_filter);
+        let cycle = FromScratch.decide(member, &mut context);
+        let cycle = cycle.expect("everything can be decided from scratch");
+        self.count_judged(&cycle);
+        cycle
+    }
+
     /// Decides by one decider, so that the next decision is made as if it had not been asked.
     fn try_decider(&mut self, pod: &PodInfo, decider: &dyn Decider) -> Option<Cycle> {
         let before = self.chances();
@@ -154,7 +170,7 @@ impl Scheduler {
             start: self.next_start,
         };
         let context = DecisionContext {
-            on: Snapshot { view: self.cache.view(), nominated: &self.nominated },
+            on: Snapshot::of(self.cache.view(), &self.nominated),
             memo: self.memo.as_mut(),
             recognised: None,
             chance: TieBreaker { tie_break: self.options.tie_break, rng: &mut self.rng },

@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use plimsoll_api::{Pod, PodKey, Str};
+use plimsoll_api::pod_group::GroupCondition;
+use plimsoll_api::{ObjectKey, Pod, PodKey, Str};
 use plimsoll_framework::{Binding, ObjectWrite, PodEvent, PodEventKind, PodInfo, Point};
 
 use crate::extenders::Call;
@@ -38,6 +39,8 @@ pub enum Write {
     Condition(Condition),
     /// Record an event about the pod. No answer is awaited.
     Record(EventRecord),
+    /// Set the condition of a group of pods. No answer is awaited.
+    GroupCondition(GroupConditionWrite),
     /// Ask an extender. Answered with [`Event::Extended`](crate::Event::Extended).
     Extender(Call),
 }
@@ -53,9 +56,23 @@ pub struct Eviction {
     pub message: String,
     /// The note of the event.
     pub note: String,
+    /// Whether it is for a whole group of pods.
+    pub for_group: bool,
 }
 
 impl Eviction {
+    /// `victim` must leave its node for a group. As in executor.go, actuatePodGroupPreemption.
+    pub(crate) fn for_group(victim: &PodInfo, scheduler_name: &str, group_uid: &str) -> Self {
+        Eviction {
+            victim: victim.seen().clone(),
+            message: format!(
+                "{scheduler_name}: preempting to accommodate a higher priority podgroup"
+            ),
+            note: format!("Preempted by podgroup {group_uid} on node cluster"),
+            for_group: true,
+        }
+    }
+
     /// `victim` must leave `node` for `preemptor`. As in preemption.go, PreemptPod.
     pub(crate) fn new(victim: &PodInfo, preemptor: &PodInfo, node: &str) -> Self {
         let scheduler = &preemptor.scheduler_name;
@@ -63,8 +80,22 @@ impl Eviction {
             victim: victim.seen().clone(),
             message: format!("{scheduler}: preempting to accommodate a higher priority pod"),
             note: format!("Preempted by pod {} on node {node}", preemptor.uid),
+            for_group: false,
         }
     }
+}
+
+/// The condition `PodGroupScheduled` of a group of pods; since 1.37 it is called `PodGroupInitiallyScheduled`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GroupConditionWrite {
+    /// The group.
+    pub group: ObjectKey,
+    /// The type of the condition: `PodGroupScheduled`; since 1.37 `PodGroupInitiallyScheduled`.
+    pub kind: &'static str,
+    /// The generation of the group that it is about.
+    pub generation: i64,
+    /// The condition.
+    pub condition: GroupCondition,
 }
 
 /// The condition `PodScheduled=False` of a pod.

@@ -81,7 +81,7 @@ impl Scheduler {
         let chance = &mut TieBreaker { tie_break: self.options.tie_break, rng: &mut rng };
         let sample = self.sample(profile);
         let (member, meter) = (Member { profile, pod: &info.pod }, CycleMeter::default());
-        let on = Snapshot { view, nominated: &self.nominated };
+        let on = Snapshot::of(view, &self.nominated);
         let cycle = cycle::schedule(member, on, &sample, chance, meter);
         let described = described(profile, &info.pod, &cycle, view, Detail::Nodes);
         let decision = decision(pod, info.attempts + 1, &cycle, view, Detail::Nodes);
@@ -148,7 +148,7 @@ pub(crate) fn described(
 }
 
 /// Every node, by name. A rejection of the pod for all nodes is not repeated here.
-fn nodes(cycle: &Cycle, view: View<'_>) -> Vec<NodeDecision> {
+pub(crate) fn nodes(cycle: &Cycle, view: View<'_>) -> Vec<NodeDecision> {
     let for_all = matches!(&cycle.result, CycleResult::Unschedulable(f) if f.pre_filter.is_some());
     let mut nodes: Vec<NodeDecision> = Vec::new();
     for node in &cycle.rejected {

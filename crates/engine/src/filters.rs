@@ -16,6 +16,7 @@ use crate::metrics::{CycleMeter, MeteredPoint, Status};
 use crate::nominated_node::{NominatedNode, NominatedNodeJudge};
 use crate::profile::{PluginIndex, Profile};
 use crate::sample::{Sample, SampleOrder};
+use crate::unit::Snapshot;
 
 /// The filters of a profile after PreFilter for one pod.
 pub(crate) struct Filters {
@@ -132,12 +133,14 @@ impl Filters {
     pub(crate) fn judge_all_nodes(
         &self,
         pod: &PodInfo,
-        nodes: &Columns,
-        (nominated, own): (&NominatedPods, Option<NodeRejection>),
+        on: Snapshot<'_>,
+        own: Option<NodeRejection>,
         sample: &Sample,
         cycle: &mut Cycle,
     ) {
-        let candidates = self.candidate_rows(nodes);
+        let Snapshot { view: View { nodes, .. }, nominated, .. } = on;
+        let mut candidates = self.candidate_rows(nodes);
+        candidates.retain(|row| on.has(*row));
         match sample.order(candidates.len()) {
             None => self.judge_all(pod, nodes, nominated, candidates, cycle),
             Some(order) => {
@@ -161,7 +164,7 @@ impl Filters {
                 }
             }
         }
-        self.reject_others(nodes, &narrowed_by, cycle);
+        self.reject_others(on, &narrowed_by, cycle);
         cycle.rejected.sort_by_key(|node| node.row);
     }
 
@@ -391,8 +394,9 @@ impl Filters {
     }
 
     /// Rejects the nodes that are not candidates, on behalf of the plugins `by`.
-    fn reject_others(&self, nodes: &Columns, by: &BTreeSet<&'static str>, cycle: &mut Cycle) {
+    fn reject_others(&self, on: Snapshot<'_>, by: &BTreeSet<&'static str>, cycle: &mut Cycle) {
         let Candidates::Only(names) = &self.candidates else { return };
+        let nodes = on.view.nodes;
         let plugins: Vec<&str> = by.iter().copied().collect();
         let Some(&plugin) = self.narrowed_by.first() else { return };
         let text = format!("node(s) didn't satisfy plugin(s) [{}]", plugins.join(" "));
@@ -400,6 +404,7 @@ impl Filters {
         let judged: BTreeSet<Row> = cycle.rejected.iter().map(|node| node.row).collect();
         let others = nodes
             .rows()
+            .filter(|row| on.has(*row))
             .filter(|row| !names.contains(nodes.name_of(*row)) && !judged.contains(row));
         cycle.rejected.extend(others.map(|row| NodeRejection {
             row,
@@ -413,8 +418,7 @@ impl Filters {
 pub(crate) struct ByFilters<'a> {
     pub(crate) filters: &'a Filters,
     pub(crate) pod: &'a PodInfo,
-    pub(crate) nodes: &'a Columns,
-    pub(crate) nominated: &'a NominatedPods,
+    pub(crate) on: Snapshot<'a>,
 }
 
 impl NominatedNodeJudge for ByFilters<'_> {
@@ -423,11 +427,13 @@ impl NominatedNodeJudge for ByFilters<'_> {
     type Error = Infallible;
 
     fn find(&self, name: &Str) -> Option<Row> {
-        self.nodes.rows().find(|&row| self.nodes.name_of(row) == name)
+        let nodes = self.on.view.nodes;
+        nodes.rows().find(|&row| nodes.name_of(row) == name).filter(|&row| self.on.has(row))
     }
 
     fn judge(&mut self, row: Row) -> Result<NominatedNode, Infallible> {
-        let &mut ByFilters { filters, pod, nodes, nominated } = self;
+        let &mut ByFilters { filters, pod, on } = self;
+        let Snapshot { view: View { nodes, .. }, nominated, .. } = on;
         let rejection = filters.judge_with_nominated(pod, nodes, nominated, row);
         Ok(match rejection.or_else(|| filters.judge_row(pod, nodes, row)) {
             Some(error) if error.rejection.code == Code::Error => NominatedNode::None,

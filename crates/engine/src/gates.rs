@@ -2,7 +2,7 @@
 
 use plimsoll_api::Release;
 use plimsoll_api::requests::RequestGates;
-use plimsoll_framework::FeatureGates;
+use plimsoll_framework::{FeatureGates, GroupGates};
 
 /// The feature gates of the engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,6 +19,8 @@ pub struct Gates {
     pub pod_level_resources: bool,
     /// `InPlacePodLevelResourcesVerticalScaling`: the pod-level resources in the status count, too.
     pub pod_level_resize: bool,
+    /// Those of groups of pods.
+    pub groups: GroupGates,
 }
 
 impl Gates {
@@ -30,6 +32,7 @@ impl Gates {
         Gates {
             pod_level_resources,
             pod_level_resize,
+            groups: GroupGates::of(gates),
             pops_from_backoff: is_on("SchedulerPopFromBackoffQ", usual.pops_from_backoff),
             preempts_async: is_on("SchedulerAsyncPreemption", usual.preempts_async),
             says_expected_node: is_on("NominatedNodeNameForExpectation", usual.says_expected_node),
@@ -44,7 +47,7 @@ impl Gates {
 }
 
 impl Default for Gates {
-    /// All are on since 1.36.
+    /// All are on since 1.36, but those of groups.
     fn default() -> Self {
         Gates {
             pops_from_backoff: true,
@@ -52,6 +55,7 @@ impl Default for Gates {
             says_expected_node: true,
             pod_level_resources: true,
             pod_level_resize: true,
+            groups: GroupGates::default(),
         }
     }
 }

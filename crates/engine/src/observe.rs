@@ -66,10 +66,14 @@ impl Scheduler {
         }
     }
 
-    /// A pod with what it requests according to its resources as a whole, if it has any.
+    /// A pod with what it requests according to its resources as a whole, if it has any; and without its group, if
+    /// groups are off.
     pub(crate) fn reckoned(&self, mut pod: Arc<Pod>) -> Arc<Pod> {
         if pod.resources.is_some() {
             Arc::make_mut(&mut pod).reckon(self.options.gates.requests(self.options.release));
+        }
+        if pod.scheduling_group.is_some() && !self.options.gates.groups.generic_workload {
+            Arc::make_mut(&mut pod).scheduling_group = None;
         }
         pod
     }
@@ -95,7 +99,7 @@ impl Scheduler {
             return;
         }
         let id = match number {
-            None => self.names.insert(pod.clone()),
+            None => self.learn_pod(pod.clone()),
             Some(id) => {
                 self.names.update(id, pod.clone());
                 id
@@ -108,6 +112,7 @@ impl Scheduler {
             self.counts.hears(EventLabel::PENDING_POD_ADD);
             let with = Surroundings { profiles: &self.profiles, cache: &self.cache };
             self.queue.set(now, id, pod.clone(), with);
+            self.member_comes(now, id, &pod);
             // Resources may have been reserved for it until now: it is not tried any more, since it is
             // being deleted. As in nominator.go, addNominatedPodUnlocked.
             let before = self.awaited(&pod.key);
@@ -153,7 +158,7 @@ impl Scheduler {
         self.extenders.leave(id);
         self.queue.remove(id);
         if !self.cache.knows(id) {
-            self.names.forget(id);
+            self.forget_pod(id);
         }
     }
 
@@ -294,7 +299,7 @@ impl Scheduler {
         self.expected.remove(&id);
         self.cancel_binding(now, id);
         self.nominated.remove(key);
-        self.evictions.remove(key);
+        self.preemptor_gone(now, key);
         self.may_go(key);
         self.extenders.leave(id);
         self.queue.remove(id);
@@ -302,7 +307,7 @@ impl Scheduler {
             Some(before) => self.freed(now, &before, Audience::All),
             None => self.counts.hears(EventLabel::PENDING_POD_DELETE),
         }
-        self.names.forget(id);
+        self.forget_pod(id);
         self.leaves_nomination(now, left);
     }
 

@@ -12,12 +12,14 @@ use plimsoll_framework::{Nomination, PodInfo, Time, WaitingDecision, WriteError}
 
 use crate::cycle::AttemptFailure;
 use crate::effect::{Effect, EffectId, Eviction, Write};
-use crate::queue::{Attempt, Surroundings};
+use crate::queue::{Attempt, Hold, Surroundings};
 use crate::scheduler::Scheduler;
 
-/// The evictions that one pod waits for.
+/// The evictions that one pod waits for, or the members of a group.
 #[derive(Debug)]
 pub(crate) struct Awaited {
+    /// The other members of the group that wait.
+    others: Vec<PodKey>,
     /// Unanswered evictions, with their victims.
     writes: BTreeMap<EffectId, PodKey>,
     /// Whether one has failed: then the pod no longer waits.
@@ -25,6 +27,16 @@ pub(crate) struct Awaited {
     /// When they were started, and when they count as failed.
     began: Time,
     deadline: Time,
+}
+
+/// Who waits for evictions.
+pub(crate) struct Waits<'a> {
+    /// The pod, or the first member of the group.
+    pub(crate) attempt: &'a Attempt,
+    /// The other members.
+    pub(crate) others: &'a [Attempt],
+    /// The plugin that asked for it.
+    pub(crate) plugin: &'static str,
 }
 
 /// The evictions that pods wait for.
@@ -77,7 +89,7 @@ impl Scheduler {
     }
 
     /// Evicts the victims, and withdraws nominations of pods with lower priority to the node.
-    fn clear_way(
+    pub(crate) fn clear_way(
         &mut self,
         now: Time,
         attempt: &Attempt,
@@ -92,9 +104,24 @@ impl Scheduler {
         for other in &lower {
             self.withdraw(now, other, effects);
         }
-        self.counts.victims(nomination.victims.len());
+        let evict = |victim: &PodInfo| Eviction::new(victim, pod, &nomination.node);
+        let waits = Waits { attempt, others: &[], plugin };
+        self.evict(now, waits, &nomination.victims, evict, effects);
+    }
+
+    /// Evicts pods that are on nodes, and rejects those that still wait at Permit. Those that wait for it are held back.
+    pub(crate) fn evict(
+        &mut self,
+        now: Time,
+        Waits { attempt, others, plugin }: Waits<'_>,
+        victims: &[PodKey],
+        eviction: impl Fn(&PodInfo) -> Eviction,
+        effects: &mut Vec<Effect>,
+    ) {
+        let pod = &attempt.pod;
+        self.counts.victims(victims.len());
         let mut writes = BTreeMap::new();
-        for victim in &nomination.victims {
+        for victim in victims {
             if self.waiting.pods().iter().any(|waiting| waiting.pod.key == *victim) {
                 self.waiting_decisions.push(WaitingDecision::Reject {
                     pod: victim.clone(),
@@ -102,17 +129,21 @@ impl Scheduler {
                     reason: "preempted".into(),
                 });
             } else if let Some(victim) = self.names.find(victim).and_then(|id| self.cache.pod(id)) {
-                let (key, eviction) =
-                    (victim.key.clone(), Eviction::new(victim, pod, &nomination.node));
+                let (key, eviction) = (victim.key.clone(), eviction(victim));
                 writes.insert(self.write(pod, Write::Evict(eviction), effects), key);
             }
         }
-        if !writes.is_empty() {
-            let deadline = now + self.options.write_timeout;
-            let awaited = Awaited { writes, has_failed: false, began: now, deadline };
-            self.evictions.insert(pod.key.clone(), awaited);
-            if self.options.gates.preempts_async {
-                self.queue.hold(attempt.id, plugin);
+        if writes.is_empty() {
+            return;
+        }
+        let deadline = now + self.options.write_timeout;
+        let keys = others.iter().map(|other| other.pod.key.clone()).collect();
+        let awaited = Awaited { others: keys, writes, has_failed: false, began: now, deadline };
+        self.evictions.insert(pod.key.clone(), awaited);
+        if self.options.gates.preempts_async {
+            let hold = if others.is_empty() { Hold::Pod } else { Hold::Group };
+            for waiting in std::iter::once(attempt).chain(others) {
+                self.queue.hold(waiting.id, plugin, hold);
             }
         }
     }
@@ -131,7 +162,7 @@ impl Scheduler {
         let victim = awaited.writes.remove(&id).expect("it was just found");
         let waits = !awaited.has_failed && (answer.is_err() || awaited.writes.is_empty());
         awaited.has_failed |= answer.is_err();
-        let began = awaited.began;
+        let (began, others) = (awaited.began, awaited.others.clone());
         if awaited.writes.is_empty() {
             self.evictions.remove(&pod);
         }
@@ -141,10 +172,7 @@ impl Scheduler {
         }
         if waits {
             self.counts.evictions_over(answer.is_err(), now.since(began));
-            self.release(now, &pod, answer.is_err());
-            if answer.is_err() && !self.options.gates.preempts_async {
-                self.take_back(now, &pod, effects);
-            }
+            self.evictions_over(now, (&pod, &others), answer.is_err(), effects);
         }
         true
     }
@@ -165,15 +193,12 @@ impl Scheduler {
         let due: Vec<PodKey> = due.map(|(pod, _)| pod.clone()).collect();
         for pod in due {
             let Some(awaited) = self.evictions.remove(&pod) else { continue };
-            for victim in awaited.writes.into_values() {
-                self.refused(now, victim, &pod);
+            for victim in awaited.writes.values() {
+                self.refused(now, victim.clone(), &pod);
             }
             if !awaited.has_failed {
                 self.counts.evictions_over(true, now.since(awaited.began));
-                self.release(now, &pod, true);
-                if !self.options.gates.preempts_async {
-                    self.take_back(now, &pod, effects);
-                }
+                self.evictions_over(now, (&pod, &awaited.others), true, effects);
             }
         }
     }
@@ -208,6 +233,30 @@ impl Scheduler {
                 let with = Surroundings { profiles: &self.profiles, cache: &self.cache };
                 self.queue.retry(now, id, with);
             }
+        }
+    }
+
+    /// Ends the wait for the evictions of a pod and of the other members of its group; `failed` says whether one has failed.
+    fn evictions_over(
+        &mut self,
+        now: Time,
+        (pod, others): (&PodKey, &[PodKey]),
+        failed: bool,
+        effects: &mut Vec<Effect>,
+    ) {
+        for pod in std::iter::once(pod).chain(others) {
+            self.release(now, pod, failed);
+            if failed && !self.options.gates.preempts_async {
+                self.take_back(now, pod, effects);
+            }
+        }
+    }
+
+    /// A pod that waited for evictions is gone. The other members of its group wait no longer.
+    pub(crate) fn preemptor_gone(&mut self, now: Time, pod: &PodKey) {
+        let Some(awaited) = self.evictions.remove(pod) else { return };
+        for other in &awaited.others {
+            self.release(now, other, true);
         }
     }
 

@@ -8,6 +8,7 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use crate::decision::{Decision, NodeDecision, NodeVerdict, Outcome};
+use crate::groups::{GroupDecision, MemberDecision, MemberResult};
 
 /// A decision about a pod with its reasons. A key whose value would be empty is left out.
 #[derive(Debug, Serialize)]
@@ -79,6 +80,119 @@ struct NodeRecord<'a> {
     described: Option<&'a Map<String, Value>>,
 }
 
+/// A decision about a group of pods. A key whose value would be empty is left out.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct GroupRecord<'a> {
+    group: String,
+    /// The number of the cycle; left out for the first.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    attempt: Option<u32>,
+    /// `scheduled`, `preempting`, `unschedulable`, `error` or `waiting`.
+    result: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    message: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    placement: Option<&'a str>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    placements: Vec<PlacementRecord<'a>>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pods: Vec<MemberRecord<'a>>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    victims: Vec<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    condition: Option<ConditionRecord<'a>>,
+}
+
+#[derive(Debug, Serialize)]
+struct PlacementRecord<'a> {
+    name: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    score: Option<i64>,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    scores: BTreeMap<&'a str, i64>,
+}
+
+#[derive(Debug, Serialize)]
+struct MemberRecord<'a> {
+    pod: String,
+    /// `scheduled`, `unschedulable`, `error` or `skipped`.
+    result: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    node: Option<&'a str>,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    best: &'a [Str],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    message: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    nominated: Option<&'a str>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    nodes: Vec<NodeRecord<'a>>,
+}
+
+#[derive(Debug, Serialize)]
+struct ConditionRecord<'a> {
+    status: &'static str,
+    reason: &'a str,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    message: &'a str,
+}
+
+impl<'a> GroupRecord<'a> {
+    /// The record of a decision.
+    pub fn of(decision: &'a GroupDecision) -> Self {
+        let placements = decision.placements.iter().map(|one| PlacementRecord {
+            name: &one.name,
+            score: one.score,
+            scores: one.scores.iter().copied().collect(),
+        });
+        GroupRecord {
+            group: decision.group.to_string(),
+            attempt: (1 < decision.attempt).then_some(decision.attempt),
+            result: decision.result.as_str(),
+            message: decision.message.as_deref(),
+            placement: decision.placement.as_deref(),
+            placements: placements.collect(),
+            pods: decision.pods.iter().map(MemberRecord::of).collect(),
+            victims: decision.victims.iter().map(ToString::to_string).collect(),
+            condition: decision.condition.as_ref().map(|condition| ConditionRecord {
+                status: if condition.is_true { "True" } else { "False" },
+                reason: &condition.reason,
+                message: &condition.message,
+            }),
+        }
+    }
+}
+
+impl<'a> MemberRecord<'a> {
+    fn of(member: &'a MemberDecision) -> Self {
+        let record = MemberRecord {
+            pod: member.pod.to_string(),
+            result: "skipped",
+            node: None,
+            best: &[],
+            message: None,
+            nominated: None,
+            nodes: member.nodes.iter().map(|node| NodeRecord::of(node, None)).collect(),
+        };
+        match &member.result {
+            MemberResult::Scheduled { node, best } => {
+                MemberRecord { result: "scheduled", node: Some(node), best, ..record }
+            }
+            MemberResult::Unschedulable { message, nominated } => MemberRecord {
+                result: "unschedulable",
+                message: Some(message),
+                nominated: nominated.as_deref(),
+                ..record
+            },
+            MemberResult::Error { message } => {
+                MemberRecord { result: "error", message: Some(message), ..record }
+            }
+            MemberResult::Skipped => record,
+        }
+    }
+}
+
 impl<'a> DecisionRecord<'a> {
     /// The record of a decision.
     pub fn of(decision: &'a Decision) -> Self {
@@ -96,7 +210,11 @@ impl<'a> DecisionRecord<'a> {
             attempt: (1 < decision.attempt).then_some(decision.attempt),
             nomination: None,
             volumes: Vec::new(),
-            nodes: decision.nodes.iter().map(|node| NodeRecord::of(node, decision)).collect(),
+            nodes: decision
+                .nodes
+                .iter()
+                .map(|node| NodeRecord::of(node, decision.described.nodes.get(&node.name)))
+                .collect(),
             described: &decision.described.decision,
         };
         match &decision.outcome {
@@ -139,14 +257,14 @@ impl<'a> NominationRecord<'a> {
 }
 
 impl<'a> NodeRecord<'a> {
-    fn of(node: &'a NodeDecision, decision: &'a Decision) -> Self {
+    fn of(node: &'a NodeDecision, described: Option<&'a Map<String, Value>>) -> Self {
         let verdict = &node.verdict;
         let node = NodeRecord {
             name: &node.name,
             filter: None,
             scores: BTreeMap::new(),
             total: None,
-            described: decision.described.nodes.get(&node.name),
+            described,
         };
         match verdict {
             NodeVerdict::Rejected { plugin, code, reasons } => {

@@ -3,7 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use plimsoll_api::{KindRef, Kinds, PodKey, Str};
+use plimsoll_api::{KindRef, Kinds, PodGroup, PodKey, Str};
+use plimsoll_framework::pod_groups::group_of;
 use plimsoll_framework::{
     NominatedPods, PodEvent, PodInfo, Point, Release, Time, View, WaitingDecision, WaitingPod,
     WriteError,
@@ -18,6 +19,7 @@ use crate::decision::Decision;
 use crate::effect::Effect;
 use crate::extenders::Extenders;
 use crate::gates::Gates;
+use crate::groups::{GroupDecision, Groups};
 use crate::memo::Memo;
 use crate::metrics::{PluginMetrics, SchedulerCounters, Stopwatch};
 use crate::names::{PodId, PodNames};
@@ -158,6 +160,9 @@ pub struct Scheduler {
     /// Where the last cycle that did not judge all nodes ended.
     pub(crate) next_start: usize,
     pub(crate) decisions: Vec<Decision>,
+    pub(crate) group_decisions: Vec<GroupDecision>,
+    /// What is known of groups beside their objects and pods.
+    pub(crate) groups: Groups,
     /// The remembered results; none for [`Engine::Reference`].
     pub(crate) memo: Option<Memo>,
     pub(crate) audit: Audit,
@@ -185,6 +190,9 @@ impl Scheduler {
         let (mut cache, mut nominated) = (Cache::default(), NominatedPods::default());
         for kind in profiles.iter().flat_map(Profile::kinds) {
             cache.keep(kind);
+        }
+        if options.gates.groups.generic_workload {
+            cache.keep(KindRef::of::<PodGroup>());
         }
         let plugins = profiles.iter().flat_map(Profile::plugins);
         cache.set_providers(plugins.filter_map(|one| one.points.provide.clone()).collect());
@@ -219,6 +227,8 @@ impl Scheduler {
             next_effect: 0,
             next_start: 0,
             decisions: Vec::new(),
+            group_decisions: Vec::new(),
+            groups: Groups::default(),
             recorders: Vec::new(),
         })
     }
@@ -248,7 +258,10 @@ impl Scheduler {
         }
         let with = Surroundings { profiles: &self.profiles, cache: &self.cache };
         if let Some(attempt) = self.queue.pop(now, self.ready(), with) {
-            self.attempt(now, &attempt, effects);
+            match group_of(&attempt.pod) {
+                Some(group) => self.attempt_group(now, group, attempt, effects),
+                None => self.attempt(now, &attempt, effects),
+            }
         }
         self.next(now)
     }
@@ -303,8 +316,11 @@ impl Scheduler {
     /// The kinds of objects that the plugins of all profiles read, pods and nodes first. Of other objects no event is
     /// needed.
     pub fn kinds(&self) -> Vec<KindRef> {
-        let read =
+        let mut read =
             self.profiles.iter().fold(BTreeSet::new(), |all, profile| &all | &profile.kinds());
+        if self.options.gates.groups.generic_workload {
+            read.insert(KindRef::of::<PodGroup>());
+        }
         let mut kinds = Kinds::built_in();
         for &kind in &read {
             kinds.add(kind);
@@ -322,6 +338,11 @@ impl Scheduler {
     /// The decisions since the last call, in order, with the detail of [`Options::detail`].
     pub fn take_decisions(&mut self) -> Vec<Decision> {
         std::mem::take(&mut self.decisions)
+    }
+
+    /// The decisions about groups of pods since the last call, in order. One step decides a pod or a group.
+    pub fn take_group_decisions(&mut self) -> Vec<GroupDecision> {
+        std::mem::take(&mut self.group_decisions)
     }
 
     /// The results of audits so far.

@@ -106,7 +106,14 @@ pub(crate) fn are_alike(parts: PodReads, one: &Pod, other: &Pod) -> bool {
         && one.phase == other.phase
         && one.scheduler_name == other.scheduler_name
         && one.preemption_policy == other.preemption_policy
+        && are_in_one_group(one, other)
         && parts_are_alike(parts, one, other)
+}
+
+/// Whether two pods are members of the same group, or of none.
+fn are_in_one_group(one: &Pod, other: &Pod) -> bool {
+    one.scheduling_group == other.scheduling_group
+        && (one.scheduling_group.is_none() || one.key.namespace == other.key.namespace)
 }
 
 /// Whether two pods are equal in `parts`.
@@ -150,6 +157,7 @@ fn templates_are_alike(parts: PodReads, one: &PodTemplate, other: &PodTemplate) 
         priority,
         preemption_policy: _,
         scheduling_gates,
+        scheduling_group,
         node_selection,
         preferred_nodes,
         tolerations,
@@ -175,6 +183,7 @@ fn templates_are_alike(parts: PodReads, one: &PodTemplate, other: &PodTemplate) 
         && (!on(PodReads::CONTROLLER) || *controller == other.controller)
         && (!on(PodReads::PRIORITY) || *priority == other.priority)
         && (!on(PodReads::SCHEDULING_GATES) || *scheduling_gates == other.scheduling_gates)
+        && (!on(PodReads::SCHEDULING_GROUP) || *scheduling_group == other.scheduling_group)
         && (!on(PodReads::NODE_SELECTION) || *node_selection == other.node_selection)
         && (!on(PodReads::PREFERRED_NODES) || *preferred_nodes == other.preferred_nodes)
         && (!on(PodReads::TOLERATIONS) || *tolerations == other.tolerations)
@@ -195,6 +204,7 @@ fn hash_of(parts: PodReads, pod: &Pod) -> u64 {
     hash.parts(parts, pod);
     hash.add(pod.nominated_node.is_some(), &pod.nominated_node);
     hash.add(true, &pod.scheduler_name);
+    hash.add(pod.scheduling_group.is_some(), &pod.scheduling_group);
     hash.0.finish()
 }
 
@@ -220,6 +230,8 @@ impl Summary {
         hash.add(on(PodReads::CONTROLLER) && pod.controller.is_some(), &pod.controller);
         hash.add(on(PodReads::PRIORITY), &pod.priority);
         hash.add(on(PodReads::SCHEDULING_GATES), &pod.scheduling_gates);
+        let group = &pod.scheduling_group;
+        hash.add(on(PodReads::SCHEDULING_GROUP) && group.is_some(), group);
         hash.add(on(PodReads::PINNED_NODE), &pod.node_name);
         if on(PodReads::REQUESTS) {
             hash.asks(&pod.asks);

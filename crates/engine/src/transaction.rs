@@ -137,7 +137,7 @@ impl<'a> Transaction<'a> {
         }
         scheduler.cache.is_rolled_back(savepoint);
         for pod in new_pods.into_iter().rev() {
-            scheduler.names.forget(pod);
+            scheduler.forget_pod(pod);
         }
         for (pod, node) in nominations.into_iter().rev() {
             scheduler.nominated.set(pod, node);
@@ -192,7 +192,7 @@ impl<'a> Transaction<'a> {
             return Err(TransactionError::OnNode(pod.key.clone(), node));
         }
         let id = known.unwrap_or_else(|| {
-            let id = scheduler.names.insert(pod.clone());
+            let id = scheduler.learn_pod(pod.clone());
             self.new_pods.push(id);
             id
         });
@@ -288,7 +288,7 @@ impl<'a> Transaction<'a> {
         let (view, mut rng) = (scheduler.cache.view(), scheduler.rng.clone());
         let chance = &mut TieBreaker { tie_break: scheduler.options.tie_break, rng: &mut rng };
         let sample = scheduler.sample(profile);
-        let on = Snapshot { view, nominated: &scheduler.nominated };
+        let on = Snapshot::of(view, &scheduler.nominated);
         let member = Member { profile, pod: &pod };
         let cycle = cycle::schedule(member, on, &sample, chance, CycleMeter::default());
         decision(&pod.key, 1, &cycle, view, Detail::Outcome)

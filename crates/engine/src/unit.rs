@@ -5,7 +5,7 @@
 //! [deciders](crate::decide) know a [`Member`] and a [`Snapshot`]: neither whether there are other
 //! members, nor what is done with the decision. Only the driver of the cycles knows that.
 
-use plimsoll_framework::{NominatedPods, PodInfo, View};
+use plimsoll_framework::{NominatedPods, PodInfo, Row, View};
 
 use crate::profile::Profile;
 
@@ -23,4 +23,30 @@ pub(crate) struct Member<'a> {
 pub(crate) struct Snapshot<'a> {
     pub(crate) view: View<'a>,
     pub(crate) nominated: &'a NominatedPods,
+    /// The nodes of the placement on which its unit is tried, ascending; `None` for all. Plugins still see the others.
+    pub(crate) within: Option<&'a [Row]>,
+    /// Whether PostFilter plugins are asked if there is no node.
+    pub(crate) asks_post_filter: bool,
+}
+
+impl<'a> Snapshot<'a> {
+    /// The whole cluster.
+    pub(crate) fn of(view: View<'a>, nominated: &'a NominatedPods) -> Self {
+        Snapshot { view, nominated, within: None, asks_post_filter: true }
+    }
+
+    /// How many nodes there are for the member.
+    pub(crate) fn n_nodes(&self) -> usize {
+        self.within.map_or(self.view.nodes.len(), <[Row]>::len)
+    }
+
+    /// These nodes, ascending.
+    pub(crate) fn rows(&self) -> Vec<Row> {
+        self.within.map_or_else(|| self.view.nodes.rows().collect(), <[Row]>::to_vec)
+    }
+
+    /// Whether a node is one of them.
+    pub(crate) fn has(&self, row: Row) -> bool {
+        self.within.is_none_or(|rows| rows.binary_search(&row).is_ok())
+    }
 }

@@ -212,6 +212,10 @@ impl<'a> WaitingPods<'a> {
 pub trait Permit: Plugin {
     /// Judges a pod whose node has been chosen and reserved.
     fn permit(&self, at: &Placement<'_>, handle: &mut Handle<'_>) -> Permission;
+    /// What a pod waits for, if [`permit`](Self::permit) lets it wait.
+    fn waits_for(&self) -> &'static str {
+        ""
+    }
 }
 
 /// Whether the cluster is ready for the pod to be bound.

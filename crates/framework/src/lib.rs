@@ -71,6 +71,7 @@ pub mod nominated;
 pub mod parts;
 pub mod plugin;
 pub mod pod_events;
+pub mod pod_groups;
 pub mod pod_info;
 mod point;
 pub mod points;
@@ -119,12 +120,17 @@ pub use parts::{
     NodesRef, NonZeroRequests, Now, Objects, ObjectsOf, OverheadMilliCpu, Owner, Part, PinnedNode,
     PodContainers, PodNamespace, PodPart, PodUid, PodVolumes, Pods, Priority, ProvidedResources,
     Reads, Ref, Requests, RequiredFeatures, ResourceClaims, ResourcesInput, RoomRequests,
-    SchedulingGates, SelectingObjects, Shared, Spread, Taints, Tolerations, Unschedulable,
-    UsedPorts, Volumes,
+    SchedulingGates, SchedulingGroup, SelectingObjects, Shared, Spread, Taints, Tolerations,
+    Unschedulable, UsedPorts, Volumes,
 };
 pub use plimsoll_api::{Release, ReleaseError};
 pub use plugin::{FeatureGates, NoArgs, Plugin};
 pub use pod_events::{EventRecorder, PodEvent, PodEventKind};
+pub use pod_groups::{
+    GroupDryRun, GroupGates, GroupInCycle, GroupMisfit, GroupPlacement, GroupPostFilter,
+    GroupPostFilterAnswer, PlacementGenerate, PlacementScore, PodGroupState, PodGroupStates,
+    ProposedPlacement,
+};
 pub use pod_info::PodInfo;
 pub use points::{ErasedByNode, Held, Point, Points, PreBindPoint};
 pub use post_filter::{
@@ -161,8 +167,8 @@ pub mod prelude {
         CsiNodeDriver, CsiStorageCapacity, DeviceClass, DeviceTaintRule, Effect, HostPort, KeyRef,
         Kind, KindRef, Labels, Limits, Namespace, Node, NodeImage, NodeSelection, NonZero,
         ObjectKey, ObjectMeta, PersistentVolume, PersistentVolumeClaim, Pod, PodAffinity,
-        PodDevices, PodDisruptionBudget, PodImages, PodKey, PodResourceClaim, PodTemplate,
-        PodVolume, PodVolumeKind, PreemptionPolicy, PreferredNodes, ReplicaSet,
+        PodDevices, PodDisruptionBudget, PodGroup, PodImages, PodKey, PodResourceClaim,
+        PodTemplate, PodVolume, PodVolumeKind, PreemptionPolicy, PreferredNodes, ReplicaSet,
         ReplicationController, Requirement, ResourceClaim, ResourceSlice, Resources, SelectingKind,
         Selector, Service, SpreadConstraint, StatefulSet, StorageClass, Store, Str, Taint, Test,
         Toleration, Versions, VolumeAttachment, VolumeMode, VolumePhase, VolumeSource,

@@ -17,6 +17,7 @@ use plimsoll_api::{
 
 use crate::columns::{Allocatable, Columns, NonZeroRequested, PodSet, Requested, Row};
 use crate::cycle_state::CycleState;
+use crate::pod_groups::PodGroupStates;
 use crate::pod_info::PodInfo;
 pub use crate::reads::{ClusterReads, NodeReads, PodReads, Reads, StoreReads};
 use crate::stores::{ImageStore, RefusedEvictions, SelectingStore, VolumeStore};
@@ -213,6 +214,10 @@ pod_part! {
     new SchedulingGates as &'a [Str], SCHEDULING_GATES, |pod, _shared| &pod.scheduling_gates
 }
 pod_part! {
+    /// The name of the group of pods to which the pod belongs.
+    new SchedulingGroup as Option<&'a Str>, SCHEDULING_GROUP, |pod, _shared| pod.scheduling_group.as_ref()
+}
+pod_part! {
     /// The controller that owns the pod.
     new Owner as Option<&'a Controller>, CONTROLLER, |pod, _shared| pod.controller.as_ref()
 }
@@ -399,6 +404,19 @@ impl ClusterPart for Images {
     #[inline]
     fn of<'a>(view: &View<'a>) -> Ref<'a, Self> {
         &view.stores.images
+    }
+}
+
+impl Sealed for PodGroupStates {}
+impl Part for PodGroupStates {
+    type Ref<'a> = &'a PodGroupStates;
+}
+impl ClusterPart for PodGroupStates {
+    const READS: ClusterReads =
+        ClusterReads { nodes: NodeReads::empty(), stores: StoreReads::GROUPS };
+    #[inline]
+    fn of<'a>(view: &View<'a>) -> Ref<'a, Self> {
+        &view.stores.groups
     }
 }
 

@@ -61,9 +61,9 @@ points! {
     Bind = "bind",
     /// Does what is needed after binding.
     PostBind = "postBind",
-    /// Which placements does a pod group have? A configuration may name it, but it has no effect yet.
+    /// Which placements does a pod group have?
     PlacementGenerate = "placementGenerate",
-    /// How good is this placement of a pod group? A configuration may name it, but it has no effect yet.
+    /// How good is this placement of a pod group?
     PlacementScore = "placementScore",
 }
 

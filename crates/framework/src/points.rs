@@ -20,6 +20,10 @@ use crate::events::{Change, ClusterEvent, Hint};
 pub use crate::judging_points::{FilterPoint, ScorePoint};
 use crate::metrics::Descriptor;
 use crate::parts::{ClusterPart, PodPart, Reads, StoreReads};
+use crate::pod_groups::{
+    GroupDryRun, GroupInCycle, GroupPlacement, GroupPostFilter, GroupPostFilterAnswer,
+    PlacementGenerate, PlacementScore, ProposedPlacement,
+};
 use crate::pod_info::PodInfo;
 pub use crate::point::Point;
 use crate::post_filter::{
@@ -28,7 +32,7 @@ use crate::post_filter::{
 };
 use crate::provide::ProvidesResources;
 use crate::sort_key::SortKey;
-use crate::status::{Code, Rejection};
+use crate::status::{Code, Reason, Rejection};
 use crate::stores::Stores;
 use crate::view::View;
 use crate::writes::{Answered, ObjectWrite, WriteError};
@@ -578,16 +582,113 @@ impl AnsweredPoint {
 type PermitFn = dyn Fn(&Placement<'_>, &mut Handle<'_>) -> Permission + Send + Sync;
 
 /// A Permit plugin of a profile.
-pub struct PermitPoint(Box<PermitFn>);
+pub struct PermitPoint {
+    permit: Box<PermitFn>,
+    waits_for: &'static str,
+}
 
 impl PermitPoint {
     pub(crate) fn new<P: Permit>(plugin: Arc<P>) -> Self {
-        PermitPoint(Box::new(move |at, handle| plugin.permit(at, handle)))
+        let waits_for = plugin.waits_for();
+        PermitPoint { permit: Box::new(move |at, handle| plugin.permit(at, handle)), waits_for }
     }
 
     /// Judges a pod.
     pub fn permit(&self, at: &Placement<'_>, handle: &mut Handle<'_>) -> Permission {
-        (self.0)(at, handle)
+        (self.permit)(at, handle)
+    }
+
+    /// What a pod waits for, if it waits.
+    pub fn waits_for(&self) -> &'static str {
+        self.waits_for
+    }
+}
+
+type PlacementsFn = dyn Fn(&GroupInCycle<'_>, &[Row], &View<'_>) -> Result<Option<Vec<GroupPlacement>>, Reason>
+    + Send
+    + Sync;
+
+/// A PlacementGenerate plugin of a profile.
+pub struct PlacementGeneratePoint(Box<PlacementsFn>);
+
+impl PlacementGeneratePoint {
+    pub(crate) fn new<P: PlacementGenerate>(plugin: Arc<P>) -> Self {
+        PlacementGeneratePoint(Box::new(move |group, all, view| {
+            plugin.placements(group, all, view)
+        }))
+    }
+
+    /// The placements of a group; `None` for that of all nodes.
+    pub fn placements(
+        &self,
+        group: &GroupInCycle<'_>,
+        all: &[Row],
+        view: &View<'_>,
+    ) -> Result<Option<Vec<GroupPlacement>>, Reason> {
+        (self.0)(group, all, view)
+    }
+}
+
+type ScorePlacementFn = dyn Fn(&GroupInCycle<'_>, &ProposedPlacement<'_>, &View<'_>) -> Result<i64, Reason>
+    + Send
+    + Sync;
+
+type NormalizePlacementsFn = dyn Fn(&mut [i64]) -> Result<(), Reason> + Send + Sync;
+
+/// A PlacementScore plugin of a profile.
+pub struct PlacementScorePoint {
+    score: Box<ScorePlacementFn>,
+    normalize: Box<NormalizePlacementsFn>,
+}
+
+impl PlacementScorePoint {
+    pub(crate) fn new<P: PlacementScore>(plugin: Arc<P>) -> Self {
+        let scoring = plugin.clone();
+        PlacementScorePoint {
+            score: Box::new(move |group, proposed, view| {
+                scoring.score_placement(group, proposed, view)
+            }),
+            normalize: Box::new(move |scores| plugin.normalize_placement_scores(scores)),
+        }
+    }
+
+    /// The score of one placement.
+    pub fn score(
+        &self,
+        group: &GroupInCycle<'_>,
+        proposed: &ProposedPlacement<'_>,
+        view: &View<'_>,
+    ) -> Result<i64, Reason> {
+        (self.score)(group, proposed, view)
+    }
+
+    /// Normalizes the scores of all placements.
+    pub fn normalize(&self, scores: &mut [i64]) -> Result<(), Reason> {
+        (self.normalize)(scores)
+    }
+}
+
+type GroupPostFilterFn =
+    dyn Fn(&GroupInCycle<'_>, &mut dyn GroupDryRun) -> GroupPostFilterAnswer + Send + Sync;
+
+/// A plugin of a profile that makes room for groups.
+#[derive(Clone)]
+pub struct GroupPostFilterPoint(Arc<GroupPostFilterFn>);
+
+impl GroupPostFilterPoint {
+    pub(crate) fn new<P: GroupPostFilter>(plugin: Arc<P>) -> Self {
+        GroupPostFilterPoint(Arc::new(move |group, dry_run| {
+            plugin.group_post_filter(group, dry_run)
+        }))
+    }
+
+    /// Chooses the pods to evict.
+    pub fn group_post_filter(
+        &self,
+        group: &GroupInCycle<'_>,
+        dry_run: &mut dyn GroupDryRun,
+    ) -> GroupPostFilterAnswer {
+        (self.0)(group, dry_run)
     }
 }
 
@@ -655,6 +756,12 @@ pub struct Points {
     pub bind: Option<BindPoint>,
     /// At PostBind.
     pub post_bind: Option<PostBindPoint>,
+    /// Makes room for groups.
+    pub group_post_filter: Option<GroupPostFilterPoint>,
+    /// At PlacementGenerate.
+    pub placement_generate: Option<PlacementGeneratePoint>,
+    /// At PlacementScore.
+    pub placement_score: Option<PlacementScorePoint>,
     /// Its own events and hints.
     pub requeue: Option<RequeuePoint>,
     /// Handles the answers to its writes.

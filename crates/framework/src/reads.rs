@@ -32,6 +32,7 @@ bitflags! {
         const UID = 1 << 19;
         const VOLUMES = 1 << 20;
         const LIMITS = 1 << 21;
+        const SCHEDULING_GROUP = 1 << 22;
     }
 }
 
@@ -54,7 +55,7 @@ bitflags! {
     }
 }
 
-/// Other objects of the cluster, the images on nodes, and the evictions that were refused.
+/// Other objects of the cluster, the pods of groups, the images on nodes, and the evictions that were refused.
 ///
 /// Two kinds may share a bit. A plugin that reads one of them is then asked again when the other changes, too. The
 /// exact kinds are in [`ClusterPart`](crate::ClusterPart).
@@ -62,6 +63,8 @@ bitflags! {
 pub struct StoreReads(u64);
 
 impl StoreReads {
+    /// The pods of groups.
+    pub const GROUPS: StoreReads = StoreReads(1 << 61);
     /// The images, with the number of nodes that hold each.
     pub const IMAGES: StoreReads = StoreReads(1 << 62);
     /// The pods whose eviction was refused.
@@ -90,7 +93,7 @@ impl StoreReads {
             sum = (sum * 31 + name[at] as u64) % 1_000_003;
             at += 1;
         }
-        StoreReads(1 << (sum % 62))
+        StoreReads(1 << (sum % 61))
     }
 
     /// What either of them reads.
@@ -201,6 +204,9 @@ impl Reads {
         let mut cluster: Vec<&str> = kinds.iter().map(|kind| kind.plural()).collect();
         if self.cluster.stores.intersects(StoreReads::IMAGES) {
             cluster.push("images");
+        }
+        if self.cluster.stores.intersects(StoreReads::GROUPS) {
+            cluster.push("pods of groups");
         }
         if !cluster.is_empty() {
             out.push(format!("cluster: {}", cluster.join(", ")));

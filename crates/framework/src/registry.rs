@@ -21,10 +21,12 @@ use crate::filter::{Filter, PreFilter, ShareFilterState};
 use crate::metrics::Descriptor;
 use crate::parts::{ClusterPart, ClusterReads, NodePart, PodPart, Reads};
 use crate::plugin::{FeatureGates, Plugin};
+use crate::pod_groups::{GroupPostFilter, PlacementGenerate, PlacementScore};
 use crate::points::{
-    AnsweredPoint, BindPoint, DescribePoint, FilterPoint, PermitPoint, Point, Points,
-    PostBindPoint, PostFilterPoint, PreBindPoint, PreEnqueuePoint, ProvidePoint, QueueSortPoint,
-    RequeuePoint, ReservePoint, ScorePoint,
+    AnsweredPoint, BindPoint, DescribePoint, FilterPoint, GroupPostFilterPoint, PermitPoint,
+    PlacementGeneratePoint, PlacementScorePoint, Point, Points, PostBindPoint, PostFilterPoint,
+    PreBindPoint, PreEnqueuePoint, ProvidePoint, QueueSortPoint, RequeuePoint, ReservePoint,
+    ScorePoint,
 };
 use crate::post_filter::{AfterPostFilter, PostFilter, PostFilterByNode};
 use crate::provide::ProvidesResources;
@@ -266,6 +268,17 @@ impl<P: Plugin> Builder<P> {
         })
     }
 
+    /// It makes room for groups of pods as a whole. After [`post_filter`](Self::post_filter) or
+    /// [`post_filter_by_node`](Self::post_filter_by_node).
+    pub fn group_post_filter(self) -> Self
+    where
+        P: GroupPostFilter + PostFilter,
+    {
+        self.point(&[], Reads::default(), |plugin, points| {
+            points.group_post_filter = Some(GroupPostFilterPoint::new(plugin.clone()));
+        })
+    }
+
     /// Adds Score, for a [`Score`].
     pub fn score(self) -> Self
     where
@@ -412,6 +425,26 @@ impl<P: Plugin> Builder<P> {
     {
         self.point(&[Point::Permit], Reads::default(), |plugin, points| {
             points.permit = Some(PermitPoint::new(plugin.clone()));
+        })
+    }
+
+    /// Adds PlacementGenerate.
+    pub fn placement_generate(self) -> Self
+    where
+        P: PlacementGenerate,
+    {
+        self.point(&[Point::PlacementGenerate], Reads::default(), |plugin, points| {
+            points.placement_generate = Some(PlacementGeneratePoint::new(plugin.clone()));
+        })
+    }
+
+    /// Adds PlacementScore.
+    pub fn placement_score(self) -> Self
+    where
+        P: PlacementScore,
+    {
+        self.point(&[Point::PlacementScore], Reads::default(), |plugin, points| {
+            points.placement_score = Some(PlacementScorePoint::new(plugin.clone()));
         })
     }
 

@@ -10,6 +10,7 @@ use plimsoll_api::{
     SelectingKind, Selector, Service, StatefulSet, StorageClass, Store, Str, VolumeAttachment,
 };
 
+use crate::pod_groups::PodGroupStates;
 use crate::time::Time;
 
 /// Services, ReplicationControllers, ReplicaSets and StatefulSets with their selectors.
@@ -227,6 +228,8 @@ pub struct Stores {
     pub images: ImageStore,
     /// Pods whose eviction was refused.
     pub refused: RefusedEvictions,
+    /// The pods of each group.
+    pub groups: PodGroupStates,
     /// The current time of the scheduler; virtual time in a simulation.
     pub now: Time,
 }

@@ -259,8 +259,12 @@ pub(crate) struct Explain {
     pub(crate) cluster: Cluster,
 
     /// The pod; without a namespace it is in `default`
-    #[arg(long, value_name = "NAMESPACE/NAME", value_parser = pod_key)]
-    pub(crate) pod: PodKey,
+    #[arg(long, value_name = "NAMESPACE/NAME", value_parser = pod_key, required_unless_present = "group")]
+    pub(crate) pod: Option<PodKey>,
+
+    /// Instead of a pod, a group of pods, with the feature gate GenericWorkload; without a namespace it is in `default`
+    #[arg(long, value_name = "NAMESPACE/NAME", value_parser = pod_key, conflicts_with = "pod")]
+    pub(crate) group: Option<PodKey>,
 
     /// Show all feasible nodes in the table, not just the best
     #[arg(long)]

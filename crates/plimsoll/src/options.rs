@@ -309,7 +309,7 @@ fn entries<'a>(
 
 #[cfg(test)]
 mod tests {
-    use plimsoll_framework::Release;
+    use plimsoll_framework::{GroupGates, Release};
     use plimsoll_legacy::in_tree;
 
     use super::*;
@@ -336,6 +336,7 @@ mod tests {
             says_expected_node: false,
             pod_level_resources: false,
             pod_level_resize: false,
+            groups: GroupGates::default(),
         };
         assert_eq!(options(&off), none);
     }

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use plimsoll_advisor::Remedy;
-use plimsoll_api::{PodKey, Str};
-use plimsoll_engine::{Decision, NodeVerdict, Outcome, QueuePlace, Scheduler};
+use plimsoll_api::{ObjectKey, PodKey, Str};
+use plimsoll_engine::{Decision, GroupDecision, NodeVerdict, Outcome, QueuePlace, Scheduler};
 use plimsoll_sim::{ClaimBinding, ShapeCapacity};
 use serde::Serialize;
 
@@ -22,6 +22,8 @@ pub(crate) struct Report {
     pub(crate) preempted: BTreeMap<PodKey, Preemption>,
     /// Pods that a gate kept out of the queue, by name.
     pub(crate) gated: Vec<Gated>,
+    /// The last decision about each group of pods, by name.
+    pub(crate) groups: BTreeMap<ObjectKey, GroupDecision>,
     /// Pods that were never tried.
     pub(crate) passed_over: PassedOver,
     /// The index of each pod in `placements`.
@@ -62,11 +64,11 @@ pub(crate) struct Placement {
     pub(crate) claims: Vec<ClaimBinding>,
 }
 
-/// The pod for which another was evicted, and the node.
+/// The pod or group of pods for which a pod was evicted, and the node, unless it is for a whole group.
 #[derive(Debug)]
 pub(crate) struct Preemption {
     pub(crate) by: PodKey,
-    pub(crate) node: Str,
+    pub(crate) node: Option<Str>,
 }
 
 /// How many nodes a pod could choose from.
@@ -100,7 +102,7 @@ impl Report {
         decision.nodes = Vec::new();
         if let Outcome::Unschedulable { nomination: Some(nomination), .. } = &decision.outcome {
             for victim in &nomination.victims {
-                let (by, node) = (decision.pod.clone(), nomination.node.clone());
+                let (by, node) = (decision.pod.clone(), Some(nomination.node.clone()));
                 self.preempted.insert(victim.clone(), Preemption { by, node });
             }
         }
@@ -113,6 +115,20 @@ impl Report {
             self.index.insert(pod.clone(), self.placements.len());
             self.placements.push(placement);
         }
+    }
+
+    /// Adds a decision about a group of pods, and those about its members.
+    pub(crate) fn add_group(&mut self, group: GroupDecision) {
+        for member in &group.pods {
+            if let Some(decision) = member.as_decision() {
+                self.add(Decision { attempt: group.attempt, ..decision }, &[]);
+            }
+        }
+        for victim in &group.victims {
+            let preemption = Preemption { by: group.group.clone(), node: None };
+            self.preempted.insert(victim.clone(), preemption);
+        }
+        self.groups.insert(group.group.clone(), group);
     }
 
     /// Whether there is a decision about the pod.
@@ -129,6 +145,9 @@ impl Report {
             _ => None,
         });
         self.gated.extend(gated);
+        for group in scheduler.waiting_groups() {
+            self.groups.insert(group.group.clone(), group);
+        }
         self.gated.retain(|gated| !self.index.contains_key(&gated.pod));
     }
 }

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use self::search::Search;
 
+mod group;
 mod search;
 #[cfg(test)]
 mod tests;
@@ -47,6 +48,7 @@ const N_VICTIMS: usize = 3;
 pub struct DefaultPreemption {
     args: DefaultPreemptionArgs,
     success: Success,
+    groups: GroupGates,
 }
 
 /// Whether a successful preemption adds a message.
@@ -107,7 +109,13 @@ impl Default for DefaultPreemptionArgs {
 
 /// Registration.
 pub fn entry() -> Entry {
-    Entry::of::<DefaultPreemption>().post_filter_by_node().at(Point::PreEnqueue).shows_args().done()
+    Entry::of::<DefaultPreemption>()
+        .post_filter_by_node()
+        .group_post_filter()
+        .reads_if::<Objects<PodGroup>>(|plugin| plugin.groups.generic_workload)
+        .at(Point::PreEnqueue)
+        .shows_args()
+        .done()
 }
 
 impl Plugin for DefaultPreemption {
@@ -115,7 +123,11 @@ impl Plugin for DefaultPreemption {
     type Args = DefaultPreemptionArgs;
 
     fn new(args: DefaultPreemptionArgs, gates: &FeatureGates) -> Self {
-        DefaultPreemption { args, success: Success::of(gates.release()) }
+        DefaultPreemption {
+            args,
+            success: Success::of(gates.release()),
+            groups: GroupGates::of(gates),
+        }
     }
 
     /// As in validation_pluginargs.go, ValidateDefaultPreemptionArgs.
@@ -185,7 +197,7 @@ impl PostFilter for DefaultPreemption {
 }
 
 impl PostFilterByNode for DefaultPreemption {
-    type Cluster = (DisruptionBudgets, RefusedEvictions);
+    type Cluster = ((DisruptionBudgets, Objects<PodGroup>), RefusedEvictions);
 
     /// The answer if the pod may not evict others. As in default_preemption.go, PodEligibleToPreemptOthers.
     fn without_dry_run(
@@ -194,6 +206,9 @@ impl PostFilterByNode for DefaultPreemption {
         nominated: Option<(Row, Code)>,
         view: &View<'_>,
     ) -> Option<PostFilterAnswer> {
+        if let Some(why) = self.refuses_member(pod, view) {
+            return Some(PostFilterAnswer::Unschedulable(why));
+        }
         if pod.preemption_policy == PreemptionPolicy::Never {
             return Some(PostFilterAnswer::Unschedulable(NEVER.into()));
         }
@@ -425,21 +440,31 @@ fn started(pod: &PodInfo) -> i64 {
 /// Splits `pods` into those whose eviction would break a budget and the others. As in
 /// default_preemption.go, filterPodsWithPDBViolation: each pod uses up its budgets for those after it.
 fn by_budget(pods: Vec<PodInfo>, budgets: &PdbStore) -> (Vec<PodInfo>, Vec<PodInfo>) {
-    let budgets: Vec<&PodDisruptionBudget> = budgets.iter().map(AsRef::as_ref).collect();
-    let mut left: Vec<i64> =
-        budgets.iter().map(|budget| i64::from(budget.disruptions_allowed)).collect();
-    let breaks = |pod: &PodInfo| {
+    let mut left = BudgetsLeft::of(budgets);
+    pods.into_iter().partition(|pod| left.breaks(pod))
+}
+
+/// How many more evictions each budget allows.
+struct BudgetsLeft<'a>(Vec<(&'a PodDisruptionBudget, i64)>);
+
+impl<'a> BudgetsLeft<'a> {
+    fn of(budgets: &'a PdbStore) -> Self {
+        let all = budgets.iter().map(AsRef::as_ref);
+        let left = |budget: &PodDisruptionBudget| i64::from(budget.disruptions_allowed);
+        BudgetsLeft(all.map(|budget| (budget, left(budget))).collect())
+    }
+
+    /// Uses up the budgets of a pod, and returns whether its eviction would break one.
+    fn breaks(&mut self, pod: &PodInfo) -> bool {
         let mut breaks = false;
-        for (budget, left) in budgets.iter().zip(&mut left) {
+        for (budget, left) in &mut self.0 {
             if covers(budget, pod) {
                 *left -= 1;
                 breaks |= *left < 0;
             }
         }
         breaks
-    };
-    let mut breaks = breaks;
-    pods.into_iter().partition(|pod| breaks(pod))
+    }
 }
 
 /// Whether evicting `pod` uses up `budget`: not if its eviction is already in progress.

@@ -10,6 +10,7 @@ pub mod default_binder;
 pub mod default_preemption;
 mod devices;
 pub mod dynamic_resources;
+pub mod gang_scheduling;
 pub mod image_locality;
 pub mod inter_pod_affinity;
 pub mod node_affinity;
@@ -23,11 +24,13 @@ pub mod node_unschedulable;
 pub mod node_volume_limits;
 pub mod place_labels;
 pub mod pod_claims;
+pub mod pod_group_pods_count;
 pub mod pod_topology_spread;
 pub mod priority_sort;
 pub mod resource_allocation;
 pub mod scheduling_gates;
 pub mod taint_toleration;
+pub mod topology_placement_generator;
 pub mod utilization_shape;
 pub mod volume_binding;
 pub mod volume_restrictions;
@@ -85,6 +88,14 @@ pub const DEFAULT_PROFILE: &[DefaultPlugin] = &[
     DefaultPlugin::gated("NodeDeclaredFeatures", node_declared_features::GATE),
 ];
 
+/// The plugins for groups of pods, which follow those of the default profile if their gates are on. See
+/// `Catalogue::with_gates` of the configuration.
+pub const OF_GROUPS: [DefaultPlugin; 3] = [
+    DefaultPlugin::gated("GangScheduling", "GangScheduling"),
+    DefaultPlugin::gated("TopologyPlacementGenerator", "TopologyAwareWorkloadScheduling"),
+    DefaultPlugin::gated("PodGroupPodsCount", "TopologyAwareWorkloadScheduling"),
+];
+
 /// The default profile as pairs of name and weight, with the plugins whose gate is on in 1.36.
 pub fn default_profile() -> Vec<(&'static str, i32)> {
     DEFAULT_PROFILE.iter().map(|plugin| (plugin.name, plugin.weight)).collect()
@@ -113,6 +124,9 @@ pub fn in_tree() -> Registry {
         image_locality::entry(),
         default_binder::entry(),
         node_declared_features::entry(),
+        gang_scheduling::entry(),
+        topology_placement_generator::entry(),
+        pod_group_pods_count::entry(),
     ])
 }
 
@@ -124,7 +138,8 @@ mod tests {
     fn the_registry_has_the_plugins_of_the_default_profile_in_its_order() {
         let registry = in_tree();
         let names = registry.iter().map(plimsoll_framework::Entry::name);
-        assert!(names.eq(DEFAULT_PROFILE.iter().map(|plugin| plugin.name)));
+        let defaults = DEFAULT_PROFILE.iter().map(|plugin| plugin.name);
+        assert!(names.eq(defaults.chain(OF_GROUPS.iter().map(|plugin| plugin.name))));
     }
 
     #[test]

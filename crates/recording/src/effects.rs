@@ -3,8 +3,9 @@
 use std::fmt;
 use std::hash::Hasher;
 
+use plimsoll_api::pod_group::GroupCondition;
 use plimsoll_api::{PodKey, Str};
-use plimsoll_engine::{Call, Effect, ExtenderQuestion, Write};
+use plimsoll_engine::{Call, Effect, ExtenderQuestion, GroupConditionWrite, Write};
 use plimsoll_framework::WriteVerb;
 use twox_hash::XxHash64;
 
@@ -56,6 +57,11 @@ impl RecordedEffect {
             Write::Nominate(node) => What::Nominate(node.clone()),
             Write::Condition(condition) => {
                 What::Condition(condition.reason.into(), condition.message.clone())
+            }
+            Write::GroupCondition(GroupConditionWrite { group, condition, .. }) => {
+                let status = if condition.is_true { "True" } else { "False" };
+                let GroupCondition { reason, message, .. } = condition;
+                What::Write(format!("condition of PodGroup {group}: {status} {reason} {message}"))
             }
             Write::Record(event) if event.reason == SCHEDULED => What::Scheduled,
             Write::Record(event) if event.reason == FAILED => What::Failed(event.note.clone()),
@@ -162,6 +168,14 @@ impl EffectDigest {
                 for text in [event.kind, event.reason, event.action, &event.note] {
                     self.text(text);
                 }
+            }
+            Write::GroupCondition(write) => {
+                self.tag(7);
+                self.key(&write.group);
+                self.text(write.kind);
+                self.tag(u8::from(write.condition.is_true));
+                self.text(&write.condition.reason);
+                self.text(&write.condition.message);
             }
             Write::Extender(call) => self.call(call),
         }

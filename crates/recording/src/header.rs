@@ -7,7 +7,7 @@ use plimsoll_engine::extenders::ExtenderVerb;
 use plimsoll_engine::{
     Backoff, Engine, Extender, Gates, Options, Profile, ProfileError, Scans, Scheduler, TieBreak,
 };
-use plimsoll_framework::{FeatureGates, Point, ProfileSpec, Registry, Release};
+use plimsoll_framework::{FeatureGates, GroupGates, Point, ProfileSpec, Registry, Release};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -150,6 +150,12 @@ impl Header {
         Header { options: RecordedOptions::of(options), ..self }
     }
 
+    /// The feature gates.
+    fn gates(&self) -> FeatureGates {
+        let release = FeatureGates::of(Release::nearest(self.release));
+        self.feature_gates.iter().fold(release, |gates, (name, on)| gates.with(name, *on))
+    }
+
     /// The options of the engine. Nothing is measured, and no details of decisions are kept.
     pub fn options(&self) -> Options {
         let RecordedOptions { from_scratch, audit_every, random_ties, .. } = self.options;
@@ -169,6 +175,7 @@ impl Header {
                 says_expected_node: recorded.says_expected_node,
                 pod_level_resources: recorded.pod_level_resources,
                 pod_level_resize: recorded.pod_level_resize,
+                groups: GroupGates::of(&self.gates()),
             },
             tie_break: if random_ties { TieBreak::Random } else { TieBreak::First },
             backoff: Backoff {
@@ -190,12 +197,7 @@ impl Header {
         options: Options,
     ) -> Result<Scheduler, ProfileError> {
         let specs: Vec<ProfileSpec> = self.profiles.iter().map(RecordedProfile::spec).collect();
-        let gates = self
-            .feature_gates
-            .iter()
-            .fold(FeatureGates::of(Release::nearest(self.release)), |gates, (name, on)| {
-                gates.with(name, *on)
-            });
+        let gates = self.gates();
         let profiles = Profile::all_of(&specs, registry, &gates)?;
         let extenders = self.extenders.iter().map(RecordedExtender::extender).collect();
         Ok(Scheduler::new(profiles, options, self.seed)?.with_extenders(extenders))

@@ -2,7 +2,7 @@
 
 use plimsoll_api::{
     AnyObject, CsiDriver, CsiNode, CsiStorageCapacity, DeviceClass, DeviceTaintRule, Kind, KindRef,
-    Namespace, PersistentVolume, PersistentVolumeClaim, PodDisruptionBudget, ReplicaSet,
+    Namespace, PersistentVolume, PersistentVolumeClaim, PodDisruptionBudget, PodGroup, ReplicaSet,
     ReplicationController, ResourceClaim, ResourceSlice, Service, StatefulSet, StorageClass,
     VolumeAttachment,
 };
@@ -17,7 +17,7 @@ struct Codec {
 }
 
 /// The kinds of Kubernetes. Objects of other kinds are recorded as their manifests.
-const CODECS: [Codec; 17] = [
+const CODECS: [Codec; 18] = [
     codec::<Namespace>(),
     codec::<Service>(),
     codec::<ReplicationController>(),
@@ -35,6 +35,7 @@ const CODECS: [Codec; 17] = [
     codec::<ResourceSlice>(),
     codec::<DeviceClass>(),
     codec::<DeviceTaintRule>(),
+    codec::<PodGroup>(),
 ];
 
 const fn codec<K: Kind + Serialize + DeserializeOwned>() -> Codec {

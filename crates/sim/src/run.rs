@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 
 use plimsoll_api::PodKey;
-use plimsoll_engine::{Decision, Effect, Event, Next, Scheduler, Write};
+use plimsoll_engine::{
+    Decision, Effect, Event, GroupDecision, MemberDecision, Next, Scheduler, Write,
+};
 use plimsoll_framework::Time;
 use rand::Rng;
 
@@ -31,6 +33,8 @@ pub struct Simulation {
     binds_in_turn: bool,
     /// Whether the scheduler has got answers since it was last asked to go on.
     is_answered: bool,
+    /// The decisions about groups that were not taken yet.
+    groups: Vec<GroupDecision>,
 }
 
 impl Simulation {
@@ -75,6 +79,7 @@ impl Simulation {
             audits_pending: false,
             binds_in_turn: false,
             is_answered: false,
+            groups: Vec::new(),
         };
         simulation.tell_all(cluster);
         simulation
@@ -122,12 +127,15 @@ impl Simulation {
             }
             let next = self.scheduler.step(self.now, &mut effects);
             let decisions = self.scheduler.take_decisions();
+            let groups = self.scheduler.take_group_decisions();
+            self.audit_groups(&groups);
             self.audit(&decisions, &effects);
             self.note_claims(&decisions, &effects);
             // The world answers, so the scheduler's next time is no longer valid.
             let answered = !effects.is_empty();
             self.answer(effects);
-            if !decisions.is_empty() {
+            if !decisions.is_empty() || !groups.is_empty() {
+                self.groups.extend(groups);
                 return Some(decisions);
             }
             if !answered && next != Next::Again {
@@ -208,6 +216,15 @@ impl Simulation {
         }
     }
 
+    fn audit_groups(&mut self, groups: &[GroupDecision]) {
+        let Some(auditor) = &mut self.auditor else { return };
+        for group in groups {
+            for decision in group.pods.iter().filter_map(MemberDecision::as_decision) {
+                auditor.decided(self.now, &decision);
+            }
+        }
+    }
+
     fn note_claims(&mut self, decisions: &[Decision], effects: &[Effect]) {
         for decision in decisions {
             self.claims.remove(&decision.pod);
@@ -232,6 +249,12 @@ impl Simulation {
         for (pod, node) in liveness::sleepers(&self.scheduler) {
             auditor.sleeps(self.now, &pod, &node);
         }
+    }
+
+    /// The decisions about groups of pods since the last call. If [`advance`](Self::advance) returns after one, it returns no
+    /// others.
+    pub fn take_group_decisions(&mut self) -> Vec<GroupDecision> {
+        std::mem::take(&mut self.groups)
     }
 
     /// The scheduler in its present state.

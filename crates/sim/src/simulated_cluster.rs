@@ -234,7 +234,7 @@ impl SimulatedCluster {
             Write::Object(_) => RequestVerb::Write,
             Write::Evict(_) => RequestVerb::Evict,
             // Nothing in a simulation reads conditions and events.
-            Write::Condition(_) | Write::Record(_) => return Vec::new(),
+            Write::Condition(_) | Write::GroupCondition(_) | Write::Record(_) => return Vec::new(),
             // A simulation has no network, so its schedulers have no extenders.
             Write::Extender(_) => return Vec::new(),
             Write::Nominate(_) => return self.apply(now, effect).1,
@@ -285,7 +285,10 @@ impl SimulatedCluster {
                 Ok(pod.map(|pod| seen(Pod { nominated_node: node, ..pod })).into_iter().collect())
             }
             Write::Object(write) => self.written(now, &write),
-            Write::Condition(_) | Write::Record(_) | Write::Extender(_) => Ok(Vec::new()),
+            Write::Condition(_)
+            | Write::GroupCondition(_)
+            | Write::Record(_)
+            | Write::Extender(_) => Ok(Vec::new()),
         };
         match done {
             Ok(events) => {

@@ -17,6 +17,7 @@ mod kind;
 mod meta;
 mod node;
 mod pod;
+mod pod_group;
 mod pod_resources;
 mod primitive;
 mod salvage;

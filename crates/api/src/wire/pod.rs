@@ -50,6 +50,7 @@ pub(super) struct Spec {
     preemption_policy: Option<Str>,
     node_name: Option<Str>,
     scheduling_gates: List<Named>,
+    scheduling_group: Option<SchedulingGroup>,
     node_selector: Table<Str>,
     affinity: Option<Affinity>,
     tolerations: List<WireToleration>,
@@ -58,6 +59,13 @@ pub(super) struct Spec {
     resource_claims: List<WirePodClaim>,
     host_network: Option<bool>,
     host_users: Option<bool>,
+}
+
+/// `schedulingGroup`.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct SchedulingGroup {
+    pod_group_name: Option<Str>,
 }
 
 /// `status`.
@@ -159,6 +167,7 @@ impl Spec {
             priority: self.priority.unwrap_or_default(),
             preemption_policy: preemption_policy(self.preemption_policy.as_deref())?,
             scheduling_gates: names(self.scheduling_gates),
+            scheduling_group: self.scheduling_group.and_then(|group| given(group.pod_group_name)),
             node_selection: NodeSelection {
                 selector: self.node_selector.into(),
                 terms: affinity.node_terms,

@@ -201,6 +201,7 @@ impl Cache {
     fn put(&mut self, id: PodId, pod: PodInfo, row: Option<Row>, assumed: bool) {
         self.revision += 1;
         let at = row.map(|row| self.settle(id, &pod, row));
+        self.member_is_placed(&pod);
         let cached = CachedPod { pod, at, assumed };
         if at.is_none() {
             self.homeless.entry(cached.node().clone()).or_default().push(id);
@@ -224,6 +225,7 @@ impl Cache {
     fn take(&mut self, id: PodId) -> Option<PodInfo> {
         let cached = self.pods.remove(id)?;
         self.revision += 1;
+        self.member_is_displaced(&cached.pod);
         match cached.at {
             Some((row, at)) => {
                 let pod = self.columns.displace_at(row, at);
@@ -244,6 +246,22 @@ impl Cache {
             }
         }
         Some(cached.pod)
+    }
+
+    /// Counts a pod of a group that is on a node.
+    fn member_is_placed(&mut self, pod: &PodInfo) {
+        if pod.scheduling_group.is_some() {
+            self.changes.stores |= StoreReads::GROUPS;
+            self.stores.groups.is_placed(pod);
+        }
+    }
+
+    /// A pod of a group is no longer on a node.
+    fn member_is_displaced(&mut self, pod: &PodInfo) {
+        if pod.scheduling_group.is_some() {
+            self.changes.stores |= StoreReads::GROUPS;
+            self.stores.groups.is_displaced(pod);
+        }
     }
 
     /// Whether a pod is on a node, or assumed to be.

@@ -180,10 +180,14 @@ impl Cache {
     }
 
     fn undo_pod(&mut self, PodBefore { id, known, rows, homeless }: PodBefore) {
-        if let Some(CachedPod { pod, at: Some((row, _)), .. }) = self.pods.remove(id) {
-            self.changes.note(RowChange::Displaced(row, pod));
+        if let Some(CachedPod { pod, at, .. }) = self.pods.remove(id) {
+            self.member_is_displaced(&pod);
+            if let Some((row, _)) = at {
+                self.changes.note(RowChange::Displaced(row, pod));
+            }
         }
         if let Some(known) = known {
+            self.member_is_placed(&known.pod);
             if let Some((row, _)) = known.at {
                 self.changes.note(RowChange::Placed(row, known.pod.clone()));
             }

@@ -30,6 +30,11 @@ impl PostFilterRun {
         PostFilterRun { failure, said: Vec::new(), n_asked: 0, began: None, plugin_began: None }
     }
 
+    /// The failure, without asking any plugin.
+    pub(super) fn unasked(&mut self) -> AttemptFailure {
+        std::mem::take(&mut self.failure)
+    }
+
     /// Asks the remaining plugins through `ask`, and returns the failure with their answers. If `ask`
     /// fails, the run stops, and goes on with the same plugin when this is called again.
     pub(crate) fn go_on<E>(

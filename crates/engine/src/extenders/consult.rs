@@ -120,7 +120,7 @@ impl Scheduler {
         let profile = self.profiles.get(&pod.scheduler_name).expect("it was just found");
         let inputs = CycleInputs {
             member: Member { profile, pod },
-            on: Snapshot { view: self.cache.view(), nominated: &self.nominated },
+            on: Snapshot::of(self.cache.view(), &self.nominated),
             sample: &sample,
             extenders: &Voices { all: self.extenders.all(), interest, talk },
         };

@@ -218,7 +218,7 @@ impl Memo {
         &mut self,
         Member { profile, pod }: Member<'_>,
         (signature, caches): (SignatureId, SignatureCaches),
-        Snapshot { view, nominated }: Snapshot<'_>,
+        Snapshot { view, nominated, .. }: Snapshot<'_>,
     ) -> Option<RankedBy> {
         let (ranking, domain_counts) =
             (self.ranking_of(profile, signature, pod, caches, view), caches.domain_counts);

@@ -2,8 +2,8 @@
 
 use plimsoll_api::{
     CsiDriver, CsiNode, CsiStorageCapacity, DeviceClass, DeviceTaintRule, KindRef, Namespace, Node,
-    PersistentVolume, PersistentVolumeClaim, Pod, ReplicaSet, ReplicationController, ResourceClaim,
-    ResourceSlice, Service, StatefulSet, StorageClass, VolumeAttachment,
+    PersistentVolume, PersistentVolumeClaim, Pod, PodGroup, ReplicaSet, ReplicationController,
+    ResourceClaim, ResourceSlice, Service, StatefulSet, StorageClass, VolumeAttachment,
 };
 use plimsoll_framework::events::Object;
 use plimsoll_framework::{Action, Change, ClusterEvent, Release};
@@ -34,7 +34,7 @@ const PODS: [&str; 2] = ["AssignedPod", UNSCHEDULED_POD];
 const OBJECTS: usize = PODS.len() + KINDS.len();
 
 /// The other kinds of Kubernetes whose changes move pods.
-const KINDS: [KindRef; 17] = [
+const KINDS: [KindRef; 18] = [
     KindRef::of::<Node>(),
     KindRef::of::<Namespace>(),
     KindRef::of::<Service>(),
@@ -52,6 +52,7 @@ const KINDS: [KindRef; 17] = [
     KindRef::of::<ResourceSlice>(),
     KindRef::of::<DeviceClass>(),
     KindRef::of::<DeviceTaintRule>(),
+    KindRef::of::<PodGroup>(),
 ];
 
 /// The actions on objects, in the order of the bits of [`Action`]. As in ActionType.String.

@@ -122,7 +122,7 @@ impl ReferenceQueue {
     fn failed(&mut self, now: Time, key: &PodKey, verdict: AttemptVerdict, with: Surroundings<'_>) {
         let heard = self.in_flight.remove(key).unwrap_or_default();
         let info = self.pods.get_mut(key).expect("it is in flight");
-        info.fail(now, verdict, 0);
+        info.fail(now, verdict, 0, 0);
         let worth = heard
             .iter()
             .map(|kept| with.worth(info, &kept.replay(with.cache), &mut Hints::default()))

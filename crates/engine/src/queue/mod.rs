@@ -25,7 +25,7 @@ use self::in_flight::{InFlight, KeptChange, Since};
 pub(crate) use self::pod::{Attempt, AttemptVerdict};
 pub use self::pod::{QueuePlace, QueuedPodInfo};
 pub(crate) use self::shelves::Ready;
-use self::shelves::{ActiveKey, Shelves};
+use self::shelves::{ActiveKey, Shelves, TryEarly};
 use self::worth::QueueingStrategy;
 pub(crate) use self::worth::{Audience, Surroundings};
 use crate::by_pod::ByPod;
@@ -36,8 +36,24 @@ use crate::signature::{OWN_PARTS, QueueSignature, QueueSignatures};
 /// How often the queue is checked for pods that have waited too long.
 const FLUSH_INTERVAL: Duration = Duration::from_secs(30);
 
-/// The reason why a pod is held back while its victims are being evicted.
-const EVICTING: &str = "waiting for the preemption for this pod to be finished";
+/// For whom the victims are evicted for which a pod is held back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Hold {
+    /// For the pod.
+    Pod,
+    /// For its group.
+    Group,
+}
+
+impl Hold {
+    /// The reason why the pod is held back. As in default_preemption.go, PreEnqueue.
+    fn text(self) -> &'static str {
+        match self {
+            Hold::Pod => "waiting for the preemption for this pod to be finished",
+            Hold::Group => "waiting for the preemption for this pod group to be finished",
+        }
+    }
+}
 
 /// The scheduling queue.
 #[derive(Debug)]
@@ -54,10 +70,12 @@ pub(crate) struct Queue {
     in_flight: InFlight,
     /// Pods that are held back while their victims are being evicted, with the plugin that requested
     /// it.
-    held: BTreeMap<PodId, &'static str>,
+    held: BTreeMap<PodId, (&'static str, Hold)>,
     arrivals: u64,
     /// The number of events of the cluster.
     heard: u64,
+    /// The number of changes of the cluster that pods may wait for.
+    changed: u64,
     next_flush: Option<Time>,
     pub(crate) counts: QueueCounts,
 }
@@ -90,6 +108,14 @@ impl QueueEntry {
     fn active_key(&self) -> ActiveKey {
         (self.sort.clone(), self.info.arrival)
     }
+
+    /// Whether it is tried before its backoff is over; `like` is the signature of pods that most likely fail like it.
+    fn try_early(&self, like: Option<QueueSignature>) -> TryEarly {
+        match self.info.pod.scheduling_group {
+            None => TryEarly::Unless(like),
+            Some(_) => TryEarly::Never,
+        }
+    }
 }
 
 impl Queue {
@@ -108,6 +134,7 @@ impl Queue {
             held: BTreeMap::new(),
             arrivals: 0,
             heard: 0,
+            changed: 0,
             next_flush: None,
             counts: QueueCounts::new(stopwatch),
         }
@@ -197,6 +224,23 @@ impl Queue {
     ) -> Option<Attempt> {
         self.tick(now, with);
         let id = self.shelves.first(ready)?;
+        Some(self.begin(id))
+    }
+
+    /// Takes a pod to try with the others of its group, wherever it waits. `None` if it is in flight already, or a gate holds
+    /// it back. As in scheduling_queue.go, PopSpecificPod.
+    pub(crate) fn pop_member(&mut self, id: PodId, with: Surroundings<'_>) -> Option<Attempt> {
+        let place = &self.get(id)?.place;
+        let (is_in_flight, is_active) =
+            (*place == QueuePlace::InFlight, *place == QueuePlace::Active);
+        if is_in_flight || (!is_active && self.gate(id, with).is_some()) {
+            return None;
+        }
+        Some(self.begin(id))
+    }
+
+    /// Begins an attempt.
+    fn begin(&mut self, id: PodId) -> Attempt {
         self.take(id);
         let entry = &mut self.pods[id];
         entry.hears_since = Some(self.in_flight.begin());
@@ -206,7 +250,7 @@ impl Queue {
         entry.like = Like::Unasked;
         entry.info.begin(self.counts.start());
         entry.info.place = QueuePlace::InFlight;
-        Some(Attempt { id, pod: entry.info.pod.clone(), number: entry.info.attempts })
+        Attempt { id, pod: entry.info.pod.clone(), number: entry.info.attempts }
     }
 
     /// Removes a pod that needs no further attempt, and returns its data for metrics.
@@ -265,12 +309,15 @@ impl Queue {
         let since = entry.hears_since.take();
         let heard = since.map_or_else(Vec::new, |since| self.in_flight.end(id, since));
         let info = &mut entry.info;
-        info.fail(now, verdict, self.heard);
+        info.fail(now, verdict, self.heard, self.changed);
         entry.sort = with.key(info);
         let worth = |kept: &KeptChange| with.worth(info, &kept.replay(with.cache), hints);
         let worth = heard.iter().map(worth).max();
         let strategy = match worth {
-            _ if info.verdict.is_none() => QueueingStrategy::AfterBackoff,
+            // As in scheduling_queue.go, determineSchedulingHintForInFlightPod: a pod of a group waits for no change.
+            _ if info.verdict.is_none() || info.pod.scheduling_group.is_some() => {
+                QueueingStrategy::AfterBackoff
+            }
             worth => worth.unwrap_or(QueueingStrategy::Skip),
         };
         let began = info.began;
@@ -289,6 +336,7 @@ impl Queue {
     ) {
         self.in_flight.record(None, change);
         self.shelves.changed();
+        self.changed += 1;
         let label = EventLabel::of(change);
         let hears = |plugin| with.profiles.hears(plugin, change.event);
         for group_id in self.groups.waiting_for(hears) {
@@ -382,14 +430,17 @@ impl Queue {
         self.shelves.has_ready(ready)
     }
 
-    /// Whether some pod is in backoff after a rejection.
+    /// Whether some pod is in backoff after a rejection, and may fit then.
     pub(crate) fn has_backoff(&self) -> bool {
-        self.shelves.has_backoff()
+        self.shelves.after_rejections().any(|id| !self.pods[id].info.fails_again(self.changed))
     }
 
     /// Whether some pod will be tried again after an error that may be transient.
     pub(crate) fn mends(&self) -> bool {
-        self.shelves.after_errors().any(|id| !self.pods[id].info.errs_in_vain(self.heard))
+        self.shelves.after_errors().any(|id| {
+            let info = &self.pods[id].info;
+            !info.errs_in_vain(self.heard) && !info.fails_again(self.changed)
+        })
     }
 
     /// When the next pod becomes ready by itself; pods that wait for a change do not count.
@@ -425,15 +476,15 @@ impl Queue {
     }
 
     /// Holds a pod back until its victims have been evicted.
-    pub(crate) fn hold(&mut self, id: PodId, plugin: &'static str) {
-        self.held.insert(id, plugin);
+    pub(crate) fn hold(&mut self, id: PodId, plugin: &'static str, hold: Hold) {
+        self.held.insert(id, (plugin, hold));
     }
 
     /// Ends the hold of a pod after the evictions of its victims were done or have `failed`. A pod that
     /// was woken meanwhile may be tried again after its backoff; after a failure also one that was not,
     /// since nothing else might wake it.
     pub(crate) fn release(&mut self, now: Time, id: PodId, failed: bool, with: Surroundings<'_>) {
-        let Some(plugin) = self.held.remove(&id) else { return };
+        let Some((plugin, _)) = self.held.remove(&id) else { return };
         let Some(place) = self.get(id).map(|info| &info.place) else { return };
         let kept_out = matches!(place, QueuePlace::Gated { plugin: by, .. } if *by == plugin);
         if kept_out || (failed && *place == QueuePlace::Unschedulable) {
@@ -537,8 +588,8 @@ impl Queue {
 
     /// The place of a pod that is held back while its victims are being evicted.
     fn hold_of(&self, id: PodId) -> Option<QueuePlace> {
-        let plugin = self.held.get(&id)?;
-        Some(QueuePlace::Gated { plugin, why: Rejection::unresolvable(EVICTING) })
+        let &(plugin, hold) = self.held.get(&id)?;
+        Some(QueuePlace::Gated { plugin, why: Rejection::unresolvable(hold.text()) })
     }
 
     /// Inserts a pod into the shelf or group of its place.
@@ -552,9 +603,13 @@ impl Queue {
             QueuePlace::Backoff { .. } => {
                 let like = self.like(id, with);
                 let entry = &self.pods[id];
-                return self.shelves.put(&entry.info.place, entry.active_key(), like, id);
+                let early = entry.try_early(like);
+                return self.shelves.put(&entry.info.place, entry.active_key(), early, id);
             }
-            _ => return self.shelves.put(&entry.info.place, entry.active_key(), None, id),
+            _ => {
+                let early = TryEarly::Never;
+                return self.shelves.put(&entry.info.place, entry.active_key(), early, id);
+            }
         };
         let pod = &entry.info.pod;
         let signature = with.asks_as_one(pod, &wait).then(|| self.signatures.intern(pod));
@@ -584,7 +639,8 @@ impl Queue {
                     Like::Is(signature) => signature,
                     Like::Unasked => None,
                 };
-                self.shelves.take(&entry.info.place, entry.active_key(), signature);
+                let early = entry.try_early(signature);
+                self.shelves.take(&entry.info.place, entry.active_key(), early);
             }
             Some((group, at)) => {
                 if let Some(moved) = self.groups.remove(group, at) {

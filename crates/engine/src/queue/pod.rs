@@ -71,6 +71,8 @@ pub struct QueuedPodInfo {
     /// How many of them since the last change of the cluster, and the [event
     /// count](super::Queue::hears) at that time.
     vain_errors: (u32, u64),
+    /// The [change count](super::Queue::on_change) at its last failure.
+    failed_at: u64,
     /// Which plugins rejected it last time; `None` if none did.
     pub(super) verdict: Option<Arc<AttemptVerdict>>,
     /// The order of its arrival: of two pods with equal keys the earlier one is first.
@@ -110,6 +112,7 @@ impl QueuedPodInfo {
             unschedulable_count: 0,
             consecutive_errors: 0,
             vain_errors: (0, 0),
+            failed_at: 0,
             verdict: None,
             arrival,
         }
@@ -124,8 +127,9 @@ impl QueuedPodInfo {
 
     /// Records a failed attempt. As in scheduling_queue.go, AddUnschedulableIfNotPresent: errors are
     /// counted separately, and a rejection ends their series. `heard` is the event count of the
-    /// cluster.
-    pub(super) fn fail(&mut self, now: Time, verdict: AttemptVerdict, heard: u64) {
+    /// cluster, `changed` the count of the changes that pods may wait for.
+    pub(super) fn fail(&mut self, now: Time, verdict: AttemptVerdict, heard: u64, changed: u64) {
+        self.failed_at = changed;
         if verdict.rejectors.is_empty() {
             self.consecutive_errors = self.consecutive_errors.saturating_add(1);
             self.vain_errors = match self.vain_errors {
@@ -162,6 +166,17 @@ impl QueuedPodInfo {
     pub(super) fn errs_in_vain(&self, heard: u64) -> bool {
         let since_change = MOST_ERRORS <= self.vain_errors.0 && self.vain_errors.1 == heard;
         since_change || MOST_ERRORS_IN_ALL <= self.consecutive_errors
+    }
+
+    /// Whether its attempt after its backoff will fail, too: it belongs to a group, which is tried again and again, and
+    /// nothing has changed since it failed.
+    pub(super) fn fails_again(&self, changed: u64) -> bool {
+        self.pod.scheduling_group.is_some() && self.failed_at == changed
+    }
+
+    /// The order in which it came, among all pods.
+    pub(crate) fn arrival(&self) -> u64 {
+        self.arrival
     }
 
     /// The number of failures for its backoff.

@@ -21,6 +21,15 @@ pub(crate) enum Ready {
     Early,
 }
 
+/// Whether a pod may be tried before its backoff is over.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum TryEarly {
+    /// It may, unless a pod of this signature has failed, which most likely fails like it.
+    Unless(Option<QueueSignature>),
+    /// It never is. In kube-scheduler a group without room is tried again and again without a pause.
+    Never,
+}
+
 /// The pods that are ready or in backoff. Pods in flight and waiting pods are on no shelf.
 #[derive(Debug, Default)]
 pub(super) struct Shelves {
@@ -32,20 +41,21 @@ pub(super) struct Shelves {
 }
 
 impl Shelves {
-    /// Inserts a pod into the shelf of its place; `signature` is that of pods that most likely fail like
-    /// it.
+    /// Inserts a pod into the shelf of its place.
     pub(super) fn put(
         &mut self,
         place: &QueuePlace,
         key: ActiveKey,
-        signature: Option<QueueSignature>,
+        try_early: TryEarly,
         pod: PodId,
     ) {
         match place {
             QueuePlace::Active => self.active.insert(key, pod),
             &QueuePlace::Backoff { until } => {
                 self.backoff.insert((until, key.clone()), pod);
-                self.early.put((until, key), signature, pod);
+                if let TryEarly::Unless(signature) = try_early {
+                    self.early.put((until, key), signature, pod);
+                }
             }
             &QueuePlace::ErrorBackoff { until } => self.error_backoff.insert((until, key), pod),
             QueuePlace::Unschedulable | QueuePlace::Gated { .. } | QueuePlace::InFlight => {}
@@ -53,18 +63,15 @@ impl Shelves {
     }
 
     /// Removes a pod from the shelf of its place.
-    pub(super) fn take(
-        &mut self,
-        place: &QueuePlace,
-        key: ActiveKey,
-        signature: Option<QueueSignature>,
-    ) {
+    pub(super) fn take(&mut self, place: &QueuePlace, key: ActiveKey, try_early: TryEarly) {
         match place {
             QueuePlace::Active => self.active.remove(&key),
             &QueuePlace::Backoff { until } => {
                 let key = (until, key);
                 self.backoff.remove(&key);
-                self.early.take(&key, signature);
+                if let TryEarly::Unless(signature) = try_early {
+                    self.early.take(&key, signature);
+                }
             }
             &QueuePlace::ErrorBackoff { until } => self.error_backoff.remove(&(until, key)),
             QueuePlace::Unschedulable | QueuePlace::Gated { .. } | QueuePlace::InFlight => {}
@@ -105,9 +112,9 @@ impl Shelves {
         !self.active.is_empty() || (ready == Ready::Early && self.early.has_any())
     }
 
-    /// Whether a pod is in backoff after a rejection.
-    pub(super) fn has_backoff(&self) -> bool {
-        !self.backoff.is_empty()
+    /// The pods in backoff after a rejection, in no particular order.
+    pub(super) fn after_rejections(&self) -> impl Iterator<Item = PodId> {
+        self.backoff.iter()
     }
 
     /// Records that a pod of a signature has failed: no pod of the signature is tried early until something

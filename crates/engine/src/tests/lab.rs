@@ -282,7 +282,7 @@ impl Lab {
                 self.note(&format!("{name} at {}: {}", record.action, record.note));
             }
             // Decisions tell the same.
-            Write::Condition(_) | Write::Record(_) => {}
+            Write::Condition(_) | Write::GroupCondition(_) | Write::Record(_) => {}
         }
     }
 

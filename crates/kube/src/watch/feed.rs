@@ -88,7 +88,10 @@ mod tests {
         let kinds = Kinds::built_in();
         for kind in kinds.iter() {
             let namespace = if kind.is_namespaced() { "b" } else { "" };
-            let json = format!(r#"{{"metadata":{{"name":"a","namespace":"{namespace}"}}}}"#);
+            // Only a PodGroup must have a spec.
+            let json = format!(
+                r#"{{"metadata":{{"name":"a","namespace":"{namespace}"}},"spec":{{"schedulingPolicy":{{"basic":{{}}}}}}}}"#
+            );
             let reader = kinds.reader(kind.versions()[0], kind.as_str()).expect("it is read");
             let object = reader.read(&json).expect("it is right");
             let added = Event::is(object).expect("its kind is known");

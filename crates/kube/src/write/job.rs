@@ -3,12 +3,15 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use plimsoll_api::{Pod, PodKey, Str};
-use plimsoll_engine::{Condition, Effect, EffectId, Eviction, Write};
-use plimsoll_framework::ObjectWrite;
+use jiff::Timestamp;
+use plimsoll_api::{KindRef, Pod, PodGroup, PodKey, Str};
+use plimsoll_engine::{Condition, Effect, EffectId, Eviction, GroupConditionWrite, Write};
+use plimsoll_framework::{ObjectWrite, WriteVerb};
+use serde_json::json;
 use tokio::time::Instant;
 
 use crate::events::{EventObject, Occurrence};
+use crate::wire_time;
 
 /// A write to the API server.
 #[derive(Debug)]
@@ -86,6 +89,7 @@ impl EffectAction {
                 condition: Some(condition),
                 ..StatusChange::default()
             }),
+            Write::GroupCondition(write) => WriteTask::Object(id, condition_patch(&write)),
             Write::Record(record) => {
                 return EffectAction::Event(Box::new(Occurrence {
                     controller: pod.scheduler_name.clone(),
@@ -101,6 +105,21 @@ impl EffectAction {
         };
         EffectAction::Write(WriteJob { pod, task, deadline: Instant::now() + patience })
     }
+}
+
+/// The patch of the status of a group. It replaces all conditions, of which the scheduler writes the only one.
+fn condition_patch(write: &GroupConditionWrite) -> ObjectWrite {
+    let GroupConditionWrite { group, kind, generation, condition } = write;
+    let merge = json!({"status": {"conditions": [{
+        "type": kind,
+        "status": if condition.is_true { "True" } else { "False" },
+        "observedGeneration": generation,
+        "lastTransitionTime": wire_time::seconds(Timestamp::now()),
+        "reason": condition.reason,
+        "message": condition.message,
+    }]}});
+    let verb = WriteVerb::Patch { subresource: Some("status".into()), merge };
+    ObjectWrite { kind: KindRef::of::<PodGroup>(), key: group.clone(), verb }
 }
 
 impl WriteJob {

@@ -92,6 +92,7 @@ async fn a_victim_goes_and_says_why() {
         victim: seen(&server, "low"),
         message: "lab: preempting to accommodate a higher priority pod".to_owned(),
         note: "Preempted by pod uid on node n".to_owned(),
+        for_group: false,
     };
     let high = seen(&server, "high");
     edge.writer.perform(vec![effect(1, &high, Write::Evict(eviction.clone()))]);

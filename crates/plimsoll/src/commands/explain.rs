@@ -9,7 +9,7 @@ use plimsoll_engine::{Decision, Profile, QueuePlace, Scheduler};
 use plimsoll_framework::{FeatureGates, Registry, Rejection};
 use plimsoll_sim::{InitialCluster, Simulation};
 
-use super::Scene;
+use super::{Scene, explain_group};
 use crate::args::{Explain, Format};
 use crate::caveats;
 use crate::old_scale::{self, Decider, OldRanking, OldScale};
@@ -25,8 +25,12 @@ const SEED: u64 = 0;
 
 /// Decides one pod and prints the verdict of every node.
 pub(crate) fn run(args: &Explain, registry: &Registry) -> Result<()> {
+    if let Some(group) = &args.group {
+        return explain_group::run(args, group, registry);
+    }
+    let pod = args.pod.as_ref().context("give --pod or --group")?;
     let Scene { mut setup, cluster } = Scene::read(&args.cluster, registry)?;
-    check_pending(&cluster, &args.pod, &setup)?;
+    check_pending(&cluster, pod, &setup)?;
     let options = setup.options();
     let is_given = args.cluster.config.is_some();
     let rankings = args.ranking.by_priorities();
@@ -37,10 +41,10 @@ pub(crate) fn run(args: &Explain, registry: &Registry) -> Result<()> {
     let scheduler = Scheduler::new(setup.profiles, options, SEED)?;
     let simulation = Simulation::new(scheduler, cluster);
     let scheduler = simulation.scheduler();
-    let Some(decision) = scheduler.explain(&args.pod) else {
-        bail!("pod {} is not waiting for a node", args.pod);
+    let Some(decision) = scheduler.explain(pod) else {
+        bail!("pod {pod} is not waiting for a node");
     };
-    let gate = gate(scheduler, &args.pod);
+    let gate = gate(scheduler, pod);
     // A pod that is kept out of the queue has no nodes to rank.
     let rankings = rankings.filter(|_| gate.is_none());
     let made_from = (&setup.configuration, registry, &setup.gates);
@@ -60,7 +64,7 @@ pub(crate) fn run(args: &Explain, registry: &Registry) -> Result<()> {
             let shown = if args.all { explain::Shown::All } else { explain::Shown::Best };
             match (gate, &old) {
                 (Some((plugin, why)), _) => {
-                    explain::gated(&mut out, &args.pod, plugin, why)?;
+                    explain::gated(&mut out, pod, plugin, why)?;
                     if decision.pre_enqueue.is_some() && !decision.nodes.is_empty() {
                         explain::decision(&mut out, &decision, shown, screen)?;
                     }

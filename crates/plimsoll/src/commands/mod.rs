@@ -6,6 +6,7 @@ mod completions;
 mod config;
 mod deciding;
 mod explain;
+mod explain_group;
 mod flags;
 mod journal;
 mod migrate;

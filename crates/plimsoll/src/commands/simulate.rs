@@ -124,12 +124,18 @@ fn stream(simulation: &mut Simulation, passed_over: &PassedOver) -> Result<()> {
     let mut progress =
         if is_seen { Progress::hidden() } else { Progress::shown(n_ready(simulation)) };
     while let Some(decisions) = simulation.advance() {
+        for group in simulation.take_group_decisions() {
+            record::write_group_line(&mut out, &group)?;
+        }
         for decision in &decisions {
             record::write_line(&mut out, decision, simulation.claims_of(&decision.pod))?;
             if decision.attempt == 1 {
                 progress.step();
             }
         }
+    }
+    for group in simulation.scheduler().waiting_groups() {
+        record::write_group_line(&mut out, &group)?;
     }
     Ok(out.flush()?)
 }
@@ -140,6 +146,9 @@ fn summarise(simulation: &mut Simulation, passed_over: PassedOver) -> Result<()>
     let mut report = Report::new(passed_over);
     let mut progress = Progress::shown(n_ready(simulation));
     while let Some(decisions) = simulation.advance() {
+        for group in simulation.take_group_decisions() {
+            report.add_group(group);
+        }
         for decision in decisions {
             if decision.attempt == 1 {
                 progress.step();
@@ -154,6 +163,7 @@ fn summarise(simulation: &mut Simulation, passed_over: PassedOver) -> Result<()>
     let screen = Screen::stdout();
     let mut out = anstream::stdout();
     table::placements(&mut out, &report, screen)?;
+    table::groups(&mut out, &report, screen)?;
     summary::outcomes(&mut out, &report)?;
     summary::utilisation(&mut out, &before, &after, screen)?;
     Ok(())

@@ -2,8 +2,8 @@
 
 use std::io::{self, Write};
 
-use plimsoll_engine::Decision;
-use plimsoll_engine::record::{BoundClaim, DecisionRecord};
+use plimsoll_engine::record::{BoundClaim, DecisionRecord, GroupRecord};
+use plimsoll_engine::{Decision, GroupDecision};
 use plimsoll_sim::ClaimBinding;
 use serde::Serialize;
 
@@ -26,6 +26,12 @@ pub(crate) fn write_line(
     let mut record = DecisionRecord::of(decision);
     record.volumes = volumes;
     serde_json::to_writer(&mut *out, &record)?;
+    out.write_all(b"\n")
+}
+
+/// Writes a decision about a group of pods as one line of JSON.
+pub(crate) fn write_group_line(out: &mut impl Write, decision: &GroupDecision) -> io::Result<()> {
+    serde_json::to_writer(&mut *out, &GroupRecord::of(decision))?;
     out.write_all(b"\n")
 }
 

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use comfy_table::{Cell, Row};
 use plimsoll_api::PodKey;
-use plimsoll_engine::Outcome;
+use plimsoll_engine::{GroupDecision, GroupResult, MemberDecision, MemberResult, Outcome};
 use plimsoll_framework::Nomination;
 use plimsoll_sim::ClaimBinding;
 
@@ -52,6 +52,102 @@ pub(crate) fn placements(out: &mut impl Write, report: &Report, screen: Screen) 
         writeln!(out, "... and {} more; -o json prints all", total - shown)?;
     }
     writeln!(out)
+}
+
+/// Prints a row for each group of pods, if there are any.
+pub(crate) fn groups(out: &mut impl Write, report: &Report, screen: Screen) -> io::Result<()> {
+    if report.groups.is_empty() {
+        return Ok(());
+    }
+    let mut headings = vec!["GROUP", "RESULT", ">PLACED"];
+    let has_placements = report.groups.values().any(|group| group.placement.is_some());
+    if has_placements {
+        headings.push("PLACEMENT");
+    }
+    headings.push("NOTE");
+    let mut table = screen.table(&headings);
+    for group in report.groups.values() {
+        let result = match group.result {
+            GroupResult::Scheduled => good(group.result.as_str()),
+            GroupResult::Preempting | GroupResult::Waiting => doubtful(group.result.as_str()),
+            GroupResult::Unschedulable | GroupResult::Error => bad(group.result.as_str()),
+        };
+        let is_placed =
+            |one: &&MemberDecision| matches!(one.result, MemberResult::Scheduled { .. });
+        let n_placed = group.pods.iter().filter(is_placed).count();
+        let mut row = Row::new();
+        row.add_cell(Cell::new(&group.group)).add_cell(result);
+        row.add_cell(Cell::new(format!("{n_placed}/{}", group.pods.len())));
+        if has_placements {
+            row.add_cell(Cell::new(group.placement.as_deref().unwrap_or_default()));
+        }
+        row.add_cell(Cell::new(note(group)));
+        row.max_height(1);
+        table.add_row(row);
+    }
+    writeln!(out, "{}\n", table.trim_fmt())
+}
+
+/// Prints a decision about a group of pods: the placements, its members, and what becomes of it.
+pub(crate) fn group(
+    out: &mut impl Write,
+    decision: &GroupDecision,
+    screen: Screen,
+) -> io::Result<()> {
+    let on = decision.placement.as_ref().map(|name| format!(" in {name}")).unwrap_or_default();
+    let is_placed = |one: &&MemberDecision| matches!(one.result, MemberResult::Scheduled { .. });
+    let n_placed = decision.pods.iter().filter(is_placed).count();
+    writeln!(out, "Group {}: {}{on}", decision.group, decision.result.as_str())?;
+    if !note(decision).is_empty() {
+        writeln!(out, "  {}", note(decision))?;
+    }
+    if !decision.placements.is_empty() {
+        let mut table = screen.table(&["PLACEMENT", ">SCORE", "SCORES"]);
+        for placement in &decision.placements {
+            let score = placement.score.map(|score| score.to_string()).unwrap_or_default();
+            let of_plugin = |(plugin, score): &(&str, i64)| format!("{plugin} {score}");
+            let scores: Vec<String> = placement.scores.iter().map(of_plugin).collect();
+            table.add_row(vec![placement.name.to_string(), score, scores.join(", ")]);
+        }
+        writeln!(out, "\n{}", table.trim_fmt())?;
+    }
+    if !decision.pods.is_empty() {
+        let mut table = screen.table(&["POD", "NODE", "NOTE"]);
+        for member in &decision.pods {
+            let (node, remark) = match &member.result {
+                MemberResult::Scheduled { node, best } => (good(node), tie(best.len())),
+                MemberResult::Unschedulable { message, nominated: None } => {
+                    (bad(NONE), message.clone())
+                }
+                MemberResult::Unschedulable { message, nominated: Some(node) } => {
+                    (doubtful(NONE), format!("nominated to {node}; {message}"))
+                }
+                MemberResult::Error { message } => (bad(NONE), format!("error: {message}")),
+                MemberResult::Skipped => (doubtful(NONE), "it is being deleted".to_owned()),
+            };
+            let mut row = Row::new();
+            row.add_cell(Cell::new(&member.pod)).add_cell(node);
+            row.add_cell(Cell::new(remark.chars().take(REMARK).collect::<String>()));
+            row.max_height(1);
+            table.add_row(row);
+        }
+        writeln!(out, "\n{}", table.trim_fmt())?;
+        writeln!(out, "\n{n_placed} of {} placed", count(decision.pods.len(), "pod"))?;
+    }
+    if !decision.victims.is_empty() {
+        writeln!(out, "Evicted for it: {}", some_of(&decision.victims, VICTIMS))?;
+    }
+    Ok(())
+}
+
+/// Why a group waits or does not fit.
+fn note(group: &GroupDecision) -> &str {
+    let condition = group.condition.as_ref().map_or("", |condition| condition.message.as_str());
+    match (&group.message, group.result) {
+        (Some(message), _) => message,
+        (None, GroupResult::Scheduled) => "",
+        _ => condition,
+    }
 }
 
 /// Which optional columns are shown.
@@ -151,7 +247,10 @@ fn tie(best: usize) -> String {
 }
 
 fn preempted(preemption: &Preemption) -> String {
-    format!("preempted by {} on {}", preemption.by, preemption.node)
+    match &preemption.node {
+        Some(node) => format!("preempted by {} on {node}", preemption.by),
+        None => format!("preempted by group {}", preemption.by),
+    }
 }
 
 fn volumes(claims: &[ClaimBinding]) -> String {

@@ -117,7 +117,7 @@ fn weights_multiply_scores_and_no_weight_is_one() {
 }
 
 #[test]
-fn plugins_that_are_not_available_yet_are_warned_of() {
+fn what_has_no_effect_is_warned_of() {
     let text = "\
 profiles:
 - plugins:
@@ -131,7 +131,6 @@ profiles:
 extenders: [{urlPrefix: 'http://localhost', filterVerb: filter}]
 ";
     expect![[r#"
-        warning: s.yaml:6: profiles[0].plugins.permit.enabled[0].name: plugin GangScheduling is not available yet: enabling it has no effect
         warning: s.yaml:8: profiles[0].plugins.filter.disabled[1].name: plugin "NoSuchPlugin" does not exist: disabling it has no effect
         warning: s.yaml:12: extenders: only `plimsoll run` calls extenders: here they have no effect
         NodeResourcesFit=4

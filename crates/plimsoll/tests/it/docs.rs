@@ -94,6 +94,11 @@ fn lines(text: &str) -> Vec<&str> {
 }
 
 #[test]
+fn the_page_about_groups_shows_what_is_decided() {
+    check("groups.md");
+}
+
+#[test]
 fn the_page_about_the_command_line_shows_what_it_prints() {
     check("cli.md");
 }

@@ -17,7 +17,13 @@ use serde_json::Value;
 use crate::pages::place;
 
 /// Plugins of which a scenario has nothing to tell: they order the queue, and bind.
-const SILENT: [&str; 2] = ["DefaultBinder", "PrioritySort"];
+const SILENT: [&str; 5] = [
+    "DefaultBinder",
+    "GangScheduling",
+    "PodGroupPodsCount",
+    "PrioritySort",
+    "TopologyPlacementGenerator",
+];
 
 /// A page by the name of its plugin.
 type Pages = BTreeMap<String, String>;

@@ -1,6 +1,7 @@
 //! NodeResourcesFit: free resources for the requests of a pod.
 
 mod args;
+mod placement;
 mod requeue;
 mod strategy;
 
@@ -63,6 +64,7 @@ pub fn entry() -> Entry {
         .reads_if::<DeviceKinds>(NodeResourcesFit::counts_devices)
         .reads_if::<TaintRules>(|plugin| plugin.gates.taint_rules)
         .score_by_amounts()
+        .placement_score()
         .requeue()
         .shows_args()
         .done()
@@ -319,7 +321,8 @@ mod tests {
     #[test]
     fn it_stands_at_the_points_of_the_upstream_plugin() {
         let points = [Point::PreFilter, Point::Filter, Point::PreScore, Point::Score];
-        assert_eq!(*entry().points(), points.into());
+        let points = points.into_iter().chain([Point::PlacementScore]);
+        assert_eq!(*entry().points(), points.collect());
     }
 
     #[test]

@@ -61,6 +61,11 @@ impl ScoringStrategy {
         self.resources.iter().filter_map(ScoredResource::scalar)
     }
 
+    /// The resources that it counts.
+    pub(super) fn resources(&self) -> &[ScoredResource] {
+        &self.resources
+    }
+
     /// The upper bounds of [the scores](Self::score) of nodes.
     pub(super) fn bound(&self, pod: ResourceAmounts<'_>) -> Box<dyn ScoreBound> {
         let asked = ScoredResource::asked(&self.resources, pod).collect();

@@ -38,8 +38,8 @@ fn a_change_of_the_format_is_noticed() {
         format!("{} bytes, {:016x}", bytes.len(), hash.finish())
     });
     expect![[r#"
-        2898 bytes, c333dbc5d1669b18
-        1890 bytes, bd0b895c2769024c
-        2034 bytes, 241ac12d1375138e"#]]
+        2902 bytes, b0ea8e82fb701ff4
+        1887 bytes, 50218e62252ec144
+        1869 bytes, 5b00c7acf614c293"#]]
     .assert_eq(&hashes.join("\n"));
 }

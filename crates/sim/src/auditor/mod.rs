@@ -18,12 +18,15 @@ mod tests;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
+use plimsoll_api::pod_group::DisruptionMode;
 use plimsoll_api::{
     AnyObject, CsiNode, CsiNodeDriver, DeviceClass, HostPort, KindRef, Labels, Namespace, Node,
-    ObjectKey, PersistentVolume, PersistentVolumeClaim, Pod, PodKey, PodPhase, PreemptionPolicy,
-    ReplicaSet, ReplicationController, ResourceClaim, ResourceSlice, Service, StatefulSet, Str,
+    ObjectKey, PersistentVolume, PersistentVolumeClaim, Pod, PodGroup, PodKey, PodPhase,
+    PreemptionPolicy, ReplicaSet, ReplicationController, ResourceClaim, ResourceSlice, Service,
+    StatefulSet, Str,
 };
 use plimsoll_engine::{Decision, Effect, EffectId, Event, Observation, Outcome, Scheduler, Write};
+use plimsoll_framework::pod_groups::group_of;
 use plimsoll_framework::{Nomination, Time};
 
 use self::devices::ObservedDevices;
@@ -84,6 +87,7 @@ pub(crate) struct ObservedCluster {
     pub(crate) namespaces: BTreeMap<Str, Labels>,
     pub(crate) volumes: BTreeMap<Str, PersistentVolume>,
     pub(crate) claims: BTreeMap<ObjectKey, PersistentVolumeClaim>,
+    pub(crate) groups: BTreeMap<ObjectKey, PodGroup>,
     devices: ObservedDevices,
     /// For each node, how many volumes of each driver it can attach.
     pub(crate) limits: BTreeMap<Str, BTreeMap<Str, usize>>,
@@ -161,6 +165,8 @@ impl Auditor {
                     self.known.volumes.insert(volume.name.clone(), volume.clone());
                 } else if let Some(claim) = object.get::<PersistentVolumeClaim>() {
                     self.known.claims.insert(claim.key.clone(), claim.clone());
+                } else if let Some(group) = object.get::<PodGroup>() {
+                    self.known.groups.insert(group.key.clone(), group.clone());
                 } else if let Some(claim) = object.get::<ResourceClaim>() {
                     self.claim_is(claim);
                 } else if let Some(slice) = object.get::<ResourceSlice>() {
@@ -327,7 +333,7 @@ impl Auditor {
         let pod = self.known.pods.get(key).ok_or("there is no such pod")?;
         let victims: BTreeSet<PodKey> = nomination.victims.iter().cloned().collect();
         for victim in &victims {
-            self.victim(pod, victim)?;
+            self.victim(pod, victim, false)?;
             let on = self.known.pods.get(victim).and_then(|victim| self.known.place(victim));
             if on != Some(&nomination.node) {
                 return Err(format!("its victim {victim} is not there"));
@@ -346,16 +352,25 @@ impl Auditor {
         self.known.feasible(pod, &nomination.node, &victims)
     }
 
-    /// Whether a pod may be evicted for another.
-    fn victim(&self, pod: &Pod, victim: &PodKey) -> Result<(), String> {
+    /// Whether a pod may be evicted for another, or for the group of that.
+    fn victim(&self, pod: &Pod, victim: &PodKey, for_group: bool) -> Result<(), String> {
         if pod.preemption_policy == PreemptionPolicy::Never {
             return Err("it must not evict any".to_owned());
         }
         let Some(victim) = self.known.pods.get(victim) else {
             return Err(format!("its victim {victim} is not there"));
         };
-        if pod.priority <= victim.priority {
-            let (its, other) = (pod.priority, victim.priority);
+        // For a group its own priority counts, and a group that is evicted as a whole has its own, too.
+        let group = |pod: &Pod| self.known.groups.get(&group_of(pod)?);
+        let whole = group(victim).filter(|group| group.disruption == DisruptionMode::All);
+        let (its, other) = match for_group {
+            false => (pod.priority, victim.priority),
+            true => (
+                group(pod).map_or(0, |group| group.priority),
+                whole.map_or(victim.priority, |group| group.priority),
+            ),
+        };
+        if its <= other {
             return Err(format!(
                 "priority {other} of its victim {} is not below {its}",
                 victim.key
@@ -399,7 +414,9 @@ impl Auditor {
             Write::Evict(eviction) => {
                 self.evictions.insert(effect.id);
                 let pod = self.known.pods.get(key).ok_or_else(|| "it is gone".to_owned());
-                if let Err(why) = pod.and_then(|pod| self.victim(pod, &eviction.victim.key)) {
+                if let Err(why) =
+                    pod.and_then(|pod| self.victim(pod, &eviction.victim.key, eviction.for_group))
+                {
                     let victim = &eviction.victim.key;
                     self.violated(now, format!("{victim} is evicted for {key}, but {why}"));
                 }

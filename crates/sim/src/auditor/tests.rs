@@ -168,6 +168,7 @@ fn victims_are_of_lower_priority_and_bindings_as_chosen() {
             victim: victim.clone().into(),
             message: String::new(),
             note: String::new(),
+            for_group: false,
         }),
     };
     auditor.wrote(Time::ZERO, &evict(&high, &low));

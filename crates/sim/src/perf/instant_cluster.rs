@@ -56,7 +56,10 @@ impl InstantCluster {
                 Err(error) => events.push(done(Err(error))),
             },
             // No workload has extenders.
-            Write::Condition(_) | Write::Record(_) | Write::Extender(_) => {}
+            Write::Condition(_)
+            | Write::GroupCondition(_)
+            | Write::Record(_)
+            | Write::Extender(_) => {}
         }
     }
 

@@ -115,7 +115,11 @@ impl MeasuredPhase {
                     self.evicted += 1;
                     continue;
                 }
-                Write::Nominate(_) | Write::Object(_) | Write::Record(_) | Write::Extender(_) => {
+                Write::Nominate(_)
+                | Write::Object(_)
+                | Write::GroupCondition(_)
+                | Write::Record(_)
+                | Write::Extender(_) => {
                     continue;
                 }
             }

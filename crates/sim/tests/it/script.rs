@@ -143,6 +143,12 @@ impl ScriptRun {
     fn wrote(&mut self, at: Time, effect: &Effect) {
         let pod = &effect.pod.key.name;
         let text = match &effect.write {
+            Write::GroupCondition(write) => {
+                format!(
+                    "condition {} {}: {}",
+                    write.group, write.condition.reason, write.condition.message
+                )
+            }
             Write::Bind(binding) => format!("bind {pod} to {}", binding.node),
             Write::Object(write) => {
                 format!("{} {} {} for {pod}", write.verb.as_str(), write.kind, write.key)

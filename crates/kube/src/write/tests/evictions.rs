@@ -16,7 +16,7 @@ const DELETE: &str = "DELETE /api/v1/namespaces/ns/pods/low";
 fn evict(victim: Arc<Pod>) -> Effect {
     let message = "lab: preempting to accommodate a higher priority pod".to_owned();
     let note = "Preempted by pod uid-high on node n".to_owned();
-    effect(1, &pod("high"), Write::Evict(Eviction { victim, message, note }))
+    effect(1, &pod("high"), Write::Evict(Eviction { victim, message, note, for_group: false }))
 }
 
 /// Checks the answer, the requests, and how many events were recorded.

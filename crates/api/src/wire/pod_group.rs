@@ -1,0 +1,262 @@
+//! Groups of pods on the wire.
+
+use serde::Deserialize;
+use serde::de::IgnoredAny;
+use serde_json::Value;
+
+use super::error::{Result, WireError, Within};
+use super::meta::{Meta, Metadata};
+use super::primitive::{List, given};
+use super::{Manifest, Wire};
+use crate::pod_group::{DisruptionMode, GroupCondition, GroupPolicy, PodGroup};
+use crate::{Kind, ObjectKey, Str};
+
+/// The types of the condition: up to 1.36, and since.
+const CONDITIONS: [&str; 2] = ["PodGroupScheduled", "PodGroupInitiallyScheduled"];
+
+/// scheduling.k8s.io PodGroup of v1alpha2, v1alpha3 and v1beta1.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct WirePodGroup {
+    metadata: Option<Metadata>,
+    spec: Option<Spec>,
+    status: Option<Status>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Spec {
+    scheduling_policy: Option<Policy>,
+    scheduling_constraints: Option<Constraints>,
+    disruption_mode: Option<Disruption>,
+    priority: Option<i32>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Policy {
+    basic: Option<IgnoredAny>,
+    gang: Option<Gang>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Gang {
+    min_count: Option<i64>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Constraints {
+    topology: List<Topology>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Topology {
+    key: Option<Str>,
+}
+
+/// A name in v1alpha2, and a union since.
+#[derive(Debug, Deserialize)]
+#[serde(untagged)]
+enum Disruption {
+    Named(Str),
+    Union(DisruptionUnion),
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct DisruptionUnion {
+    all: Option<IgnoredAny>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Status {
+    conditions: List<Condition>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Condition {
+    r#type: Option<Str>,
+    status: Option<Str>,
+    reason: Option<Str>,
+    message: Option<String>,
+}
+
+impl Policy {
+    /// As in validation.go of the API group: exactly one policy, and `minCount` is positive.
+    fn take(self) -> Result<GroupPolicy> {
+        let count = |gang: Gang| {
+            let given = gang.min_count.unwrap_or_default();
+            let count = u32::try_from(given).ok().filter(|n| 0 < *n);
+            count.ok_or_else(|| {
+                WireError::invalid("gang.minCount", given, "must be greater than or equal to 1")
+            })
+        };
+        match (self.basic, self.gang) {
+            (Some(_), None) => Ok(GroupPolicy::Basic),
+            (None, Some(gang)) => Ok(GroupPolicy::Gang { min_count: count(gang)? }),
+            (None, None) => Err(WireError::required("", "must specify one of: `basic`, `gang`")),
+            (Some(_), Some(_)) => {
+                Err(WireError::forbidden("", "specify only one of: `basic`, `gang`"))
+            }
+        }
+    }
+}
+
+impl Disruption {
+    fn take(self) -> Result<DisruptionMode> {
+        match self {
+            Disruption::Named(name) => match name.as_str() {
+                "" | "Pod" => Ok(DisruptionMode::Single),
+                "PodGroup" => Ok(DisruptionMode::All),
+                other => Err(WireError::unsupported("", other, &["Pod", "PodGroup"])),
+            },
+            Disruption::Union(DisruptionUnion { all: Some(_) }) => Ok(DisruptionMode::All),
+            Disruption::Union(_) => Ok(DisruptionMode::Single),
+        }
+    }
+}
+
+impl Wire for WirePodGroup {
+    type Value = PodGroup;
+
+    fn take(self) -> Result<PodGroup> {
+        let meta = Meta::take(self.metadata)?;
+        let spec = self.spec.unwrap_or_default();
+        let policy = spec.scheduling_policy.unwrap_or_default().take();
+        let policy = policy.within("schedulingPolicy").within("spec")?;
+        let disruption = spec.disruption_mode.map_or(Ok(DisruptionMode::default()), |mode| {
+            mode.take().within("disruptionMode").within("spec")
+        })?;
+        let topology = spec.scheduling_constraints.map(|constraints| {
+            constraints.topology.into_iter().filter_map(|one| given(one.key)).collect()
+        });
+        let mut conditions = self.status.unwrap_or_default().conditions.into_iter();
+        let condition = conditions.find(|condition| {
+            condition.r#type.as_ref().is_some_and(|name| CONDITIONS.contains(&name.as_str()))
+        });
+        Ok(PodGroup {
+            key: meta.key(),
+            uid: meta.uid,
+            generation: meta.generation,
+            policy,
+            topology,
+            disruption,
+            priority: spec.priority.unwrap_or_default(),
+            condition: condition.map(|condition| GroupCondition {
+                is_true: condition.status.as_deref() == Some("True"),
+                reason: condition.reason.unwrap_or_default(),
+                message: condition.message.unwrap_or_default(),
+            }),
+        })
+    }
+}
+
+impl Kind for PodGroup {
+    const NAME: &'static str = "PodGroup";
+    const PLURAL: &'static str = "podgroups";
+    const VERSIONS: &'static [&'static str] =
+        &["scheduling.k8s.io/v1beta1", "scheduling.k8s.io/v1alpha3", "scheduling.k8s.io/v1alpha2"];
+    const WITHOUT: Option<&'static str> = Some("pods of groups wait for their groups");
+
+    fn read(manifest: Manifest<'_>) -> Result<Self> {
+        manifest.parse::<WirePodGroup>()?.take()
+    }
+    /// In v1alpha2 the disruption mode is a name, and the template is referred to in another form.
+    fn convert(mut manifest: Value, api_version: &str) -> Value {
+        if api_version != "scheduling.k8s.io/v1alpha2" {
+            return manifest;
+        }
+        let Some(spec) = manifest.get_mut("spec").and_then(Value::as_object_mut) else {
+            return manifest;
+        };
+        if let Some(mode) = spec.remove("disruptionMode") {
+            let key = if mode == "PodGroup" { "all" } else { "single" };
+            spec.insert("disruptionMode".to_owned(), serde_json::json!({ key: {} }));
+        }
+        if let Some(reference) = spec.remove("podGroupTemplateRef")
+            && let Some(workload) = reference.get("workload")
+        {
+            let reference = serde_json::json!({
+                "workloadName": workload["workloadName"],
+                "templateName": workload["podGroupTemplateName"],
+            });
+            spec.insert("workloadRef".to_owned(), reference);
+        }
+        manifest
+    }
+    fn key(&self) -> ObjectKey {
+        self.key.clone()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn read(spec: &Value) -> Result<PodGroup> {
+        let wire = json!({"metadata": {"name": "train", "uid": "u"}, "spec": spec});
+        serde_json::from_value::<WirePodGroup>(wire).expect("it has the form").take()
+    }
+
+    #[test]
+    fn both_forms_of_the_disruption_mode_are_read() {
+        let mode = |mode: Value| {
+            let spec = json!({"schedulingPolicy": {"basic": {}}, "disruptionMode": mode});
+            read(&spec).map(|group| group.disruption)
+        };
+        for all in [json!("PodGroup"), json!({"all": {}})] {
+            assert_eq!(mode(all), Ok(DisruptionMode::All));
+        }
+        for single in [json!("Pod"), json!({"single": {}}), Value::Null] {
+            assert_eq!(mode(single), Ok(DisruptionMode::Single));
+        }
+        let error = mode(json!("Both")).expect_err("there is no such mode").to_string();
+        assert_eq!(
+            error,
+            r#"spec.disruptionMode: Unsupported value: "Both": supported values: "Pod", "PodGroup""#
+        );
+    }
+
+    #[test]
+    fn a_group_has_exactly_one_policy() {
+        let policy = |policy: Value| read(&json!({"schedulingPolicy": policy}));
+        let gang = policy(json!({"gang": {"minCount": 3}})).expect("it is right");
+        assert_eq!(gang.min_count(), Some(3));
+        for (wrong, text) in [
+            (
+                json!({}),
+                "spec.schedulingPolicy: Required value: must specify one of: `basic`, `gang`",
+            ),
+            (
+                json!({"basic": {}, "gang": {"minCount": 1}}),
+                "spec.schedulingPolicy: Forbidden: specify only one of: `basic`, `gang`",
+            ),
+            (
+                json!({"gang": {"minCount": 0}}),
+                "spec.schedulingPolicy.gang.minCount: Invalid value: 0: must be greater than or equal to 1",
+            ),
+        ] {
+            assert_eq!(policy(wrong).expect_err(text).to_string(), text);
+        }
+    }
+
+    #[test]
+    fn no_constraints_are_not_the_same_as_empty_ones() {
+        let constraints = |more: Value| {
+            let mut spec = json!({"schedulingPolicy": {"basic": {}}});
+            spec["schedulingConstraints"] = more;
+            read(&spec).expect("it is right").topology
+        };
+        assert_eq!(constraints(Value::Null), None);
+        assert_eq!(constraints(json!({})), Some(vec![]));
+        let key = json!({"topology": [{"key": "rack"}]});
+        assert_eq!(constraints(key), Some(vec!["rack".into()]));
+    }
+}

@@ -1,0 +1,155 @@
+//! A decision about a group with its reasons: the decision record as a value.
+
+use plimsoll_api::pod_group::GroupCondition;
+use plimsoll_api::{ObjectKey, PodKey, Str};
+
+use crate::decision::{Decision, NodeDecision, Outcome};
+
+/// One decision about a group.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GroupDecision {
+    /// The group.
+    pub group: ObjectKey,
+    /// The number of its cycle, starting with 1.
+    pub attempt: u32,
+    /// The result.
+    pub result: GroupResult,
+    /// Why it waits, if it never had a cycle.
+    pub message: Option<String>,
+    /// The placement that was chosen, if it has a name.
+    pub placement: Option<Str>,
+    /// All placements that have names, by name.
+    pub placements: Vec<PlacementDecision>,
+    /// The members that left the queue, in the order in which they were tried.
+    pub pods: Vec<MemberDecision>,
+    /// The pods that were evicted for the group or one of its members, by name.
+    pub victims: Vec<PodKey>,
+    /// The condition of the group after the cycle.
+    pub condition: Option<GroupCondition>,
+}
+
+/// The result of a decision about a group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum GroupResult {
+    /// At least one member goes to a node now.
+    Scheduled,
+    /// None does, and the group waits for its victims to go.
+    Preempting,
+    /// None does.
+    Unschedulable,
+    /// It could not be judged.
+    Error,
+    /// It never had a cycle, since no member may enter the queue.
+    Waiting,
+}
+
+/// A placement of a group.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PlacementDecision {
+    /// Its name.
+    pub name: Str,
+    /// The weighted sum of its scores; `None` if none were needed.
+    pub score: Option<i64>,
+    /// Normalised score times weight, by plugin in the order of the profile; empty unless requested.
+    pub scores: Vec<(&'static str, i64)>,
+}
+
+/// The decision about one member.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MemberDecision {
+    /// The pod.
+    pub pod: PodKey,
+    /// What was decided.
+    pub result: MemberResult,
+    /// Every node that was judged for it in the placement that was chosen, or in the first one, by name; empty unless
+    /// requested.
+    pub nodes: Vec<NodeDecision>,
+}
+
+/// What was decided about a member.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum MemberResult {
+    /// It goes to a node.
+    Scheduled {
+        /// The node.
+        node: Str,
+        /// All nodes with the highest total when it was tried, by name.
+        best: Vec<Str>,
+    },
+    /// It does not.
+    Unschedulable {
+        /// The complete message for events and conditions.
+        message: String,
+        /// The node to which it is nominated.
+        nominated: Option<Str>,
+    },
+    /// It could not be judged.
+    Error {
+        /// Why.
+        message: String,
+    },
+    /// It is being deleted.
+    Skipped,
+}
+
+impl GroupDecision {
+    pub(super) fn new(group: ObjectKey, attempt: u32, result: GroupResult) -> Self {
+        GroupDecision {
+            group,
+            attempt,
+            result,
+            message: None,
+            placement: None,
+            placements: Vec::new(),
+            pods: Vec::new(),
+            victims: Vec::new(),
+            condition: None,
+        }
+    }
+}
+
+impl GroupResult {
+    /// As records name it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            GroupResult::Scheduled => "scheduled",
+            GroupResult::Preempting => "preempting",
+            GroupResult::Unschedulable => "unschedulable",
+            GroupResult::Error => "error",
+            GroupResult::Waiting => "waiting",
+        }
+    }
+}
+
+impl PlacementDecision {
+    pub(super) fn new(name: Str) -> Self {
+        PlacementDecision { name, score: None, scores: Vec::new() }
+    }
+}
+
+impl MemberDecision {
+    pub(super) fn error(pod: PodKey, message: String) -> Self {
+        MemberDecision { pod, result: MemberResult::Error { message }, nodes: Vec::new() }
+    }
+
+    /// The same as the decision about a pod by itself; `None` if it was skipped.
+    pub fn as_decision(&self) -> Option<Decision> {
+        let outcome = match &self.result {
+            MemberResult::Scheduled { node, best } => {
+                Outcome::Scheduled { node: node.clone(), best: best.clone() }
+            }
+            MemberResult::Unschedulable { message, .. } => Outcome::Unschedulable {
+                message: message.clone(),
+                pre_filter: None,
+                nomination: None,
+            },
+            MemberResult::Error { message } => Outcome::Error { message: message.clone() },
+            MemberResult::Skipped => return None,
+        };
+        Some(Decision::of_pod(self.pod.clone(), 1, outcome))
+    }
+
+    pub(super) fn skipped(pod: PodKey) -> Self {
+        MemberDecision { pod, result: MemberResult::Skipped, nodes: Vec::new() }
+    }
+}

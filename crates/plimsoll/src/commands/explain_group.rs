@@ -1,0 +1,75 @@
+//! `plimsoll explain --group`: why a group of pods is scheduled or not.
+
+use std::io::{self, BufWriter, Write};
+
+use anyhow::{Result, bail};
+use plimsoll_api::{ObjectKey, PodGroup};
+use plimsoll_engine::{Detail, GroupDecision, Options, Scheduler};
+use plimsoll_framework::Registry;
+use plimsoll_framework::pod_groups::group_of;
+use plimsoll_sim::{InitialCluster, Simulation};
+
+use super::Scene;
+use crate::args::{Explain, Format};
+use crate::render::style::Screen;
+use crate::render::{record, table};
+use crate::wording::some_of;
+
+/// An error suggests at most 5 other groups.
+const NAMES: usize = 5;
+/// The seed has no effect: ties are broken by name.
+const SEED: u64 = 0;
+
+/// Tries a group as if it had its turn now, and prints what came of it.
+pub(crate) fn run(args: &Explain, group: &ObjectKey, registry: &Registry) -> Result<()> {
+    let Scene { setup, cluster } = Scene::read(&args.cluster, registry)?;
+    let options = Options { detail: Detail::Nodes, ..setup.options() };
+    if !options.gates.groups.generic_workload {
+        bail!(
+            "groups of pods are off: add --feature-gates GenericWorkload=true,GangScheduling=true, and with topologies or \
+             preemption TopologyAwareWorkloadScheduling=true or WorkloadAwarePreemption=true"
+        );
+    }
+    check_known(&cluster, group)?;
+    let scheduler = Scheduler::new(setup.profiles, options, SEED)?;
+    let mut simulation = Simulation::new(scheduler, cluster);
+    let (now, scheduler) = (simulation.now(), simulation.scheduler_mut());
+    let decision = match scheduler.try_group_now(now, group, &mut Vec::new()) {
+        Some(decision) => decision,
+        None => waiting(scheduler, group)?,
+    };
+    match args.output.format {
+        Format::Json => {
+            let mut out = BufWriter::new(io::stdout().lock());
+            record::write_group_line(&mut out, &decision)?;
+            out.flush()?;
+        }
+        Format::Table => table::group(&mut anstream::stdout(), &decision, Screen::stdout())?,
+    }
+    Ok(())
+}
+
+/// The decision about a group of which no member can be tried.
+fn waiting(scheduler: &Scheduler, group: &ObjectKey) -> Result<GroupDecision> {
+    match scheduler.waiting_groups().into_iter().find(|one| one.group == *group) {
+        Some(decision) => Ok(decision),
+        None => bail!("no pod of group {group} is waiting for a node"),
+    }
+}
+
+/// Fails, with advice, if neither the group nor a pod of it is in the files.
+fn check_known(cluster: &InitialCluster, group: &ObjectKey) -> Result<()> {
+    let of_pods = cluster.pods.iter().filter_map(group_of);
+    let objects = cluster.objects.iter().filter_map(|object| object.get::<PodGroup>());
+    let mut known: Vec<ObjectKey> =
+        of_pods.chain(objects.map(|object| object.key.clone())).collect();
+    known.sort();
+    known.dedup();
+    if known.is_empty() {
+        bail!("group {group} is not in the files, and no pod in them belongs to a group");
+    }
+    if !known.contains(group) {
+        bail!("group {group} is not in the files; the groups are {}", some_of(&known, NAMES));
+    }
+    Ok(())
+}
