@@ -57,8 +57,8 @@ impl Case {
         simulation.bind_in_turn();
         let mut records = Vec::new();
         while let Some(decisions) = simulation.advance() {
-            records.extend(simulation.take_group_decisions().iter().map(of_group));
             records.extend(decisions.iter().map(of_pod));
+            records.extend(simulation.take_group_decisions().iter().map(of_group));
         }
         records.extend(simulation.scheduler().waiting_groups().iter().map(of_group));
         records.retain(|record| record.get("attempt").is_none());

@@ -119,7 +119,7 @@ impl Simulation {
             if self.binds_in_turn && std::mem::take(&mut self.is_answered) {
                 self.scheduler.wind_up(self.now, &mut effects);
                 if !effects.is_empty() {
-                    self.audit(&[], &effects);
+                    self.audit_effects(&effects);
                     self.note_claims(&[], &effects);
                     self.answer(effects);
                     continue;
@@ -128,8 +128,10 @@ impl Simulation {
             let next = self.scheduler.step(self.now, &mut effects);
             let decisions = self.scheduler.take_decisions();
             let groups = self.scheduler.take_group_decisions();
+            self.audit_decisions(&decisions);
+            // What became of earlier attempts is told before the decision about a group.
             self.audit_groups(&groups);
-            self.audit(&decisions, &effects);
+            self.audit_effects(&effects);
             self.note_claims(&decisions, &effects);
             // The world answers, so the scheduler's next time is no longer valid.
             let answered = !effects.is_empty();
@@ -202,11 +204,15 @@ impl Simulation {
         self.scheduler.observe(self.now, event);
     }
 
-    fn audit(&mut self, decisions: &[Decision], effects: &[Effect]) {
+    fn audit_decisions(&mut self, decisions: &[Decision]) {
+        let Some(auditor) = &mut self.auditor else { return };
+        for decision in decisions {
+            auditor.decided(self.now, decision);
+        }
+    }
+
+    fn audit_effects(&mut self, effects: &[Effect]) {
         if let Some(auditor) = &mut self.auditor {
-            for decision in decisions {
-                auditor.decided(self.now, decision);
-            }
             for effect in effects {
                 auditor.wrote(self.now, effect);
             }

@@ -124,14 +124,14 @@ fn stream(simulation: &mut Simulation, passed_over: &PassedOver) -> Result<()> {
     let mut progress =
         if is_seen { Progress::hidden() } else { Progress::shown(n_ready(simulation)) };
     while let Some(decisions) = simulation.advance() {
-        for group in simulation.take_group_decisions() {
-            record::write_group_line(&mut out, &group)?;
-        }
         for decision in &decisions {
             record::write_line(&mut out, decision, simulation.claims_of(&decision.pod))?;
             if decision.attempt == 1 {
                 progress.step();
             }
+        }
+        for group in simulation.take_group_decisions() {
+            record::write_group_line(&mut out, &group)?;
         }
     }
     for group in simulation.scheduler().waiting_groups() {
@@ -146,15 +146,15 @@ fn summarise(simulation: &mut Simulation, passed_over: PassedOver) -> Result<()>
     let mut report = Report::new(passed_over);
     let mut progress = Progress::shown(n_ready(simulation));
     while let Some(decisions) = simulation.advance() {
-        for group in simulation.take_group_decisions() {
-            report.add_group(group);
-        }
         for decision in decisions {
             if decision.attempt == 1 {
                 progress.step();
             }
             let claims = simulation.claims_of(&decision.pod);
             report.add(decision, claims);
+        }
+        for group in simulation.take_group_decisions() {
+            report.add_group(group);
         }
     }
     drop(progress);

@@ -4,6 +4,7 @@ mod counted;
 mod devices;
 mod engines;
 mod errors;
+mod groups;
 mod mishaps;
 mod nominations;
 mod perf;

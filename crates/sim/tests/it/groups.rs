@@ -1,0 +1,256 @@
+//! Laws of groups of pods, over random clusters, pods and faults.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use plimsoll_api::wire::{self, Object};
+use plimsoll_api::{ObjectKey, PodGroup};
+use plimsoll_config::{Catalogue, Configuration, GivenGates};
+use plimsoll_engine::{
+    Detail, Engine, Event, Gates, GroupDecision, GroupResult, Options, Profile, Scheduler,
+};
+use plimsoll_framework::Release;
+use plimsoll_framework::pod_groups::group_of;
+use plimsoll_plugins::{default_profile, in_tree};
+use plimsoll_sim::{Extent, InitialCluster, RequestFaults, SimulatedCluster, Simulation};
+use rand::{Rng, RngExt, SeedableRng};
+use rand_pcg::Pcg64;
+use serde_json::{Value, json};
+
+const SEEDS: u64 = 1000;
+const ZONES: usize = 3;
+
+/// A random cluster with groups, of which some fit. In half of them priorities differ, so that groups and pods evict.
+fn cluster(rng: &mut impl Rng) -> InitialCluster {
+    let mut objects = Vec::new();
+    for number in 0..rng.random_range(2..8_usize) {
+        objects.push(json!({
+            "apiVersion": "v1", "kind": "Node",
+            "metadata": {"name": format!("n{number}"), "labels": {"zone": format!("z{}", number % ZONES)}},
+            "status": {"allocatable": {"cpu": rng.random_range(2..9_u32).to_string(), "memory": "64Gi", "pods": "20"}},
+        }));
+    }
+    let most = if rng.random_bool(0.5) { 1 } else { 3 };
+    let mut pods = Vec::new();
+    for number in 0..rng.random_range(0..4_u32) {
+        let mut pod = pod(&format!("old{number}"), None, 10 * rng.random_range(0..most), rng);
+        pod["spec"]["nodeName"] = json!(format!("n{}", number % 2));
+        objects.push(pod);
+    }
+    for number in 0..rng.random_range(1..5_u32) {
+        let name = format!("g{number}");
+        let n_pods = rng.random_range(1..7_u32);
+        let policy = match rng.random_bool(0.7) {
+            true => json!({"gang": {"minCount": rng.random_range(1..=n_pods)}}),
+            false => json!({"basic": {}}),
+        };
+        let own = 10 * rng.random_range(0..most);
+        let mode = if rng.random_bool(0.5) { "Pod" } else { "PodGroup" };
+        let mut spec = json!({"schedulingPolicy": policy, "priority": own, "disruptionMode": mode});
+        if rng.random_bool(0.3) {
+            spec["schedulingConstraints"] = json!({"topology": [{"key": "zone"}]});
+        }
+        objects.push(json!({
+            "apiVersion": "scheduling.k8s.io/v1alpha2", "kind": "PodGroup",
+            "metadata": {"name": name, "namespace": "default", "uid": name}, "spec": spec,
+        }));
+        for member in 0..n_pods {
+            pods.push(pod(&format!("{name}-{member}"), Some(&name), own, rng));
+        }
+    }
+    for number in 0..rng.random_range(0..6_u32) {
+        let own = 10 * rng.random_range(0..most);
+        pods.push(pod(&format!("solo{number}"), None, own, rng));
+    }
+    let mut cluster = InitialCluster::default();
+    while !pods.is_empty() {
+        objects.push(pods.swap_remove(rng.random_range(0..pods.len())));
+    }
+    for object in &objects {
+        match wire::object(object).expect("it is right") {
+            Object::Pod(pod) => cluster.pods.push(*pod),
+            Object::Node(node) => cluster.nodes.push(*node),
+            Object::Other(object) => cluster.objects.push(object),
+            Object::Unknown { kind, .. } => panic!("{kind} is not known"),
+        }
+    }
+    cluster
+}
+
+fn pod(name: &str, group: Option<&str>, priority: i32, rng: &mut impl Rng) -> Value {
+    let requests = json!({"cpu": format!("{}m", 500 * rng.random_range(1..5_u32))});
+    let containers = json!([{"name": "c", "resources": {"requests": requests}}]);
+    let mut spec = json!({"containers": containers, "priority": priority});
+    if let Some(group) = group {
+        spec["schedulingGroup"] = json!({"podGroupName": group});
+    }
+    let metadata = json!({"name": name, "namespace": "default", "uid": name});
+    json!({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec})
+}
+
+/// A scheduler with all gates of groups.
+fn scheduler(engine: Engine) -> Scheduler {
+    let gates = [
+        "GenericWorkload",
+        "GangScheduling",
+        "TopologyAwareWorkloadScheduling",
+        "WorkloadAwarePreemption",
+    ];
+    let gates: Vec<String> = gates.iter().map(|gate| format!("{gate}=true")).collect();
+    let gates = GivenGates::parse(Release::V1_36, &gates, &[]).expect("they exist").plugins;
+    let registry = in_tree();
+    let catalogue = Catalogue::of(&registry, &default_profile()).with_gates(gates.clone());
+    let specs = Configuration::default_for(&catalogue).profile_specs();
+    let profiles = Profile::all_of(&specs, &registry, &gates).expect("the profile is right");
+    let options = Options {
+        release: Release::V1_36,
+        engine,
+        audit_every: u32::from(engine == Engine::Fast),
+        gates: Gates::of(&gates),
+        detail: Detail::Outcome,
+        ..Options::default()
+    };
+    Scheduler::new(profiles, options, 0).expect("the profiles make a scheduler")
+}
+
+/// Runs a cluster to its end.
+fn run(
+    engine: Engine,
+    cluster: InitialCluster,
+    faults: RequestFaults,
+) -> (Simulation, Vec<GroupDecision>) {
+    let world = SimulatedCluster::new(plimsoll_sim::Lifecycle::default(), faults);
+    let mut simulation = Simulation::audited(world, scheduler(engine), cluster, Extent::Placements);
+    let mut decided = Vec::new();
+    while simulation.advance().is_some() {
+        for decision in simulation.take_group_decisions() {
+            check_size(&simulation, &decision);
+            decided.push(decision);
+        }
+    }
+    (simulation, decided)
+}
+
+/// When members are sent to nodes, there are enough of them.
+fn check_size(simulation: &Simulation, decision: &GroupDecision) {
+    let stores = simulation.scheduler().view().stores;
+    let group = stores.of::<PodGroup>().get(&decision.group).expect("no group is deleted");
+    let n_placed = stores.groups.get(&decision.group).map_or(0, |state| state.placed().len());
+    let least = group.min_count().unwrap_or(1) as usize;
+    let is_sent = decision.result == GroupResult::Scheduled;
+    assert!(!is_sent || least <= n_placed, "{n_placed} of {least} pods of {}", decision.group);
+}
+
+/// How many pods of each group are on nodes.
+fn n_bound(simulation: &Simulation) -> BTreeMap<ObjectKey, u32> {
+    let mut bound = BTreeMap::new();
+    for pod in simulation.world().pods().filter(|pod| pod.node_name.is_some()) {
+        if let Some(group) = group_of(pod) {
+            *bound.entry(group).or_default() += 1;
+        }
+    }
+    bound
+}
+
+#[test]
+fn a_gang_is_bound_as_a_whole_or_not_at_all_and_none_sleeps_that_would_fit() {
+    let (mut n_scheduled, mut n_left, mut n_evicted) = (0, 0, 0);
+    for seed in 0..SEEDS {
+        let cluster = cluster(&mut Pcg64::seed_from_u64(seed));
+        let groups: Vec<PodGroup> =
+            cluster.objects.iter().filter_map(|object| object.get::<PodGroup>()).cloned().collect();
+        let n_pods = cluster.pods.len();
+        let (mut simulation, _) = run(Engine::Fast, cluster, RequestFaults::default());
+        assert_eq!(simulation.violations(), [], "seed {seed}");
+        let bound = n_bound(&simulation);
+        let now = simulation.now() + Duration::from_secs(60);
+        for group in groups {
+            let n = bound.get(&group.key).copied().unwrap_or_default();
+            let least = group.min_count().unwrap_or(1);
+            // A pod that evicts by itself takes members one by one.
+            let are_all_there = simulation.world().pods().count() == n_pods;
+            n_evicted += usize::from(!are_all_there);
+            let is_whole = n == 0 || least <= n || !are_all_there;
+            assert!(is_whole, "seed {seed}: {n} of {least} pods of {}", group.key);
+            n_scheduled += usize::from(0 < n);
+            if n == 0 {
+                let scheduler = simulation.scheduler_mut();
+                let again = scheduler.try_group_now(now, &group.key, &mut Vec::new());
+                let fits = again.is_some_and(|again| again.result == GroupResult::Scheduled);
+                assert!(!fits, "seed {seed}: {} would fit", group.key);
+                n_left += 1;
+            }
+        }
+    }
+    let counts = [n_scheduled, n_left, n_evicted];
+    assert!(counts.iter().all(|n| 50 < *n), "fit, do not fit, lost pods: {counts:?}");
+}
+
+#[test]
+fn groups_are_decided_alike_from_memory_and_from_scratch() {
+    for seed in 0..SEEDS {
+        let run = |engine| {
+            let cluster = cluster(&mut Pcg64::seed_from_u64(seed));
+            let (simulation, decided) = run(engine, cluster, RequestFaults::default());
+            (decided, simulation.decisions_audit().differences.len())
+        };
+        let (fast, slow) = (run(Engine::Fast), run(Engine::Reference));
+        assert_eq!(fast, slow, "seed {seed}");
+    }
+}
+
+/// A pod whose binding fails is tried again by itself, as in kube-scheduler: others may have taken its room by then.
+#[test]
+fn no_rule_is_broken_by_groups_under_faults() {
+    for seed in 0..SEEDS {
+        let cluster = cluster(&mut Pcg64::seed_from_u64(seed));
+        let until = cluster.begins() + Duration::from_secs(60);
+        let faults = RequestFaults::by_chance(seed, 30, until);
+        let (simulation, _) = run(Engine::Fast, cluster, faults);
+        assert_eq!(simulation.violations(), [], "seed {seed}");
+        let audit = simulation.decisions_audit();
+        assert!(audit.differences.is_empty(), "seed {seed}: {:?}", audit.differences);
+    }
+}
+
+/// A node that comes wakes the gang that it gives room.
+#[test]
+fn a_gang_that_did_not_fit_is_bound_once_there_is_room() {
+    let objects = [
+        json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "a"},
+            "status": {"allocatable": {"cpu": "1", "memory": "1Gi", "pods": "9"}}}),
+        json!({"apiVersion": "scheduling.k8s.io/v1alpha2", "kind": "PodGroup",
+            "metadata": {"name": "g", "namespace": "default"},
+            "spec": {"schedulingPolicy": {"gang": {"minCount": 2}}}}),
+    ];
+    let mut rng = Pcg64::seed_from_u64(0);
+    let mut member = |name: &str| {
+        let mut pod = pod(name, Some("g"), 0, &mut rng);
+        pod["spec"]["containers"][0]["resources"]["requests"]["cpu"] = json!("1");
+        Event::is(wire::object(&pod).expect("it is right")).expect("pods are read")
+    };
+    let (one, other) = (member("one"), member("other"));
+    let mut simulation = Simulation::new(scheduler(Engine::Fast), InitialCluster::default());
+    for object in &objects {
+        simulation.happens(Event::is(wire::object(object).expect("right")).expect("it is read"));
+    }
+    let mut results = Vec::new();
+    let mut go_on = |simulation: &mut Simulation| {
+        while simulation.advance().is_some() {
+            results.extend(simulation.take_group_decisions().iter().map(|one| one.result));
+        }
+    };
+    simulation.happens(one);
+    go_on(&mut simulation);
+    let waiting = simulation.scheduler().waiting_groups();
+    let message = "waiting for minCount pods from a gang to appear in scheduling queue";
+    assert_eq!(waiting[0].message.as_deref(), Some(message));
+    simulation.happens(other);
+    go_on(&mut simulation);
+    let mut node = objects[0].clone();
+    node["metadata"]["name"] = json!("b");
+    simulation.happens(Event::is(wire::object(&node).expect("right")).expect("it is read"));
+    go_on(&mut simulation);
+    assert_eq!(results.last(), Some(&GroupResult::Scheduled), "{results:?}");
+    assert_eq!(n_bound(&simulation).values().sum::<u32>(), 2);
+}
