@@ -139,8 +139,7 @@ impl Filters {
         cycle: &mut Cycle,
     ) {
         let Snapshot { view: View { nodes, .. }, nominated, .. } = on;
-        let mut candidates = self.candidate_rows(nodes);
-        candidates.retain(|row| on.has(*row));
+        let candidates = self.candidate_rows(on);
         match sample.order(candidates.len()) {
             None => self.judge_all(pod, nodes, nominated, candidates, cycle),
             Some(order) => {
@@ -261,13 +260,12 @@ impl Filters {
         }
     }
 
-    fn candidate_rows(&self, nodes: &Columns) -> Vec<Row> {
-        match &self.candidates {
-            Candidates::All => nodes.rows().collect(),
-            Candidates::Only(names) => {
-                nodes.rows().filter(|&row| names.contains(nodes.name_of(row))).collect()
-            }
+    fn candidate_rows(&self, on: Snapshot<'_>) -> Vec<Row> {
+        let mut rows = on.rows();
+        if let Candidates::Only(names) = &self.candidates {
+            rows.retain(|&row| names.contains(on.view.nodes.name_of(row)));
         }
+        rows
     }
 
     /// Plugin by plugin, each over the remaining rows.

@@ -163,7 +163,7 @@ fn a_gang_is_bound_as_a_whole_or_not_at_all_and_none_sleeps_that_would_fit() {
         let (mut simulation, _) = run(Engine::Fast, cluster, RequestFaults::default());
         assert_eq!(simulation.violations(), [], "seed {seed}");
         let bound = n_bound(&simulation);
-        let now = simulation.now() + Duration::from_secs(60);
+        let now = simulation.now() + Duration::from_mins(1);
         for group in groups {
             let n = bound.get(&group.key).copied().unwrap_or_default();
             let least = group.min_count().unwrap_or(1);
@@ -204,7 +204,7 @@ fn groups_are_decided_alike_from_memory_and_from_scratch() {
 fn no_rule_is_broken_by_groups_under_faults() {
     for seed in 0..SEEDS {
         let cluster = cluster(&mut Pcg64::seed_from_u64(seed));
-        let until = cluster.begins() + Duration::from_secs(60);
+        let until = cluster.begins() + Duration::from_mins(1);
         let faults = RequestFaults::by_chance(seed, 30, until);
         let (simulation, _) = run(Engine::Fast, cluster, faults);
         assert_eq!(simulation.violations(), [], "seed {seed}");
