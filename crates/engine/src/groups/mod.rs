@@ -25,6 +25,7 @@ pub use self::decision::{
 };
 use self::trial::{Trial, TrialResult};
 use crate::effect::Effect;
+use crate::metrics::GroupAttemptResult;
 use crate::names::PodId;
 use crate::queue::{Attempt, Audience, QueuePlace, Surroundings};
 use crate::scheduler::{Detail, Scheduler};
@@ -201,7 +202,9 @@ impl Scheduler {
         let pods = tried.iter().map(|attempt| attempt.pod.clone()).collect();
         let object = object.map(|object| PodGroup::clone(&object));
         let group = GroupCycle { key, object, attempts: tried, pods };
+        let lap = self.counts.start();
         let mut outcome = self.decide_group(now, &group, effects);
+        self.counts.group_searched(lap);
         let mut victims = self.preempt_for_group(now, &group, &mut outcome, effects);
         victims.extend(outcome.trial.victims().cloned());
         victims.sort();
@@ -210,6 +213,14 @@ impl Scheduler {
         decision.placement.clone_from(&outcome.placement);
         decision.placements = std::mem::take(&mut outcome.placements);
         self.submit_group(now, &group, outcome, &mut decision, effects);
+        let profile = self.profile_of(&group.pods[0]).index;
+        let result = match decision.result {
+            GroupResult::Scheduled => GroupAttemptResult::Scheduled,
+            GroupResult::Preempting => GroupAttemptResult::WaitingOnPreemption,
+            GroupResult::Error => GroupAttemptResult::Error,
+            GroupResult::Unschedulable | GroupResult::Waiting => GroupAttemptResult::Unschedulable,
+        };
+        self.counts.group_ended(profile, result, lap);
         self.log_group(decision);
     }
 

@@ -43,6 +43,35 @@ impl AttemptResult {
     }
 }
 
+/// The outcome of the cycle of a group of pods.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum GroupAttemptResult {
+    Scheduled,
+    Unschedulable,
+    WaitingOnPreemption,
+    Error,
+}
+
+impl GroupAttemptResult {
+    /// All of them, in their order.
+    pub(super) const ALL: [GroupAttemptResult; 4] = [
+        GroupAttemptResult::Scheduled,
+        GroupAttemptResult::Unschedulable,
+        GroupAttemptResult::WaitingOnPreemption,
+        GroupAttemptResult::Error,
+    ];
+
+    /// The value of the label `result`. As in metrics.go.
+    pub(super) fn as_str(self) -> &'static str {
+        match self {
+            GroupAttemptResult::Scheduled => "scheduled",
+            GroupAttemptResult::Unschedulable => "unschedulable",
+            GroupAttemptResult::WaitingOnPreemption => "waiting_on_preemption",
+            GroupAttemptResult::Error => "error",
+        }
+    }
+}
+
 /// The source of a decision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum DecisionSource {
@@ -68,6 +97,9 @@ impl DecisionSource {
 pub(super) struct OfProfile {
     pub(super) attempts: [u64; 3],
     pub(super) took: [Histogram; 3],
+    /// The same of groups of pods.
+    pub(super) groups: [u64; 4],
+    pub(super) groups_took: [Option<Box<Histogram>>; 4],
     /// How long extension points took; a histogram for each observed status.
     pub(super) stages: [[Option<Box<Histogram>>; Status::COUNT]; MeteredPoint::COUNT],
     pub(super) evaluations: BTreeMap<(&'static str, MeteredPoint), u64>,
@@ -111,6 +143,8 @@ impl OfProfile {
         OfProfile {
             attempts: [0; 3],
             took: [(); 3].map(|()| Histogram::new(inventory::ATTEMPT_BUCKETS)),
+            groups: [0; 4],
+            groups_took: Default::default(),
             stages: Default::default(),
             evaluations: BTreeMap::new(),
             remembered: Evaluations::default(),
@@ -137,6 +171,8 @@ pub(crate) struct SchedulerCounters {
     pub(super) profiles: Vec<OfProfile>,
     pub(super) decisions: [u64; 2],
     pub(super) algorithm: Histogram,
+    /// The same of groups of pods.
+    pub(super) group_algorithm: Option<Box<Histogram>>,
     pub(super) plugins: BTreeMap<(&'static str, MeteredPoint, Status), Histogram>,
     pub(super) attempts: Histogram,
     /// By the number of attempts; numbers that did not occur are missing.
@@ -171,6 +207,7 @@ impl SchedulerCounters {
             profiles: vec![OfProfile::new(); n_profiles],
             decisions: [0; 2],
             algorithm: Histogram::new(inventory::ATTEMPT_BUCKETS),
+            group_algorithm: None,
             plugins: BTreeMap::new(),
             attempts: Histogram::new(inventory::ATTEMPTS_BUCKETS),
             sli: Default::default(),
@@ -265,6 +302,24 @@ impl SchedulerCounters {
     pub(crate) fn searched(&mut self, lap: Lap) {
         if let Some(span) = self.watch.since(lap) {
             self.algorithm.observe_span(span);
+        }
+    }
+
+    /// The same of a group of pods.
+    pub(crate) fn group_searched(&mut self, lap: Lap) {
+        if let Some(span) = self.watch.since(lap) {
+            lazily(&mut self.group_algorithm, inventory::ATTEMPT_BUCKETS).observe_span(span);
+        }
+    }
+
+    /// Records the cycle of a group of pods that began at `lap`.
+    pub(crate) fn group_ended(&mut self, profile: usize, outcome: GroupAttemptResult, lap: Lap) {
+        let took = self.watch.since(lap);
+        let counts = &mut self.profiles[profile];
+        counts.groups[outcome as usize] += 1;
+        if let Some(span) = took {
+            let took = &mut counts.groups_took[outcome as usize];
+            lazily(took, inventory::ATTEMPT_BUCKETS).observe_span(span);
         }
     }
 

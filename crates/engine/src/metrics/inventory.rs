@@ -2,7 +2,7 @@
 //! [`inventory`] has those of each release.
 //!
 //! Metrics about things that do not exist here are missing: batches and node hints (results are
-//! remembered in another way), calls by the API dispatcher, pod groups, and the metrics of the volume
+//! remembered in another way), calls by the API dispatcher, placements of pod groups, and the metrics of the volume
 //! binder and of device allocation.
 
 use plimsoll_framework::Release;
@@ -18,7 +18,7 @@ pub(super) const ATTEMPTS_BUCKETS: Buckets = Buckets { start: 1.0, factor: 2.0, 
 pub(super) const VICTIMS_BUCKETS: Buckets = Buckets { start: 1.0, factor: 2.0, count: 7 };
 
 /// All metrics of the engine, by name.
-static NEWEST: [Descriptor; 27] = [
+static NEWEST: [Descriptor; 30] = [
     AUDITED,
     DIFFERING,
     DECISIONS,
@@ -34,6 +34,9 @@ static NEWEST: [Descriptor; 27] = [
     AFTER_FLUSH,
     ATTEMPTS,
     SLI,
+    GROUP_ATTEMPTS,
+    GROUP_ALGORITHM,
+    GROUP_ATTEMPT_TOOK,
     PREEMPTION_ATTEMPTS,
     EVICTIONS_TOOK,
     EVICTIONS,
@@ -265,6 +268,27 @@ pub(super) const HINTS: Descriptor = new(
     MetricType::Histogram(PLUGIN_BUCKETS),
     &["plugin", "event", "hint"],
     "Duration for running a queueing hint function of a plugin.",
+);
+pub(super) const GROUP_ATTEMPTS: Descriptor = new(
+    "scheduler_podgroup_schedule_attempts_total",
+    Stability::Alpha,
+    MetricType::Counter,
+    &["result", "profile"],
+    "Number of attempts to schedule pod group, by the result. 'unschedulable' means a pod group could not be scheduled, while 'error' means an internal scheduler problem.",
+);
+pub(super) const GROUP_ALGORITHM: Descriptor = new(
+    "scheduler_podgroup_scheduling_algorithm_duration_seconds",
+    Stability::Alpha,
+    MetricType::Histogram(ATTEMPT_BUCKETS),
+    &[],
+    "Pod group scheduling algorithm latency in seconds",
+);
+pub(super) const GROUP_ATTEMPT_TOOK: Descriptor = new(
+    "scheduler_podgroup_scheduling_attempt_duration_seconds",
+    Stability::Alpha,
+    MetricType::Histogram(ATTEMPT_BUCKETS),
+    &["result", "profile"],
+    "Pod group scheduling attempt latency in seconds",
 );
 pub(super) const SCHEDULE_ATTEMPTS: Descriptor = new(
     "scheduler_schedule_attempts_total",

@@ -24,7 +24,7 @@ mod snapshot;
 
 use std::time::Duration;
 
-pub(crate) use counts::{AttemptResult, BoundPod, SchedulerCounters};
+pub(crate) use counts::{AttemptResult, BoundPod, GroupAttemptResult, SchedulerCounters};
 pub(crate) use event_label::EventLabel;
 pub use family::{Family, MetricSeries, Value};
 pub use histogram::Histogram;

@@ -6,7 +6,9 @@ use plimsoll_api::Str;
 use plimsoll_framework::metrics::Descriptor;
 use plimsoll_framework::{Point, Release};
 
-use super::counts::{AttemptResult, DecisionSource, MOST_ATTEMPTS, SchedulerCounters};
+use super::counts::{
+    AttemptResult, DecisionSource, GroupAttemptResult, MOST_ATTEMPTS, SchedulerCounters,
+};
 use super::event_label::EventLabel;
 use super::family::{Family, MetricSeries, Value};
 use super::histogram::Histogram;
@@ -59,6 +61,18 @@ impl Scheduler {
                 book.counted(&known::SCHEDULE_ATTEMPTS, &labels, counts.attempts[outcome as usize]);
                 book.measured(&known::ATTEMPT_TOOK, &labels, &counts.took[outcome as usize]);
             }
+        }
+        for (profile, counts) in self.profiles.iter().zip(&counts.profiles) {
+            for outcome in GroupAttemptResult::ALL {
+                let labels = [outcome.as_str(), &profile.scheduler_name];
+                book.counted(&known::GROUP_ATTEMPTS, &labels, counts.groups[outcome as usize]);
+                if let Some(took) = &counts.groups_took[outcome as usize] {
+                    book.histogram(&known::GROUP_ATTEMPT_TOOK, &labels, took);
+                }
+            }
+        }
+        if let Some(took) = &counts.group_algorithm {
+            book.histogram(&known::GROUP_ALGORITHM, &[], took);
         }
         book.histogram(&known::ALGORITHM, &[], &counts.algorithm);
         book.histogram(&known::ATTEMPTS, &[], &counts.attempts);

@@ -253,4 +253,13 @@ fn a_gang_that_did_not_fit_is_bound_once_there_is_room() {
     go_on(&mut simulation);
     assert_eq!(results.last(), Some(&GroupResult::Scheduled), "{results:?}");
     assert_eq!(n_bound(&simulation).values().sum::<u32>(), 2);
+    let metrics = simulation.scheduler().metrics();
+    let name = "scheduler_podgroup_schedule_attempts_total";
+    let attempts = metrics.iter().find(|family| family.descriptor.name == name);
+    let attempts = &attempts.expect("groups were tried").series;
+    let told: Vec<String> =
+        attempts.iter().map(|one| format!("{:?} {:?}", one.labels, one.value)).collect();
+    let [scheduled, unschedulable] = told.as_slice() else { panic!("{told:?}") };
+    assert!(scheduled.contains("scheduled") && scheduled.ends_with("Number(1)"), "{told:?}");
+    assert!(unschedulable.contains("unschedulable"), "{told:?}");
 }

@@ -25,6 +25,9 @@ scheduler_plugin_execution_duration_seconds          H plugin,extension_point,st
 scheduler_pod_scheduled_after_flush_total            C -                               -             ALPHA
 scheduler_pod_scheduling_attempts                    H -                               1,2,5         STABLE
 scheduler_pod_scheduling_sli_duration_seconds        H attempts                        0.01,2,20     BETA
+scheduler_podgroup_schedule_attempts_total           C result,profile                  -             ALPHA
+scheduler_podgroup_scheduling_algorithm_duration_seconds H -                           0.001,2,15    ALPHA
+scheduler_podgroup_scheduling_attempt_duration_seconds H result,profile                0.001,2,15    ALPHA
 scheduler_preemption_attempts_total                  C -                               -             STABLE
 scheduler_preemption_goroutines_duration_seconds     H result                          0.01,2,20     ALPHA
 scheduler_preemption_goroutines_execution_total      C result                          -             ALPHA
