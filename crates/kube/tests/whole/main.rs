@@ -6,6 +6,7 @@ mod endings;
 mod ends;
 mod extenders;
 mod faults;
+mod groups;
 mod lab;
 mod leaders;
 mod mixin;
