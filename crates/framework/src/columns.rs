@@ -227,6 +227,8 @@ pub struct Columns {
     pub(crate) used_ports: Column<Vec<HostPort>>,
     pub(crate) pods: Vec<PodSet>,
     pub(crate) volumes_in_use: VolumesInUse,
+    /// How many pods on nodes have any affinity or anti-affinity term.
+    n_with_affinity: usize,
     /// The resources for which something else than a node stands.
     provided: Arc<BTreeSet<Str>>,
     node: Vec<Arc<Node>>,
@@ -279,7 +281,9 @@ impl Columns {
         self.requested.set(row, Requested::default());
         self.non_zero_requested.set(row, NonZeroRequested::default());
         self.used_ports.set(row, Vec::new());
-        let gone = std::mem::take(&mut self.pods[row.index()]).all;
+        let gone = std::mem::take(&mut self.pods[row.index()]);
+        self.n_with_affinity -= gone.affinity.len();
+        let gone = gone.all;
         for pod in &gone {
             self.volumes_in_use.sub(pod);
         }
@@ -293,6 +297,7 @@ impl Columns {
         self.non_zero_requested.0[i].0.add(pod.non_zero_requests);
         use_ports(&mut self.used_ports.0[i], pod);
         self.pods[i].insert(pod);
+        self.n_with_affinity += usize::from(!pod.affinity.is_empty());
         self.volumes_in_use.add(pod);
     }
 
@@ -309,6 +314,7 @@ impl Columns {
     pub fn displace_at(&mut self, row: Row, at: usize) -> PodInfo {
         let i = row.index();
         let pod = self.pods[i].remove(at);
+        self.n_with_affinity -= usize::from(!pod.affinity.is_empty());
         self.volumes_in_use.sub(&pod);
         if self.requested.0[i].0.is_full() || self.non_zero_requested.0[i].0.is_full() {
             self.sum_up(i);
@@ -346,7 +352,9 @@ impl Columns {
         self.requested.set(row, before.requested);
         self.non_zero_requested.set(row, before.non_zero_requested);
         self.used_ports.set(row, before.used_ports);
+        self.n_with_affinity += before.pods.affinity.len();
         let now = std::mem::replace(&mut self.pods[row.index()], before.pods);
+        self.n_with_affinity -= now.affinity.len();
         now.iter().for_each(|pod| self.volumes_in_use.sub(pod));
         self.pods[row.index()].iter().for_each(|pod| self.volumes_in_use.add(pod));
     }
@@ -423,6 +431,12 @@ impl Columns {
         self.non_zero_requested.take_from(&of.non_zero_requested, row);
         self.used_ports.take_from(&of.used_ports, row);
         self.pods[0].become_copy(of.pods_on(row));
+        self.n_with_affinity = self.pods[0].affinity.len();
+    }
+
+    /// Whether some pod on a node has an affinity or anti-affinity term.
+    pub fn has_pods_with_affinity(&self) -> bool {
+        self.n_with_affinity != 0
     }
 
     /// The rows that hold a node, ascending.
@@ -524,6 +538,15 @@ mod tests {
         assert_eq!(told(&nodes, row), "p q r | q p | 14");
         nodes.exchange(row, 1, &pod("q", 16, false));
         assert_eq!(told(&nodes, row), "p q r | p | 28");
+        assert!(nodes.has_pods_with_affinity());
+        let before = nodes.row_pods(row);
+        nodes.displace(row, &PodKey::new("default", "p"));
+        assert!(!nodes.has_pods_with_affinity());
+        nodes.put_back(row, before);
+        assert!(nodes.has_pods_with_affinity());
+        assert!(nodes.scratch(row).has_pods_with_affinity());
+        nodes.remove(row);
+        assert!(!nodes.has_pods_with_affinity());
     }
 
     #[test]

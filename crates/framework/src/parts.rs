@@ -474,6 +474,12 @@ impl<'a, N: NodePart> NodesRef<'a, N> {
         self.nodes.rows().map(move |row| N::at(self.nodes, row))
     }
 
+    /// Whether some pod on a node has an affinity or anti-affinity term. This takes no time. Only for a plugin that reads
+    /// [`Pods`].
+    pub fn has_pods_with_affinity(self) -> bool {
+        self.nodes.has_pods_with_affinity()
+    }
+
     /// How many nodes there are.
     pub fn len(self) -> usize {
         self.nodes.len()

@@ -60,6 +60,10 @@ impl AffinityCounts {
         for rule in incoming.own_rules() {
             counts.find_or_add(rule, nodes);
         }
+        // Most clusters have no pods with affinity, and their nodes need not be looked at.
+        if !incoming.has_terms() && !nodes.has_pods_with_affinity() {
+            return counts;
+        }
         for (node, pods) in nodes.iter() {
             let mut count = |rule: (AffinityRule, &Str)| {
                 let Some(value) = node.get(rule.1) else { return };

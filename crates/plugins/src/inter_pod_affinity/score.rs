@@ -29,6 +29,9 @@ impl PreScore for InterPodAffinity {
         let namespace_labels = namespaces.labels(namespace);
         let incoming = Incoming { namespace, namespace_labels, labels };
         let mut scores = DomainScores::default();
+        if !has_preferences(affinity) && !nodes.has_pods_with_affinity() {
+            return None;
+        }
         for (node, pods) in nodes.iter() {
             if has_preferences(affinity) {
                 for pod in pods.iter() {
