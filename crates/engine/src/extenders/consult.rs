@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use plimsoll_framework::{QueuedPod, Time, WriteError};
 
-use super::narrow::{Questions, Voices};
-use super::talk::CycleBasis;
+use super::consultation::CycleBasis;
+use super::narrow::{PodExtenders, Questions};
 use super::{Call, Extender, Extenders, Interest};
 use crate::cycle::{Cycle, CycleInputs, CycleResult, SchedulingCycle, StoppedCycle};
 use crate::effect::{Effect, Write};
@@ -42,7 +42,7 @@ impl Scheduler {
         let mut replies = std::mem::take(&mut self.extenders.replies);
         replies.extend(self.extenders.overdue(now));
         for (id, reply) in replies {
-            // An answer for which no talk waits is about a binding.
+            // An answer for which no consultation waits is about a binding.
             if let Some(reply) = self.extenders.heard(id, reply) {
                 let answer = reply.map(|_| ()).map_err(|error| WriteError::other(error.0));
                 self.answered(now, id, answer, effects);
@@ -84,16 +84,16 @@ impl Scheduler {
                 self.count(id, cycle.n_judged);
                 let profile = self.profile_of(&attempt.pod).index;
                 self.counts.decided(profile, &mut cycle.meter);
-                if let Some((_, talk)) = self.extenders.talk(id) {
-                    self.counts.searched(talk.began);
+                if let Some((_, consultation)) = self.extenders.consultation(id) {
+                    self.counts.searched(consultation.began);
                 }
                 self.extenders.leave(id);
                 self.conclude(now, &attempt, cycle, effects);
             }
             Err(StoppedCycle { cycle, questions }) => {
                 self.count(id, cycle.n_judged());
-                if let Some(talk) = self.extenders.talk_mut(id) {
-                    talk.keep(basis, cycle);
+                if let Some(consultation) = self.extenders.consultation_mut(id) {
+                    consultation.keep(basis, cycle);
                 }
                 self.ask(now, &attempt, questions, effects);
             }
@@ -107,22 +107,25 @@ impl Scheduler {
         basis: &CycleBasis,
     ) -> Result<Cycle, StoppedCycle<Questions>> {
         let pod = &attempt.pod;
-        let stopped = self.extenders.talk_mut(attempt.id).and_then(|talk| talk.take_stopped(basis));
+        let stopped = self
+            .extenders
+            .consultation_mut(attempt.id)
+            .and_then(|consultation| consultation.take_stopped(basis));
         let cycle = match stopped {
             Some(stopped) => *stopped,
             None => SchedulingCycle::new(self.counts.meter()),
         };
-        let Some((interest, talk)) = self.extenders.talk(attempt.id) else {
+        let Some((interest, consultation)) = self.extenders.consultation(attempt.id) else {
             let result = CycleResult::Error("extenders were not asked".to_owned());
             return Ok(Cycle { result, ..Cycle::new() });
         };
-        let sample = Sample { start: talk.start, ..self.sample(self.profile_of(pod)) };
+        let sample = Sample { start: consultation.start, ..self.sample(self.profile_of(pod)) };
         let profile = self.profiles.get(&pod.scheduler_name).expect("it was just found");
         let inputs = CycleInputs {
             member: Member { profile, pod },
             on: Snapshot::of(self.cache.view(), &self.nominated),
             sample: &sample,
-            extenders: &Voices { all: self.extenders.all(), interest, talk },
+            extenders: &PodExtenders { all: self.extenders.all(), interest, consultation },
         };
         let chance = &mut TieBreaker { tie_break: self.options.tie_break, rng: &mut self.rng };
         cycle.go_on(&inputs, chance)
@@ -131,8 +134,12 @@ impl Scheduler {
     /// Moves the start of the next search that does not judge all nodes behind the first search for
     /// this pod.
     fn count(&mut self, pod: PodId, n_judged: usize) {
-        let Some(talk) = self.extenders.talk_mut(pod).filter(|talk| !talk.counted) else { return };
-        talk.counted = true;
+        let Some(consultation) =
+            self.extenders.consultation_mut(pod).filter(|consultation| !consultation.counted)
+        else {
+            return;
+        };
+        consultation.counted = true;
         let n_nodes = self.cache.view().nodes.len().max(1);
         self.next_start = (self.next_start + n_judged) % n_nodes;
     }
@@ -154,8 +161,8 @@ impl Scheduler {
             patience = patience.max(self.extenders.get(extender).timeout);
         }
         // The IO layer has its own timeout. This is for lost answers.
-        if let Some(talk) = self.extenders.talk_mut(pod_id) {
-            talk.deadline = Some(now + patience + self.options.write_timeout);
+        if let Some(consultation) = self.extenders.consultation_mut(pod_id) {
+            consultation.deadline = Some(now + patience + self.options.write_timeout);
         }
     }
 }

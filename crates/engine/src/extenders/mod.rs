@@ -10,10 +10,10 @@
 
 mod call;
 mod consult;
+mod consultation;
 mod extender_queue;
 mod narrow;
 mod rank;
-mod talk;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
@@ -25,8 +25,8 @@ pub use self::call::{
     Call, ExtenderCandidate, ExtenderError, ExtenderId, ExtenderQuestion, ExtenderReply, Filtered,
     KeptCandidate, Victim,
 };
+use self::consultation::{Consultation, ExtenderStage};
 use self::extender_queue::ExtenderQueue;
-use self::talk::{ExtenderStage, Talk};
 use crate::effect::EffectId;
 use crate::metrics::Lap;
 use crate::names::PodId;
@@ -87,7 +87,7 @@ pub(crate) type Interest = Vec<ExtenderId>;
 pub(crate) struct Extenders {
     all: Vec<Extender>,
     /// The pods that are being decided with extenders.
-    talks: BTreeMap<PodId, (Interest, Talk)>,
+    consultations: BTreeMap<PodId, (Interest, Consultation)>,
     /// The pods with open questions.
     awaited: BTreeMap<EffectId, PodId>,
     /// The pods whose questions are all answered.
@@ -170,7 +170,7 @@ impl Extenders {
         !self.extender_queue.is_empty() && self.extender_queue.first(self.busy()).is_some()
     }
 
-    /// Starts a talk about the next pod: the first one whose extenders are neither busy nor needed by a
+    /// Starts a consultation about the next pod: the first one whose extenders are neither busy nor needed by a
     /// pod ahead of it.
     fn begin(&mut self, start: usize, began: Lap) -> Option<PodId> {
         if self.extender_queue.is_empty() {
@@ -178,12 +178,12 @@ impl Extenders {
         }
         let pod = self.extender_queue.first(self.busy())?;
         let interest = self.extender_queue.remove(pod).expect("it was just found there");
-        self.talks.insert(pod, (interest, Talk::new(start, began)));
+        self.consultations.insert(pod, (interest, Consultation::new(start, began)));
         Some(pod)
     }
 
     fn busy(&self) -> BTreeSet<ExtenderId> {
-        self.talks.values().flat_map(|(interest, _)| interest).copied().collect()
+        self.consultations.values().flat_map(|(interest, _)| interest).copied().collect()
     }
 
     /// Removes a pod that no longer needs answers.
@@ -191,23 +191,23 @@ impl Extenders {
         if self.all.is_empty() {
             return;
         }
-        if let Some((_, talk)) = self.talks.remove(&pod) {
+        if let Some((_, consultation)) = self.consultations.remove(&pod) {
             self.answered.retain(|answered| *answered != pod);
-            for (id, _) in talk.open() {
+            for (id, _) in consultation.open() {
                 self.awaited.remove(&id);
             }
         }
         self.extender_queue.remove(pod);
     }
 
-    /// The talk about a pod.
-    pub(crate) fn talk(&self, pod: PodId) -> Option<(&Interest, &Talk)> {
-        self.talks.get(&pod).map(|(interest, talk)| (interest, talk))
+    /// The consultation about a pod.
+    pub(crate) fn consultation(&self, pod: PodId) -> Option<(&Interest, &Consultation)> {
+        self.consultations.get(&pod).map(|(interest, consultation)| (interest, consultation))
     }
 
     /// The same, mutably.
-    pub(crate) fn talk_mut(&mut self, pod: PodId) -> Option<&mut Talk> {
-        self.talks.get_mut(&pod).map(|(_, talk)| talk)
+    pub(crate) fn consultation_mut(&mut self, pod: PodId) -> Option<&mut Consultation> {
+        self.consultations.get_mut(&pod).map(|(_, consultation)| consultation)
     }
 
     /// Records that a question about a pod was sent as the write `id`.
@@ -218,20 +218,21 @@ impl Extenders {
         question: ExtenderQuestion,
         id: EffectId,
     ) {
-        if let Some(talk) = self.talk_mut(pod) {
-            talk.ask(stage, question, id);
+        if let Some(consultation) = self.consultation_mut(pod) {
+            consultation.ask(stage, question, id);
             self.awaited.insert(id, pod);
         }
     }
 
-    /// Handles an answer. Returns it if no talk waits for it.
+    /// Handles an answer. Returns it if no consultation waits for it.
     fn heard(
         &mut self,
         id: EffectId,
         answer: Result<ExtenderReply, ExtenderError>,
     ) -> Option<Result<ExtenderReply, ExtenderError>> {
         let Some(pod) = self.awaited.remove(&id) else { return Some(answer) };
-        if self.talk_mut(pod).is_some_and(|talk| talk.answered(id, answer)) {
+        if self.consultation_mut(pod).is_some_and(|consultation| consultation.answered(id, answer))
+        {
             self.answered.push_back(pod);
         }
         None
@@ -242,9 +243,15 @@ impl Extenders {
         &self,
         now: Time,
     ) -> Vec<(EffectId, Result<ExtenderReply, ExtenderError>)> {
-        let due = |talk: &&Talk| talk.deadline.is_some_and(|deadline| deadline <= now);
-        let talks = self.talks.values().map(|(_, talk)| talk).filter(due);
-        talks.flat_map(Talk::open).map(|(id, one)| (id, Err(self.silent(one)))).collect()
+        let due = |consultation: &&Consultation| {
+            consultation.deadline.is_some_and(|deadline| deadline <= now)
+        };
+        let consultations =
+            self.consultations.values().map(|(_, consultation)| consultation).filter(due);
+        consultations
+            .flat_map(Consultation::open)
+            .map(|(id, one)| (id, Err(self.silent(one))))
+            .collect()
     }
 
     /// The error if neither an answer of an extender nor an error of the IO layer arrives.
@@ -255,11 +262,11 @@ impl Extenders {
 
     /// When the next questions count as failed.
     pub(crate) fn next_deadline(&self) -> Option<Time> {
-        self.talks.values().filter_map(|(_, talk)| talk.deadline).min()
+        self.consultations.values().filter_map(|(_, consultation)| consultation.deadline).min()
     }
 
     /// Whether no pod waits for an extender, or for its turn.
     pub(crate) fn is_idle(&self) -> bool {
-        self.talks.is_empty() && self.extender_queue.is_empty() && self.replies.is_empty()
+        self.consultations.is_empty() && self.extender_queue.is_empty() && self.replies.is_empty()
     }
 }

@@ -13,8 +13,8 @@ use smallvec::SmallVec;
 use super::call::{
     ExtenderCandidate, ExtenderId, ExtenderQuestion, ExtenderReply, Filtered, KeptCandidate, Victim,
 };
+use super::consultation::{Consultation, ExtenderStage, QuestionState};
 use super::rank::Ranks;
-use super::talk::{ExtenderStage, QuestionState, Talk};
 use super::{Extender, ExtenderVerb, Interest, REJECTOR};
 use crate::cycle::{self, ExtenderSteps, FilterScope};
 use crate::pick::Scores;
@@ -27,13 +27,13 @@ pub(super) type Questions = Vec<(ExtenderStage, ExtenderQuestion)>;
 
 /// The extenders of a pod, and their answers.
 #[derive(Clone, Copy)]
-pub(super) struct Voices<'a> {
+pub(super) struct PodExtenders<'a> {
     pub(super) all: &'a [Extender],
     pub(super) interest: &'a Interest,
-    pub(super) talk: &'a Talk,
+    pub(super) consultation: &'a Consultation,
 }
 
-impl<'a> Voices<'a> {
+impl<'a> PodExtenders<'a> {
     /// The extenders that are responsible for the pod and do this.
     pub(super) fn that(
         self,
@@ -59,7 +59,7 @@ impl<'a> Voices<'a> {
                 break;
             }
             let (stage, question) = (stage(id), ExtenderQuestion::Filter(names(nodes, &feasible)));
-            let (reply, asked) = match self.talk.said(stage, &question) {
+            let (reply, asked) = match self.consultation.said(stage, &question) {
                 QuestionState::Nothing => return Err(Stop::Ask(vec![(stage, question)])),
                 QuestionState::Failed(_) if extender.ignorable => continue,
                 QuestionState::Failed(error) => return Err(Stop::Error(error.0.clone())),
@@ -98,7 +98,7 @@ impl<'a> Voices<'a> {
         for (id, extender) in self.that(ExtenderVerb::Preempt) {
             let stage = ExtenderStage::Preempt(plugin, id);
             let question = ExtenderQuestion::Preempt(left.iter().map(way).collect());
-            let (reply, only) = match self.talk.said(stage, &question) {
+            let (reply, only) = match self.consultation.said(stage, &question) {
                 QuestionState::Nothing => return Err(Stop::Ask(vec![(stage, question)])),
                 QuestionState::Failed(_) if extender.ignorable => continue,
                 QuestionState::Failed(error) => return Err(Stop::Error(error.0.clone())),
@@ -119,7 +119,7 @@ impl<'a> Voices<'a> {
     }
 }
 
-impl<'a> ExtenderSteps for Voices<'a> {
+impl<'a> ExtenderSteps for PodExtenders<'a> {
     type Questions = Questions;
     type Ranks = Ranks<'a>;
 

@@ -6,8 +6,8 @@ use plimsoll_api::Str;
 use plimsoll_framework::{Columns, Row};
 
 use super::call::{ExtenderQuestion, ExtenderReply};
-use super::narrow::{Stop, Voices, names, off_topic};
-use super::talk::{ExtenderStage, QuestionState};
+use super::consultation::{ExtenderStage, QuestionState};
+use super::narrow::{PodExtenders, Stop, names, off_topic};
 use super::{Extender, ExtenderId, ExtenderVerb};
 use crate::pick::{self, Scores};
 
@@ -17,7 +17,7 @@ const MAX_EXTENDER_PRIORITY: i64 = 10;
 /// The scores that extenders gave, by the names of nodes.
 pub(super) type Ranks<'a> = Vec<(&'a Extender, &'a [(Str, i64)])>;
 
-impl<'a> Voices<'a> {
+impl<'a> PodExtenders<'a> {
     /// Asks for the scores of several nodes. As in schedule_one.go, prioritizeNodes: all extenders are
     /// asked at once, and failures are ignored.
     pub(super) fn ranks(self, nodes: &Columns, feasible: &[Row]) -> Result<Ranks<'a>, Stop> {
@@ -26,7 +26,7 @@ impl<'a> Voices<'a> {
         for (id, extender) in self.that(ExtenderVerb::Prioritize) {
             let question = question
                 .get_or_insert_with(|| ExtenderQuestion::Prioritize(names(nodes, feasible)));
-            match self.talk.said(ExtenderStage::Prioritize(id), question) {
+            match self.consultation.said(ExtenderStage::Prioritize(id), question) {
                 QuestionState::Nothing => {
                     asks.push((ExtenderStage::Prioritize(id), question.clone()));
                 }

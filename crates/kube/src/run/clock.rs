@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use jiff::Timestamp;
 use plimsoll_framework::Time;
 
-use super::pulse;
+use super::heartbeat;
 
 /// A clock that is set once and then advances monotonically: jumps of the wall clock do not change
 /// backoffs and timeouts.
@@ -32,6 +32,6 @@ impl EngineClock {
 /// engine that calls it makes progress with its decision, and does not count as stuck.
 pub fn stopwatch() -> Duration {
     static BEGUN: LazyLock<Instant> = LazyLock::new(Instant::now);
-    pulse::beat();
+    heartbeat::beat();
     BEGUN.elapsed()
 }

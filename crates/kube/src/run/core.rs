@@ -11,7 +11,7 @@ use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
 use super::clock::EngineClock;
-use super::pulse::Pulse;
+use super::heartbeat::Heartbeat;
 use super::scores;
 use crate::extender::{self, HttpExtenders};
 use crate::lease::State;
@@ -66,7 +66,7 @@ pub(crate) struct Core {
     knows_all: bool,
     /// Set once, when the first decision can be made.
     ready: watch::Sender<bool>,
-    pulse: Pulse,
+    heartbeat: Heartbeat,
     /// Whether scores of nodes are logged here; a ranking logs them itself.
     logs_scores: bool,
     /// How much detail of decisions is kept for recorders.
@@ -82,7 +82,7 @@ impl Core {
         inbox: Inbox,
         (writer, extenders): (Arc<Writer>, Arc<HttpExtenders>),
         ready: watch::Sender<bool>,
-        pulse: Pulse,
+        heartbeat: Heartbeat,
         (logs_scores, detail): (bool, Detail),
     ) -> Self {
         Core {
@@ -93,7 +93,7 @@ impl Core {
             extenders,
             knows_all: false,
             ready,
-            pulse,
+            heartbeat,
             logs_scores,
             detail,
             differences_logged: 0,
@@ -102,7 +102,7 @@ impl Core {
 
     /// Runs until it is stopped. Then finishes what it has started, within `grace`.
     pub(crate) async fn run(mut self, grace: Duration) {
-        self.pulse.adopt();
+        self.heartbeat.adopt();
         self.decide().await;
         if self.has_lost() {
             return;
@@ -128,7 +128,7 @@ impl Core {
         let mut effects = Vec::new();
         let mut handed_over = self.clock.now();
         while !self.inbox.stop.is_cancelled() && !self.has_lost() {
-            self.pulse.beat();
+            self.heartbeat.beat();
             self.take_in();
             if !self.may_decide() {
                 self.perform(&mut effects);
@@ -173,7 +173,7 @@ impl Core {
     async fn wind_up(&mut self) {
         let mut effects = Vec::new();
         loop {
-            self.pulse.beat();
+            self.heartbeat.beat();
             self.take_in();
             self.scheduler.wind_up(self.clock.now(), &mut effects);
             self.perform(&mut effects);
@@ -219,7 +219,7 @@ impl Core {
         }
         while let Ok(query) = self.inbox.queries.try_recv() {
             query.answer(self.clock.now(), &mut self.scheduler);
-            self.pulse.beat();
+            self.heartbeat.beat();
         }
     }
 
@@ -236,7 +236,7 @@ impl Core {
     async fn wait(&mut self, span: Option<Duration>) {
         let inbox = &mut self.inbox;
         // It still wakes up from time to time, to show that it is alive.
-        let span = span.unwrap_or(Duration::MAX).min(self.pulse.rest());
+        let span = span.unwrap_or(Duration::MAX).min(self.heartbeat.rest());
         let alarm = async {
             match span {
                 Duration::MAX => std::future::pending().await,
@@ -271,7 +271,7 @@ impl Core {
         let now = self.clock.now();
         for event in batch {
             self.scheduler.observe(now, event);
-            self.pulse.beat();
+            self.heartbeat.beat();
         }
     }
 

@@ -6,7 +6,7 @@
 mod candidacy;
 mod clock;
 mod core;
-mod pulse;
+mod heartbeat;
 mod scores;
 mod served;
 
@@ -26,7 +26,7 @@ use self::candidacy::Candidacy;
 use self::clock::EngineClock;
 pub use self::clock::stopwatch;
 use self::core::{Core, Inbox};
-use self::pulse::Pulse;
+use self::heartbeat::Heartbeat;
 pub use self::scores::SCORES;
 use self::served::ServedState;
 pub use self::served::{Serving, SetVerbosity};
@@ -161,7 +161,7 @@ pub async fn run(config: RunConfig, stop: CancellationToken) -> Result<Exit, Run
     let writer = Arc::new(Writer::new(caller, writing, answers));
     let (clock, (engine_handle, mut queries)) = (EngineClock::start(), EngineHandle::new());
     let (ready, is_ready) = watch::channel(false);
-    let (pulse, stuck) = (Pulse::new(config.stall_timeout), CancellationToken::new());
+    let (heartbeat, stuck) = (Heartbeat::new(config.stall_timeout), CancellationToken::new());
     let end_serving = CancellationToken::new();
     let _ends = end_serving.clone().drop_guard();
     if let Some(serving) = config.serving {
@@ -202,7 +202,7 @@ pub async fn run(config: RunConfig, stop: CancellationToken) -> Result<Exit, Run
     };
     let outlets = (writer.clone(), extenders.clone());
     let log = (logs_scores, config.engine.detail);
-    let core = Core::new(scheduler, clock, inbox, outlets, ready, pulse.clone(), log);
+    let core = Core::new(scheduler, clock, inbox, outlets, ready, heartbeat.clone(), log);
     let mut core = on_own_thread(core, config.grace);
 
     // The new leader must not be disturbed by earlier decisions.
@@ -211,7 +211,7 @@ pub async fn run(config: RunConfig, stop: CancellationToken) -> Result<Exit, Run
         extenders.stop_at_once();
         stop_deciding.cancel();
     };
-    let parts = cannot_go_on(&mut watched, &writer, &pulse, &mut core);
+    let parts = cannot_go_on(&mut watched, &writer, &heartbeat, &mut core);
     let ended = match until_it_ends(&mut candidacy, &stop, parts).await {
         Ending::Stopped => None,
         Ending::Lost(lost) => {
@@ -272,14 +272,14 @@ enum Ending {
 async fn cannot_go_on(
     watched: &mut Watches,
     writer: &Writer,
-    pulse: &Pulse,
+    heartbeat: &Heartbeat,
     core: &mut JoinHandle<()>,
 ) -> Ending {
     tokio::select! {
         biased;
         () = watched.ended() => Ending::Part("the watches"),
         () = writer.ended() => Ending::Part("the writer"),
-        () = pulse.stops() => Ending::Stuck,
+        () = heartbeat.stops() => Ending::Stuck,
         _ = core => Ending::Part(ENGINE),
     }
 }

@@ -18,7 +18,7 @@ use tokio_rustls::server::TlsStream;
 use tokio_util::sync::CancellationToken;
 use tower::ServiceExt as _;
 
-use super::guests::Guest;
+use super::connections::OpenConnection;
 use super::limits::{self, Patience};
 use super::server_state::{Peer, ServerState};
 
@@ -35,12 +35,12 @@ pub(super) struct Service {
 
 impl Service {
     /// Serves a connection until it ends, or is closed for another one.
-    pub(super) async fn serve(self, stream: TcpStream, guest: Guest) {
+    pub(super) async fn serve(self, stream: TcpStream, connection: OpenConnection) {
         let Ok(address) = stream.peer_addr() else { return };
-        let leave = guest.leave.clone();
+        let leave = connection.leave.clone();
         let serve = async {
             if let Some(stream) = self.shake_hands(stream, address.ip()).await {
-                self.answer(stream, address.ip(), &guest).await;
+                self.answer(stream, address.ip(), &connection).await;
             }
         };
         // A connection that is cancelled here is closed at once.
@@ -65,7 +65,7 @@ impl Service {
             }
             acceptor.accept(stream).await
         };
-        let span = match state.guests.are_many() {
+        let span = match state.connections.are_many() {
             true => patience.handshake_in_a_crowd.min(patience.handshake),
             false => patience.handshake,
         };
@@ -84,9 +84,9 @@ impl Service {
     }
 
     /// Answers requests until the connection ends.
-    async fn answer(&self, stream: TlsStream<TcpStream>, address: IpAddr, guest: &Guest) {
+    async fn answer(&self, stream: TlsStream<TcpStream>, address: IpAddr, open: &OpenConnection) {
         let Service { router, max_streams, patience, stop, .. } = self;
-        let activity = &guest.activity;
+        let activity = &open.activity;
         let tls = stream.get_ref().1;
         let chain = tls.peer_certificates().unwrap_or_default().iter();
         let chain = chain.map(|cert| cert.clone().into_owned()).collect();

@@ -25,11 +25,11 @@ mod advisor;
 mod api;
 mod auth;
 mod connection;
+mod connections;
 mod engine_handle;
 #[cfg(feature = "fuzzing")]
 pub mod fuzzing;
 mod gate;
-mod guests;
 mod health;
 mod limits;
 mod listen;

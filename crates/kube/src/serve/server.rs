@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::auth::{Authenticator, Authorizer, AuthorizerError, Lookup, NoChance};
 use super::connection::Service;
-use super::guests::Guests;
+use super::connections::Connections;
 use super::health::Health;
 use super::limits::Patience;
 use super::listen::{self, ListenError};
@@ -195,7 +195,7 @@ impl Server {
             handshakes: Mutex::new(Handshakes::new(Instant::now())),
             work: Semaphore::new(limits::REQUESTS),
             advice: Arc::new(Semaphore::new(1)),
-            guests: Guests::default(),
+            connections: Connections::default(),
         });
         let max_streams = u32::try_from(serving.max_streams).unwrap_or(0);
         Ok(Server {
@@ -226,7 +226,7 @@ impl Server {
         tracing::info!(address = ?listener.local_addr().ok(), "Serving securely");
         let mut tasks = JoinSet::new();
         let keeping = tokio::spawn(keeper.keep(material, patience.files));
-        let guests = state.guests.clone();
+        let connections = state.connections.clone();
         let service = Service { state, router, max_streams, patience, stop: stop.clone() };
         loop {
             // Connections that are closing may take a moment.
@@ -239,7 +239,7 @@ impl Server {
             };
             match accepted {
                 Ok((stream, peer)) => {
-                    tasks.spawn(service.clone().serve(stream, guests.admit(peer.ip())));
+                    tasks.spawn(service.clone().serve(stream, connections.admit(peer.ip())));
                 }
                 Err(error) => {
                     tracing::warn!(%error, "could not accept a connection");

@@ -7,7 +7,7 @@ use rustls::pki_types::CertificateDer;
 use tokio::sync::{Semaphore, watch};
 
 use super::auth::{Authenticator, Authorizer};
-use super::guests::Guests;
+use super::connections::Connections;
 use super::health::Health;
 use super::process_info::{Build, Feature};
 use super::rate::{Handshakes, Rates};
@@ -32,7 +32,7 @@ pub(super) struct ServerState {
     pub(super) work: Semaphore,
     /// The permit to answer a question on a copy of the cluster: there is one copy at a time.
     pub(super) advice: Arc<Semaphore>,
-    pub(super) guests: Guests,
+    pub(super) connections: Connections,
 }
 
 /// The client of a connection.

@@ -105,7 +105,7 @@ async fn a_client_that_does_not_take_its_answer_is_left() {
     assert_eq!(&head, b"HTTP/1.1 200 OK");
     // Nothing more is read until the server has closed the connection, before the answer is complete.
     let left = async {
-        while server.state.guests.count() != 0 {
+        while server.state.connections.count() != 0 {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
     };
@@ -124,7 +124,7 @@ async fn a_client_with_too_many_connections_loses_the_oldest() {
     for _ in 0..limits::CONNECTIONS_PER_CLIENT {
         others.push(server.connect(None).await);
     }
-    assert_eq!(server.state.guests.count(), limits::CONNECTIONS_PER_CLIENT);
+    assert_eq!(server.state.connections.count(), limits::CONNECTIONS_PER_CLIENT);
     let closed = tokio::time::timeout(GENEROUS, first.read_to_end(&mut Vec::new())).await;
     assert!(closed.is_ok(), "the oldest had to go");
     assert_eq!(server.get("/livez", &[]).await.code, 200, "one more is let in");
@@ -153,7 +153,7 @@ async fn connections_that_do_nothing_keep_no_probe_out() {
     for _ in 0..20 {
         assert_eq!(server.get("/livez", &[]).await.code, 200);
     }
-    assert!(server.state.guests.count() <= limits::CONNECTIONS);
+    assert!(server.state.connections.count() <= limits::CONNECTIONS);
 }
 
 #[tokio::test]
@@ -166,7 +166,7 @@ async fn in_a_crowd_clients_get_less_time_to_shake_hands() {
     let server = ServerFixture { patience, ..ServerFixture::new(None) }.start().await;
     let mut first = connect_from(&server, 2).await;
     // Its timeout starts before there are many connections.
-    while server.state.guests.count() == 0 {
+    while server.state.connections.count() == 0 {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
     assert_eq!(server.get("/livez", &[]).await.code, 200);

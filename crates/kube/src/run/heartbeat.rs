@@ -28,24 +28,24 @@ const LOOK_MIN: Duration = Duration::from_millis(1);
 const REST_MAX: Duration = Duration::from_secs(1);
 
 thread_local! {
-    /// The pulse of the engine on this thread.
-    static OWN: RefCell<Option<Pulse>> = const { RefCell::new(None) };
+    /// The heartbeat of the engine on this thread.
+    static OWN: RefCell<Option<Heartbeat>> = const { RefCell::new(None) };
 }
 
-/// The pulse of one engine. Cheap to clone.
+/// The heartbeat of one engine. Cheap to clone.
 #[derive(Clone, Debug)]
-pub(crate) struct Pulse {
+pub(crate) struct Heartbeat {
     beats: Arc<AtomicU64>,
     /// After this time without a beat it counts as stuck; zero for never.
     limit: Duration,
 }
 
-impl Pulse {
+impl Heartbeat {
     pub(crate) fn new(limit: Duration) -> Self {
-        Pulse { beats: Arc::default(), limit }
+        Heartbeat { beats: Arc::default(), limit }
     }
 
-    /// From now on, [`beat`] on this thread beats this pulse.
+    /// From now on, [`beat`] on this thread beats this heartbeat.
     pub(crate) fn adopt(&self) {
         OWN.with_borrow_mut(|own| *own = Some(self.clone()));
     }
@@ -85,8 +85,8 @@ impl Pulse {
 /// Signals progress of the engine on this thread, if there is one.
 pub(crate) fn beat() {
     OWN.with_borrow(|own| {
-        if let Some(pulse) = own {
-            pulse.beat();
+        if let Some(heartbeat) = own {
+            heartbeat.beat();
         }
     });
 }
@@ -100,9 +100,9 @@ mod tests {
     const LIMIT: Duration = Duration::from_mins(1);
 
     #[tokio::test(start_paused = true)]
-    async fn a_pulse_that_stops_is_noticed_after_as_long_as_is_allowed() {
-        let pulse = Pulse::new(LIMIT);
-        let beating = pulse.clone();
+    async fn a_heartbeat_that_stops_is_noticed_after_as_long_as_is_allowed() {
+        let heartbeat = Heartbeat::new(LIMIT);
+        let beating = heartbeat.clone();
         let begun = Instant::now();
         let beats = tokio::spawn(async move {
             for _ in 0..500 {
@@ -110,16 +110,16 @@ mod tests {
                 sleep(beating.rest()).await;
             }
         });
-        pulse.stops().await;
+        heartbeat.stops().await;
         assert!(beats.is_finished());
-        let silent = begun.elapsed().saturating_sub(pulse.rest() * 500);
-        assert!(LIMIT <= silent + pulse.rest() && silent < LIMIT * 2, "{silent:?}");
+        let silent = begun.elapsed().saturating_sub(heartbeat.rest() * 500);
+        assert!(LIMIT <= silent + heartbeat.rest() && silent < LIMIT * 2, "{silent:?}");
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_process_that_was_stopped_for_an_hour_is_not_taken_for_stuck() {
-        let pulse = Pulse::new(LIMIT);
-        let watch = pulse.stops();
+        let heartbeat = Heartbeat::new(LIMIT);
+        let watch = heartbeat.stops();
         tokio::pin!(watch);
         assert!(futures::poll!(watch.as_mut()).is_pending());
         // Neither the engine nor the check ran meanwhile.
@@ -130,27 +130,27 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_limit_that_no_clock_can_measure_is_no_bug() {
         for limit in [Duration::from_nanos(1), Duration::from_nanos(19), Duration::from_micros(1)] {
-            let pulse = Pulse::new(limit);
-            assert!(!pulse.rest().is_zero(), "an engine that never rests does nothing else");
+            let heartbeat = Heartbeat::new(limit);
+            assert!(!heartbeat.rest().is_zero(), "an engine that never rests does nothing else");
             let begun = Instant::now();
-            pulse.stops().await;
+            heartbeat.stops().await;
             assert!(begun.elapsed() < Duration::from_secs(1), "{limit:?}: {:?}", begun.elapsed());
         }
     }
 
     #[tokio::test(start_paused = true)]
     async fn without_a_limit_nothing_is_stuck() {
-        let pulse = Pulse::new(Duration::ZERO);
-        assert!(tokio::time::timeout(Duration::from_hours(100), pulse.stops()).await.is_err());
+        let heartbeat = Heartbeat::new(Duration::ZERO);
+        assert!(tokio::time::timeout(Duration::from_hours(100), heartbeat.stops()).await.is_err());
     }
 
     #[test]
     fn only_the_engine_of_a_thread_beats_on_it() {
-        let pulse = Pulse::new(LIMIT);
-        let beats = || pulse.beats.load(Ordering::Relaxed);
+        let heartbeat = Heartbeat::new(LIMIT);
+        let beats = || heartbeat.beats.load(Ordering::Relaxed);
         beat();
         assert_eq!(beats(), 0);
-        pulse.adopt();
+        heartbeat.adopt();
         beat();
         std::thread::spawn(beat).join().expect("it does not panic");
         assert_eq!(beats(), 1);

@@ -62,7 +62,7 @@ enum ExtenderAnswer {
 
 /// All questions and answers about a pod in one attempt.
 #[derive(Debug, Default)]
-pub(crate) struct Talk {
+pub(crate) struct Consultation {
     asked: Vec<AskedQuestion>,
     /// Where the search for nodes begins if not all are judged: the same each time.
     pub(crate) start: usize,
@@ -103,10 +103,10 @@ pub(crate) enum QuestionState<'a> {
     Failed(&'a ExtenderError),
 }
 
-impl Talk {
-    /// A new talk.
+impl Consultation {
+    /// A new consultation.
     pub(crate) fn new(start: usize, began: Lap) -> Self {
-        Talk { start, began, ..Talk::default() }
+        Consultation { start, began, ..Consultation::default() }
     }
 
     /// The state of a question at a stage.

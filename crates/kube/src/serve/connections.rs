@@ -18,17 +18,17 @@ use super::rate::network;
 
 /// All connections.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Guests(Arc<Mutex<GuestTable>>);
+pub(super) struct Connections(Arc<Mutex<ConnectionTable>>);
 
 #[derive(Debug, Default)]
-struct GuestTable {
+struct ConnectionTable {
     next: u64,
     /// In the order in which they were opened.
-    connections: BTreeMap<u64, GuestConnection>,
+    connections: BTreeMap<u64, ConnectionEntry>,
 }
 
 #[derive(Debug)]
-struct GuestConnection {
+struct ConnectionEntry {
     client: IpAddr,
     activity: Arc<Activity>,
     leave: CancellationToken,
@@ -36,8 +36,8 @@ struct GuestConnection {
 
 /// An accepted connection, until it is closed.
 #[derive(Debug)]
-pub(super) struct Guest {
-    guests: Guests,
+pub(super) struct OpenConnection {
+    connections: Connections,
     number: u64,
     /// Its requests.
     pub(super) activity: Arc<Activity>,
@@ -45,11 +45,11 @@ pub(super) struct Guest {
     pub(super) leave: CancellationToken,
 }
 
-impl Guests {
+impl Connections {
     /// Accepts a connection. At the limit one connection is closed for it: one of the same client if
     /// that client is at its limit, otherwise one of the client with the most connections among the
     /// least valuable ones.
-    pub(super) fn admit(&self, address: IpAddr) -> Guest {
+    pub(super) fn admit(&self, address: IpAddr) -> OpenConnection {
         let client = network(address);
         let mut table = self.lock();
         if limits::CONNECTIONS_PER_CLIENT <= table.of(client) {
@@ -62,9 +62,9 @@ impl Guests {
         table.next += 1;
         let (activity, leave) = (Activity::new(), CancellationToken::new());
         let connection =
-            GuestConnection { client, activity: activity.clone(), leave: leave.clone() };
+            ConnectionEntry { client, activity: activity.clone(), leave: leave.clone() };
         table.connections.insert(number, connection);
-        Guest { guests: self.clone(), number, activity, leave }
+        OpenConnection { connections: self.clone(), number, activity, leave }
     }
 
     /// How many connections there are.
@@ -77,12 +77,12 @@ impl Guests {
         limits::CROWD <= self.count()
     }
 
-    fn lock(&self) -> MutexGuard<'_, GuestTable> {
+    fn lock(&self) -> MutexGuard<'_, ConnectionTable> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl GuestTable {
+impl ConnectionTable {
     fn of(&self, client: IpAddr) -> usize {
         self.connections.values().filter(|connection| connection.client == client).count()
     }
@@ -93,7 +93,7 @@ impl GuestTable {
         for connection in self.connections.values() {
             *sizes.entry(connection.client).or_default() += 1;
         }
-        let rank = |connection: &GuestConnection| -> (ConnectionState, Reverse<usize>, Instant) {
+        let rank = |connection: &ConnectionEntry| -> (ConnectionState, Reverse<usize>, Instant) {
             let (standing, since) = connection.activity.standing(limits::FRESH);
             let size = sizes.get(&connection.client).copied().unwrap_or_default();
             (standing, Reverse(size), since)
@@ -111,9 +111,9 @@ impl GuestTable {
     }
 }
 
-impl Drop for Guest {
+impl Drop for OpenConnection {
     fn drop(&mut self) {
-        self.guests.lock().connections.remove(&self.number);
+        self.connections.lock().connections.remove(&self.number);
     }
 }
 
@@ -134,47 +134,50 @@ mod tests {
     }
 
     /// A connection with a request that was answered.
-    fn useful(guests: &Guests, n: usize) -> Guest {
-        let guest = guests.admit(client(n));
-        drop(guest.activity.begin().track(axum::body::Body::empty()));
-        guest
+    fn useful(connections: &Connections, n: usize) -> OpenConnection {
+        let connection = connections.admit(client(n));
+        drop(connection.activity.begin().track(axum::body::Body::empty()));
+        connection
     }
 
     /// Which of the connections were closed.
-    fn gone(guests: &[Guest]) -> Vec<usize> {
-        let closed = guests.iter().enumerate().filter(|(_, guest)| guest.leave.is_cancelled());
+    fn gone(connections: &[OpenConnection]) -> Vec<usize> {
+        let closed = connections
+            .iter()
+            .enumerate()
+            .filter(|(_, connection)| connection.leave.is_cancelled());
         closed.map(|(at, _)| at).collect()
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_client_with_too_many_connections_loses_its_own_oldest() {
-        let guests = Guests::default();
-        let other = guests.admit(client(2));
-        let own: Vec<Guest> =
-            (0..limits::CONNECTIONS_PER_CLIENT + 2).map(|_| guests.admit(client(1))).collect();
+        let connections = Connections::default();
+        let other = connections.admit(client(2));
+        let own: Vec<OpenConnection> =
+            (0..limits::CONNECTIONS_PER_CLIENT + 2).map(|_| connections.admit(client(1))).collect();
         assert_eq!(gone(&own), [0, 1]);
         assert!(!other.leave.is_cancelled());
-        assert_eq!(guests.count(), limits::CONNECTIONS_PER_CLIENT + 1);
+        assert_eq!(connections.count(), limits::CONNECTIONS_PER_CLIENT + 1);
         drop(own);
-        assert_eq!(guests.count(), 1);
+        assert_eq!(connections.count(), 1);
     }
 
     #[tokio::test(start_paused = true)]
     async fn when_all_is_full_a_connection_without_a_finished_request_goes_first() {
-        let guests = Guests::default();
-        let idle = useful(&guests, 1);
-        let busy = useful(&guests, 2);
+        let connections = Connections::default();
+        let idle = useful(&connections, 1);
+        let busy = useful(&connections, 2);
         let request = busy.activity.begin();
-        let silent: Vec<Guest> =
-            (3..limits::CONNECTIONS).map(|n| guests.admit(client(n))).collect();
-        let stuck = guests.admit(client(2));
+        let silent: Vec<OpenConnection> =
+            (3..limits::CONNECTIONS).map(|n| connections.admit(client(n))).collect();
+        let stuck = connections.admit(client(2));
         let never_ends = stuck.activity.begin();
         a_while().await;
         // The client with two connections loses one of those that never finished a request.
-        let probe = guests.admit(client(1000));
+        let probe = connections.admit(client(1000));
         assert!(stuck.leave.is_cancelled());
         assert!(gone(&silent).is_empty());
-        let another = guests.admit(client(1001));
+        let another = connections.admit(client(1001));
         assert_eq!(gone(&silent), [0], "all have one: the oldest goes");
         for kept in [&idle, &busy, &probe, &another] {
             assert!(!kept.leave.is_cancelled());
@@ -184,29 +187,30 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_flood_does_not_close_who_comes_for_a_moment() {
-        let guests = Guests::default();
-        let idle: Vec<Guest> = (0..limits::CONNECTIONS).map(|n| useful(&guests, n % 5)).collect();
-        let probe = guests.admit(client(200));
-        let flood: Vec<Guest> = (0..100).map(|_| guests.admit(client(201))).collect();
+        let connections = Connections::default();
+        let idle: Vec<OpenConnection> =
+            (0..limits::CONNECTIONS).map(|n| useful(&connections, n % 5)).collect();
+        let probe = connections.admit(client(200));
+        let flood: Vec<OpenConnection> = (0..100).map(|_| connections.admit(client(201))).collect();
         assert!(!probe.leave.is_cancelled(), "it has had no time for its request yet");
         assert!(!gone(&idle).is_empty());
-        assert_eq!(guests.count(), limits::CONNECTIONS);
+        assert_eq!(connections.count(), limits::CONNECTIONS);
         drop(flood);
     }
 
     #[tokio::test(start_paused = true)]
     async fn where_all_are_busy_the_oldest_request_goes() {
-        let guests = Guests::default();
-        let busy: Vec<(Guest, _)> = (0..limits::CONNECTIONS)
+        let connections = Connections::default();
+        let busy: Vec<(OpenConnection, _)> = (0..limits::CONNECTIONS)
             .map(|n| {
-                let guest = useful(&guests, n);
-                let request = guest.activity.begin();
-                (guest, request)
+                let connection = useful(&connections, n);
+                let request = connection.activity.begin();
+                (connection, request)
             })
             .collect();
         a_while().await;
-        let _probe = guests.admit(client(1000));
-        let closed = busy.iter().filter(|(guest, _)| guest.leave.is_cancelled()).count();
+        let _probe = connections.admit(client(1000));
+        let closed = busy.iter().filter(|(connection, _)| connection.leave.is_cancelled()).count();
         assert_eq!(closed, 1);
         assert!(busy[0].0.leave.is_cancelled());
     }
