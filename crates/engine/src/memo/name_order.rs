@@ -1,5 +1,8 @@
 //! The nodes in the order of their names.
 
+use std::cmp::Ordering;
+use std::ops::Range;
+
 use plimsoll_api::Str;
 use plimsoll_framework::{Columns, Row};
 
@@ -12,6 +15,11 @@ const RUN: usize = 2;
 const LONG_RUN: usize = 16;
 /// At least this many indices after the last node are free. The names of new nodes often follow those of all others.
 const LEAST_AT_END: usize = 64;
+/// A free index that is this near is used: the nodes on the way to it move.
+const NEAR: usize = 8;
+/// At least this many indices share what is free among them if none is near. New nodes often have names that follow
+/// each other, and need more room in the same place.
+const LEAST_SPREAD: usize = 64;
 /// A free index that is farther away than this is not used, since every node on the way to it would have to move.
 const FARTHEST: usize = 64;
 
@@ -109,7 +117,13 @@ impl NameOrder {
             Some(after) => usize::midpoint(first, after.saturating_sub(1).max(first)),
         };
         let is_free = after.map_or(index < self.row_of.len(), |after| first < after);
-        let index = if is_free { Some(index) } else { self.make_room(first, &mut moved) };
+        let index = match is_free {
+            true => Some(index),
+            false => self
+                .make_room(first, NEAR, &mut moved)
+                .or_else(|| self.spread(first, &mut moved))
+                .or_else(|| self.make_room(first, FARTHEST, &mut moved)),
+        };
         let Some(index) = index else { return false };
         self.sorted.insert(at, row);
         grow(&mut self.names, row);
@@ -130,12 +144,16 @@ impl NameOrder {
     }
 
     /// Frees an index for a node that belongs just before the one with the index `next`, by moving those up to the
-    /// nearest free index.
-    fn make_room(&mut self, next: usize, moved: &mut impl FnMut(NameIndex)) -> Option<usize> {
+    /// nearest free index, which is at most `farthest` away.
+    fn make_room(
+        &mut self,
+        next: usize,
+        farthest: usize,
+        moved: &mut impl FnMut(NameIndex),
+    ) -> Option<usize> {
         let is_free = |&index: &usize| self.row_of[index].is_none();
-        let farthest = self.row_of.len().min(next + FARTHEST);
-        let above = (next..farthest).find(is_free);
-        let below = (next.saturating_sub(FARTHEST)..next).rev().find(is_free);
+        let above = (next..self.row_of.len().min(next + farthest)).find(is_free);
+        let below = (next.saturating_sub(farthest)..next).rev().find(is_free);
         match (below, above) {
             (Some(below), above) if above.is_none_or(|above| next - below <= above - next) => {
                 for index in below + 1..next {
@@ -153,6 +171,49 @@ impl NameOrder {
             }
             (_, None) => None,
         }
+    }
+
+    /// The same, by moving the nodes around it apart. So many take part that a good share of their indices is free. Most
+    /// of what is free comes to lie beside the new node, since the names of the next ones are often near, and the rest
+    /// evenly between the others.
+    fn spread(&mut self, next: usize, moved: &mut impl FnMut(NameIndex)) -> Option<usize> {
+        let n_free = |window: &Range<usize>| {
+            self.row_of[window.clone()].iter().filter(|row| row.is_none()).count()
+        };
+        // Half of what is free on average.
+        let n_indices = self.row_of.len();
+        let needed = |len: usize| 1 + len * (n_indices - self.sorted.len()) / n_indices / 2;
+        let lens = std::iter::successors(Some(LEAST_SPREAD), |len| Some(len * 2));
+        let windows = lens.take_while(|len| *len <= n_indices).map(|len| {
+            let first = next.saturating_sub(len / 2).min(n_indices - len);
+            first..first + len
+        });
+        let window = { windows }.find(|window| needed(window.len()) <= n_free(window))?;
+        let beside = (n_free(&window) - 1) * 3 / 4;
+
+        let before = self.row_of[window.clone()].to_vec();
+        self.row_of[window.clone()].fill(None);
+        let n_ahead = before[..next - window.start].iter().flatten().count();
+        let n_nodes = before.iter().flatten().count() + 1;
+        let index_of = |at: usize| {
+            let evenly = (2 * at + 1) * (window.len() - beside) / (2 * n_nodes);
+            window.start
+                + evenly
+                + match at.cmp(&n_ahead) {
+                    Ordering::Less => 0,
+                    Ordering::Equal => beside / 2,
+                    Ordering::Greater => beside,
+                }
+        };
+        for (at, &row) in before.iter().flatten().enumerate() {
+            self.put(row, index_of(at + usize::from(n_ahead <= at)));
+        }
+        for (index, before) in window.clone().zip(before) {
+            if self.row_of[index] != before {
+                moved(to_index(index));
+            }
+        }
+        Some(index_of(n_ahead))
     }
 
     fn shift(&mut self, from: usize, to: usize) {
@@ -268,20 +329,35 @@ mod tests {
         }
     }
 
-    #[test]
-    fn names_in_one_place_move_few_nodes_until_the_order_must_be_made_again() {
-        let mut order = NameOrder::of(&nodes((0..1000).map(|at| format!("a{at:04}"))));
-        let mut n_added = 0;
-        loop {
-            let name = Str::from(format!("a0500-{n_added:04}"));
-            let mut n_moved = 0;
-            if !order.insert(Row::from_index(1000 + n_added), &name, |_| n_moved += 1) {
+    /// How many nodes can be added, and how many of them and of others change their indices for each.
+    fn added(order: &mut NameOrder, names: impl Iterator<Item = String>) -> (usize, usize) {
+        let (mut n_added, mut n_moved) = (0, 0);
+        for name in names {
+            let row = Row::from_index(order.len());
+            if !order.insert(row, &Str::from(name), |_| n_moved += 1) {
                 break;
             }
-            assert!(n_moved <= FARTHEST + 1, "{n_moved}");
             n_added += 1;
         }
-        assert!(2 * (FARTHEST / (RUN + 1)) <= n_added, "{n_added}");
-        assert_eq!(all(&order).len(), 1000 + n_added);
+        assert_eq!(all(order).len(), order.len());
+        (n_added, n_moved / n_added)
+    }
+
+    #[test]
+    fn names_in_one_place_use_half_of_what_is_free() {
+        let mut order = NameOrder::of(&nodes((0..1000).map(|at| format!("a{at:04}"))));
+        let n_free = order.n_indices() - order.len();
+        let (n_added, moved) =
+            added(&mut order, (0..n_free).map(|at| format!("a0500-{at:04}")));
+        assert!(n_free / 2 <= n_added, "{n_added} of {n_free}");
+        assert!(moved <= 32, "{moved}");
+    }
+
+    #[test]
+    fn numbers_that_follow_are_names_near_each_other() {
+        let mut order = NameOrder::of(&nodes((0..5000).map(|at| format!("node-{at}"))));
+        let (n_added, moved) = added(&mut order, (5000..5500).map(|at| format!("node-{at}")));
+        assert_eq!(n_added, 500);
+        assert!(moved <= 32, "{moved}");
     }
 }
