@@ -98,3 +98,76 @@ impl CountsCache {
         self.bytes + self.counted_by.bytes()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use plimsoll_api::Pod;
+    use plimsoll_framework::{Columns, PodInfo, Stores, View};
+    use smallvec::smallvec;
+
+    use super::super::domain_counts::CountPlan;
+    use super::super::name_order::NameOrder;
+    use super::super::node_set::NodeSet;
+    use super::super::nominations::Nominations;
+    use super::*;
+
+    /// Domain counts that count nothing.
+    fn counts_of_nothing() -> DomainCounts {
+        let (nodes, stores) = (Columns::default(), Stores::default());
+        let node_set = NodeSet::new(NameOrder::of(&nodes), Nominations::default());
+        let cluster = node_set.with(View { nodes: &nodes, stores: &stores });
+        CountPlan::default().domain_counts(&PodInfo::from(Pod::default()), &[], cluster)
+    }
+
+    /// How many domain counts count a pod of a signature.
+    fn n_counting(cache: &mut CountsCache, signature: u32) -> usize {
+        let mut n = 0;
+        cache.count(signature, |_, _| n += 1);
+        n
+    }
+
+    #[test]
+    fn pods_are_counted_by_what_is_still_there() {
+        let mut cache = CountsCache::default();
+        cache.counted_by.add_signature();
+        let [one, two] = [1, 2].map(|now| cache.insert(counts_of_nothing(), now));
+        let counting: Counting = smallvec![(0, 1)];
+        cache.counted_by.set(0, vec![(one, counting.clone()), (two, counting)]);
+        assert_eq!(n_counting(&mut cache, 0), 2);
+        cache.remove(one);
+        assert_eq!(n_counting(&mut cache, 0), 1);
+        assert!(!cache.has(one) && cache.get(two).is_some());
+        cache.clear();
+        assert_eq!(n_counting(&mut cache, 0), 0);
+        assert!(!cache.counted_by.has(0), "it is asked again");
+    }
+
+    #[test]
+    fn the_bytes_are_those_of_what_is_there() {
+        let mut cache = CountsCache::default();
+        cache.counted_by.add_signature();
+        let one = cache.insert(counts_of_nothing(), 1);
+        let bytes = cache.bytes();
+        assert!(0 < bytes);
+        let two = cache.insert(counts_of_nothing(), 2);
+        cache.counted_by.set(0, vec![(two, smallvec![(0, 1)])]);
+        assert!(2 * bytes < cache.bytes());
+        cache.remove(two);
+        // It is dropped once.
+        cache.remove(two);
+        assert_eq!(cache.bytes(), bytes);
+        cache.remove(one);
+        assert_eq!(cache.bytes(), 0);
+    }
+
+    #[test]
+    fn the_blank_counts_are_given_up_when_they_are_dropped() {
+        let mut cache = CountsCache::default();
+        let [blank, other] = [1, 2].map(|now| cache.insert(counts_of_nothing(), now));
+        cache.blank = Some(blank);
+        cache.remove(other);
+        assert_eq!(cache.blank, Some(blank));
+        cache.remove(blank);
+        assert_eq!(cache.blank, None);
+    }
+}

@@ -283,3 +283,53 @@ impl LateRejections {
         places
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use plimsoll_framework::{Columns, Stores};
+
+    use super::super::domain_counts::CountPlan;
+    use super::super::name_order::NameOrder;
+    use super::super::node_ranking::RankingPlugins;
+    use super::super::node_set::NodeSet;
+    use super::super::nominations::Nominations;
+    use super::super::uncached_filters::UncachedFilter;
+    use super::*;
+    use crate::tests::lab;
+
+    /// Whether late filters come last in a profile with Cpu, Zone, Invited, Broken, Only, Also and Refuse, of which
+    /// these are asked lazily or judge by counts.
+    fn come_last(uncached: &[&'static str], by_counts: &[&'static str]) -> bool {
+        let (nodes, stores) = (Columns::default(), Stores::default());
+        let node_set = NodeSet::new(NameOrder::of(&nodes), Nominations::default());
+        let cluster = node_set.with(View { nodes: &nodes, stores: &stores });
+        let profile = lab::profile("lab", None, |_| true);
+        let pod = PodInfo::from(lab::pod("p", &[]));
+        let plugins = RankingPlugins::All;
+        let ranking = NodeRanking::new(&profile, &pod, plugins, Vec::new(), None, (0, 0), cluster);
+        let mut counts = CountPlan::default().domain_counts(&pod, &[], cluster);
+        counts.filter_names = by_counts.to_vec();
+        let mut filters = UncachedFilters::none(&pod);
+        filters.all.extend(uncached.iter().map(|&plugin| UncachedFilter {
+            plugin,
+            place: 0,
+            prepared: Prepared::skipped(),
+        }));
+        are_late(&profile, &ranking, &filters, &counts)
+    }
+
+    #[test]
+    fn the_first_filter_that_rejects_is_known_if_late_filters_come_last() {
+        assert!(come_last(&[], &[]));
+        assert!(come_last(&["Refuse"], &[]));
+        assert!(come_last(&[], &["Refuse"]));
+        assert!(come_last(&["Only", "Also"], &["Refuse"]));
+    }
+
+    #[test]
+    fn a_late_filter_ahead_of_others_leaves_the_reasons_to_a_decision_from_scratch() {
+        assert!(!come_last(&["Zone"], &[]));
+        assert!(!come_last(&[], &["Zone"]));
+        assert!(!come_last(&["Refuse"], &["Also"]));
+    }
+}

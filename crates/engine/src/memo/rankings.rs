@@ -196,3 +196,138 @@ impl Rankings {
         [self.bytes, self.sparse_bytes, self.diagnosis_bytes]
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use plimsoll_framework::{PodInfo, Stores, View};
+
+    use super::super::domain_counts::{CountPlan, DomainCounts};
+    use super::super::node_ranking::RankingPlugins;
+    use super::super::nominations::Nominations;
+    use super::*;
+    use crate::tests::lab;
+
+    /// Nodes `a` and `b`, and rankings of them.
+    struct Bench {
+        nodes: plimsoll_framework::Columns,
+        stores: Stores,
+        node_set: NodeSet,
+        profile: crate::profile::Profile,
+        counts: Arena<DomainCounts>,
+        rankings: Rankings,
+    }
+
+    impl Bench {
+        fn new() -> Self {
+            let mut nodes = plimsoll_framework::Columns::default();
+            nodes.add(lab::node("a", &["cpu=4"]));
+            nodes.add(lab::node("b", &["cpu=2"]));
+            Bench {
+                node_set: NodeSet::new(NameOrder::of(&nodes), Nominations::default()),
+                nodes,
+                stores: Stores::default(),
+                profile: lab::profile("lab", None, |_| true),
+                counts: Arena::default(),
+                rankings: Rankings::default(),
+            }
+        }
+
+        fn cluster(&self) -> ClusterView<'_> {
+            self.node_set.with(View { nodes: &self.nodes, stores: &self.stores })
+        }
+
+        /// Adds the ranking of a pod that requests so many CPUs.
+        fn add(&mut self, cpu: &str, now: Use) -> RankingId {
+            let pod = PodInfo::from(lab::pod("p", &[cpu]));
+            let plugins = RankingPlugins::All;
+            let cluster = self.cluster();
+            let ranking =
+                NodeRanking::new(&self.profile, &pod, plugins, Vec::new(), None, (0, 0), cluster);
+            self.rankings.insert(ranking, now)
+        }
+
+        /// Adds domain counts that count nothing.
+        fn add_counts(&mut self) -> CountsId {
+            let pod = PodInfo::from(lab::pod("p", &[]));
+            let counts = CountPlan::default().domain_counts(&pod, &[], self.cluster());
+            self.counts.insert(counts, 0)
+        }
+
+        /// Makes the sparse counts of a ranking.
+        fn add_sparse(&mut self, id: RankingId, counts: CountsId) {
+            let Bench { nodes, stores, node_set, rankings, .. } = self;
+            let cluster = node_set.with(View { nodes, stores });
+            let of = self.counts.get(counts).expect("they were just added");
+            let make = |ranking: &NodeRanking| SparseDomainCounts::new(ranking, of, cluster);
+            rankings.bring_up_sparse(id, counts, |_, _| true, make);
+        }
+
+        /// Makes the diagnosis of a ranking.
+        fn diagnose(&mut self, id: RankingId, counts: CountsId) {
+            let Bench { nodes, stores, node_set, rankings, .. } = self;
+            let cluster = node_set.with(View { nodes, stores });
+            let entry = rankings.get_mut(id).expect("it is there");
+            assert!(entry.diagnose(counts, 0, node_set, cluster).is_some());
+            rankings.weigh_diagnosis(id, 0);
+        }
+    }
+
+    #[test]
+    fn what_depends_on_a_ranking_goes_with_it() {
+        let mut bench = Bench::new();
+        let (one, two) = (bench.add("cpu=1", 1), bench.add("cpu=3", 1));
+        let counts = bench.add_counts();
+        let alone = bench.rankings.bytes();
+        for id in [one, two] {
+            bench.add_sparse(id, counts);
+            bench.diagnose(id, counts);
+        }
+        let [_, sparse, diagnoses] = bench.rankings.bytes();
+        assert!(alone[1] < sparse && alone[2] < diagnoses, "{sparse} {diagnoses}");
+        bench.rankings.remove(one);
+        assert!(!bench.rankings.has(one) && bench.rankings.has(two));
+        let left = bench.rankings.bytes();
+        assert!(left[0] < alone[0] && left[1] < sparse && left[2] < diagnoses, "{left:?}");
+        bench.rankings.remove(two);
+        assert_eq!(bench.rankings.bytes(), [0; 3]);
+        // It is dropped once.
+        bench.rankings.remove(two);
+        assert_eq!(bench.rankings.bytes(), [0; 3]);
+    }
+
+    #[test]
+    fn sparse_counts_go_with_the_domain_counts() {
+        let mut bench = Bench::new();
+        let id = bench.add("cpu=1", 1);
+        let (gone, stays) = (bench.add_counts(), bench.add_counts());
+        bench.add_sparse(id, stays);
+        let [_, sparse, _] = bench.rankings.bytes();
+        bench.add_sparse(id, gone);
+        bench.rankings.forget_sparse_with(gone);
+        assert_eq!(bench.rankings.bytes()[1], sparse);
+        let entry = bench.rankings.get(id).expect("it stays");
+        assert!(entry.sparse(gone).is_none() && entry.sparse(stays).is_some());
+        bench.rankings.made_again(id);
+        let entry = bench.rankings.get(id).expect("it stays");
+        assert!(entry.sparse(stays).is_none() && entry.n_made_again == 1);
+        assert_eq!(bench.rankings.bytes()[1], 0);
+    }
+
+    #[test]
+    fn the_ranking_that_was_not_used_for_the_longest_time_makes_room() {
+        let mut bench = Bench::new();
+        let (old, used) = (bench.add("cpu=1", 1), bench.add("cpu=2", 2));
+        let newest = bench.add("cpu=3", 3);
+        assert!(bench.rankings.using(old, 4).is_some());
+        let one = BYTES_PER_INDEX * bench.node_set.name_order.n_indices();
+        let [bytes, ..] = bench.rankings.bytes();
+        bench.rankings.make_room(bytes + one, &bench.node_set.name_order);
+        assert!([old, used, newest].iter().all(|&id| bench.rankings.has(id)));
+        bench.rankings.make_room(bytes + one - 1, &bench.node_set.name_order);
+        let left = [old, used, newest].map(|id| bench.rankings.has(id));
+        assert_eq!(left, [true, false, true]);
+        // The last one stays, even if it alone is too large.
+        bench.rankings.make_room(0, &bench.node_set.name_order);
+        assert_eq!([old, newest].map(|id| bench.rankings.has(id)), [true, false]);
+    }
+}
