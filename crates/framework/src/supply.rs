@@ -5,6 +5,7 @@
 //! once ([`ScoreBound`]). The engine then rules out thousands of nodes, and asks the plugin itself only about the few
 //! that remain.
 
+use multiversion::multiversion;
 use plimsoll_api::Str;
 use plimsoll_api::resources::{CPU, MEMORY, PODS};
 use smallvec::SmallVec;
@@ -155,9 +156,7 @@ impl Needs {
         for (resource, asked) in &self.0 {
             let Some(stock) = supply.stock(resource) else { return true };
             let least = rounded(*asked);
-            for (out, &left) in out.iter_mut().zip(&stock.left) {
-                *out = if left < least { NEVER } else { *out };
-            }
+            exclude_below(least, &stock.left, out);
             is_unsure |= is_rounded(*asked) && has(&stock.left, least);
         }
         is_unsure
@@ -199,8 +198,18 @@ pub trait ScoreBound: Send + Sync {
     fn add(&self, supply: &Supply, own: &[f32], weight: f32, out: &mut [f32]);
 }
 
+/// Sets `out` to [`NEVER`] where less than `least` is left. Compiled once more for the wider vectors of newer
+/// processors.
+#[multiversion(targets("x86_64+avx2"))]
+fn exclude_below(least: f32, left: &[f32], out: &mut [f32]) {
+    for (out, &left) in out.iter_mut().zip(left) {
+        *out = if left < least { NEVER } else { *out };
+    }
+}
+
 /// Whether `one` is among `numbers`. It does not stop at the first match: without a branch it can be vectorized, which
 /// is faster.
+#[multiversion(targets("x86_64+avx2"))]
 fn has(numbers: &[f32], one: f32) -> bool {
     numbers.iter().fold(false, |found, number| found | (number.to_bits() == one.to_bits()))
 }
