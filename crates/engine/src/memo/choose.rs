@@ -5,18 +5,16 @@ use std::ops::Range;
 use plimsoll_framework::{
     DomainScore, MAX_NODE_SCORE, NormalizeByGroup, Rejection, Row, Scored, ScoredGroup, TermCount,
 };
-use rand::{Rng, RngExt};
 use smallvec::{SmallVec, smallvec};
 
+use super::best_nodes::Best;
 use super::counts_cache::{CountsCache, CountsId};
 use super::domain_counts::DomainCounts;
-use super::name_index_set::{NameIndex, NameIndexBits, NameIndexSet};
+use super::name_index_set::NameIndex;
 use super::node_ranking::{ClusterView, NodeRanking};
-use super::nodes_by_score::NodesByScore;
 use super::rankings::{RankingId, Rankings};
-use super::sparse_domain_counts::{ExcludedNodes, SparseDomainCounts};
+use super::sparse_domain_counts::SparseDomainCounts;
 use super::topology::Domain;
-use crate::pick::{TieBreak, pick};
 
 /// The result of a choice.
 pub(crate) enum GroupChoice<'f> {
@@ -26,13 +24,6 @@ pub(crate) enum GroupChoice<'f> {
     Best(Best<'f>),
     /// The scores cannot be computed from the counts, so that the pod must be decided from scratch.
     Unclear,
-}
-
-/// The nodes with the highest total, as disjoint sets.
-pub(crate) struct Best<'f> {
-    /// The index of a candidate group, and a static score in it.
-    parts: SmallVec<[(usize, i64); 4]>,
-    candidates: &'f [FeasibleGroup],
 }
 
 /// The groups that pass the filters.
@@ -111,10 +102,7 @@ impl Chooser<'_> {
     /// The groups that pass, according to the ranking and the sparse counts.
     pub(crate) fn feasible_now(&self) -> FeasibleNodes {
         self.feasible(|group, sparse_group| match sparse_group {
-            None => {
-                let excluded = self.sparse.excluded_from(group).map_or(0, ExcludedNodes::len);
-                self.ranking.groups[group].nodes.len() - excluded
-            }
+            None => self.ranking.groups[group].nodes.len() - self.sparse.n_excluded(group),
             Some(sparse_group) => self.sparse.groups[sparse_group].nodes.len(),
         })
     }
@@ -127,7 +115,7 @@ impl Chooser<'_> {
                 let candidates = &feasible.candidates[..];
                 let only = candidates.iter().position(|candidate| 0 < candidate.len);
                 let only = only.expect("one of them has a node");
-                let (static_score, _) = self.top(&candidates[only]);
+                let static_score = self.top(&candidates[only]);
                 GroupChoice::Best(Best { parts: smallvec![(only, static_score)], candidates })
             }
             _ => match self.scores(feasible) {
@@ -323,96 +311,6 @@ impl Chooser<'_> {
             Some(n_present + usize::from(some_miss))
         };
         range.clone().map(count).collect()
-    }
-
-    /// The highest static score in a candidate group, and how many nodes have it.
-    fn top(&self, candidate: &FeasibleGroup) -> (i64, usize) {
-        let excluded = match candidate.sparse_group {
-            Some(_) => None,
-            None => self.sparse.excluded_from(candidate.group),
-        };
-        let left = |static_score: i64, len: usize| {
-            len - excluded.map_or(0, |excluded| excluded.at(static_score))
-        };
-        let by_score = self.nodes_of(candidate).highest_first();
-        by_score
-            .map(|(static_score, set)| (static_score, left(static_score, set.len())))
-            .find(|(_, left)| 0 < *left)
-            .expect("a candidate has a node")
-    }
-
-    pub(super) fn nodes_of(&self, candidate: &FeasibleGroup) -> &NodesByScore {
-        match candidate.sparse_group {
-            Some(sparse_group) => &self.sparse.groups[sparse_group].nodes,
-            None => &self.ranking.groups[candidate.group].nodes,
-        }
-    }
-
-    fn best<'f>(&self, candidates: &'f [FeasibleGroup], scores: &[i64]) -> Best<'f> {
-        let tops: Scores = candidates.iter().map(|one| self.top(one).0).collect();
-        let total = |at: usize| scores[at] + tops[at];
-        let highest = (0..candidates.len()).map(total).max();
-        let parts = (0..candidates.len()).filter(|&at| Some(total(at)) == highest);
-        Best { parts: parts.map(|at| (at, tops[at])).collect(), candidates }
-    }
-
-    /// The nodes of one part by name index, ascending.
-    fn indices<'b>(
-        &'b self,
-        best: &'b Best<'_>,
-        (at, static_score): (usize, i64),
-    ) -> impl Iterator<Item = NameIndex> {
-        let (set, all) = self.part(best, at, static_score);
-        set.iter().filter(move |&index| all || !self.sparse.has(index))
-    }
-
-    /// The nodes of one part, and whether they are from a sparse group. Otherwise members of sparse groups
-    /// must be left out.
-    fn part(&self, best: &Best<'_>, at: usize, static_score: i64) -> (&NameIndexSet, bool) {
-        let candidate = &best.candidates[at];
-        let set = self.nodes_of(candidate).at(static_score).expect("a node has this static score");
-        (set, candidate.sparse_group.is_some())
-    }
-
-    /// The best node with the smallest name.
-    pub(crate) fn first(&self, best: &Best<'_>) -> Row {
-        let firsts = best.parts.iter().filter_map(|&part| self.indices(best, part).next());
-        self.cluster.name_order.row(firsts.min().expect("there is a best node"))
-    }
-
-    /// A random one of the best nodes: the same one that [`pick`] would take from their list, but without
-    /// making the list.
-    pub(crate) fn any(&self, best: &Best<'_>, rng: &mut impl Rng) -> Row {
-        let sets =
-            || best.parts.iter().map(|&(at, static_score)| self.part(best, at, static_score));
-        let n_indices = self.cluster.name_order.n_indices();
-        // For few candidates among very many nodes a list is faster.
-        let n_listed: usize = sets().map(|(set, _)| set.len()).sum();
-        let Some(member_bits) =
-            self.sparse.member_bits().filter(|member_bits| member_bits.len() <= n_listed)
-        else {
-            return pick(&self.all(best), TieBreak::Random, rng);
-        };
-        let mut marked = NameIndexBits::none(n_indices);
-        sets().filter(|(_, is_sparse_group)| !is_sparse_group).for_each(|(set, _)| marked.add(set));
-        marked.take_out(member_bits);
-        sets().filter(|(_, is_sparse_group)| *is_sparse_group).for_each(|(set, _)| marked.add(set));
-        let index = match marked.len() {
-            1 => marked.nth(0),
-            len => marked.nth(rng.random_range(0..len)),
-        };
-        self.cluster.name_order.row(index.expect("there is a best node"))
-    }
-
-    /// All best nodes, sorted by name.
-    pub(crate) fn all(&self, best: &Best<'_>) -> Vec<Row> {
-        let parts = best.parts.iter();
-        let mut indices: Vec<NameIndex> =
-            parts.flat_map(|&part| self.indices(best, part)).collect();
-        if 1 < best.parts.len() {
-            indices.sort_unstable();
-        }
-        indices.into_iter().map(|index| self.cluster.name_order.row(index)).collect()
     }
 }
 

@@ -8,7 +8,7 @@ use plimsoll_framework::Row;
 use smallvec::SmallVec;
 
 use super::Want;
-use super::choose::{Chooser, FeasibleGroup, FeasibleNodes};
+use super::choose::{Chooser, FeasibleNodes};
 use super::name_index_set::{NameIndex, NameIndexBits};
 
 /// The result of such a choice.
@@ -122,13 +122,5 @@ impl Chooser<'_> {
         indices.sort_unstable();
         let rows = indices.into_iter().map(|index| self.cluster.name_order.row(index)).collect();
         PassingChoice::Best { rows, is_scored }
-    }
-
-    /// The nodes of a group with their static scores: the highest first, and ascending for each.
-    fn highest_first(&self, group: &FeasibleGroup) -> impl Iterator<Item = (i64, NameIndex)> {
-        let is_sparse_group = group.sparse_group.is_some();
-        let sets = self.nodes_of(group).highest_first();
-        let all = sets.flat_map(|(score, set)| set.iter().map(move |index| (score, index)));
-        all.filter(move |&(_, index)| is_sparse_group || !self.sparse.has(index))
     }
 }

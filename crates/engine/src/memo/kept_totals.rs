@@ -101,7 +101,7 @@ impl RecentSupply {
 
 /// The totals of the last scan for pods of one class.
 pub(super) struct KeptTotals {
-    /// The base ranking that they were made from, how often it was made, and the position in its log of moved nodes.
+    /// The base ranking that they were made from, how often it was made, and how often one of its nodes moved.
     base: (RankingId, u64, u64),
     /// The plugins whose bounds they contain.
     plugins: SmallVec<[&'static str; 4]>,
@@ -121,7 +121,7 @@ impl KeptTotals {
         chooser: &Chooser<'_>,
         (totals, groups): (Totals, Option<GroupTotals>),
     ) -> Self {
-        let base = (base, made, chooser.ranking.moved.end());
+        let base = (base, made, chooser.ranking.n_moves);
         let plugins = placement.plugins().collect();
         KeptTotals { base, plugins, followed, totals, groups }
     }
@@ -139,7 +139,7 @@ impl KeptTotals {
         placement: &PlacementPlugins,
         chooser: &Chooser<'_>,
     ) -> bool {
-        if self.base != (base, made, chooser.ranking.moved.end())
+        if self.base != (base, made, chooser.ranking.n_moves)
             || !placement.plugins().eq(self.plugins.iter().copied())
         {
             return false;

@@ -16,6 +16,7 @@
 //! counts.
 
 mod arena;
+mod best_nodes;
 mod budgets;
 mod change_log;
 mod choose;

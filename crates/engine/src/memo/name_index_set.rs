@@ -5,6 +5,9 @@ pub(crate) type NameIndex = u32;
 
 /// Up to this many nodes a set is a sorted list.
 const FEW: usize = 128;
+/// In a large cluster a set is a list up to one in so many nodes, since a bit for each node would take much more
+/// memory.
+const PART: usize = 1 << 9;
 const BITS: usize = 64;
 
 /// The union of several sets: a bit for each node.
@@ -39,7 +42,7 @@ impl NameIndexBits {
 
     /// Whether a node is in the set.
     pub(crate) fn has(&self, index: NameIndex) -> bool {
-        self.0[index as usize / BITS] & (1 << (index as usize % BITS)) != 0
+        has(&self.0, index)
     }
 
     /// Removes all nodes of `other`, which has a bit for each node.
@@ -95,7 +98,7 @@ impl NameIndexSet {
     /// Adds `index`, which must not be in the set and is below `n_indices`.
     pub(crate) fn insert(&mut self, index: NameIndex, n_indices: usize) {
         match self {
-            NameIndexSet::Few(indices) if indices.len() < FEW => {
+            NameIndexSet::Few(indices) if indices.len() < FEW.max(n_indices / PART) => {
                 let at = indices.partition_point(|&other| other < index);
                 indices.insert(at, index);
             }
@@ -131,6 +134,41 @@ impl NameIndexSet {
 
     pub(crate) fn is_empty(&self) -> bool {
         self.len() == 0
+    }
+
+    /// Whether a node is in the set.
+    pub(crate) fn has(&self, index: NameIndex) -> bool {
+        match self {
+            NameIndexSet::Few(indices) => indices.binary_search(&index).is_ok(),
+            NameIndexSet::Many(bits) => has(&bits.words, index),
+        }
+    }
+
+    /// The nodes that are also in `other`, ascending.
+    pub(crate) fn common<'a>(&'a self, other: &'a Self) -> impl Iterator<Item = NameIndex> + 'a {
+        let (few, of, both) = match (self, other) {
+            (NameIndexSet::Few(one), NameIndexSet::Few(two)) if two.len() < one.len() => {
+                (two.as_slice(), Some(self), None)
+            }
+            (NameIndexSet::Few(few), of) | (of, NameIndexSet::Few(few)) => {
+                (few.as_slice(), Some(of), None)
+            }
+            (NameIndexSet::Many(one), NameIndexSet::Many(two)) => {
+                (&[][..], None, Some(one.common(two)))
+            }
+        };
+        let few = few.iter().copied().filter(move |&index| of.is_some_and(|of| of.has(index)));
+        few.chain(both.into_iter().flatten())
+    }
+
+    /// The nodes that are not in `other`, which has a bit for each node, ascending.
+    pub(crate) fn outside<'a>(&'a self, other: &'a [u64]) -> impl Iterator<Item = NameIndex> + 'a {
+        let (few, many) = match self {
+            NameIndexSet::Few(indices) => (indices.as_slice(), None),
+            NameIndexSet::Many(bits) => (&[][..], Some(bits.outside(other))),
+        };
+        let few = few.iter().copied().filter(|&index| !has(other, index));
+        few.chain(many.into_iter().flatten())
     }
 
     /// The nodes, ascending.
@@ -175,26 +213,45 @@ impl Bits {
     }
 
     fn iter(&self) -> impl Iterator<Item = NameIndex> + '_ {
-        let roofs = ones(&self.roofs, 0..self.roofs.len());
-        let tops = roofs.flat_map(|top| ones(&self.tops, top..top + 1));
-        let words = tops.flat_map(|word| ones(&self.words, word..word + 1));
-        words.map(|index| NameIndex::try_from(index).expect("an index has 32 bits"))
+        self.words_with_bits().flat_map(|at| ones(at, self.words[at])).map(to_index)
+    }
+
+    /// The positions of the words that are not 0, ascending.
+    fn words_with_bits(&self) -> impl Iterator<Item = usize> + '_ {
+        let roofs = (0..self.roofs.len()).flat_map(|at| ones(at, self.roofs[at]));
+        roofs.flat_map(|top| ones(top, self.tops[top]))
+    }
+
+    fn common<'a>(&'a self, other: &'a Self) -> impl Iterator<Item = NameIndex> + 'a {
+        let roofs = (0..self.roofs.len()).flat_map(|at| ones(at, self.roofs[at] & other.roofs[at]));
+        let tops = roofs.flat_map(|top| ones(top, self.tops[top] & other.tops[top]));
+        tops.flat_map(|at| ones(at, self.words[at] & other.words[at])).map(to_index)
+    }
+
+    fn outside<'a>(&'a self, other: &'a [u64]) -> impl Iterator<Item = NameIndex> + 'a {
+        self.words_with_bits().flat_map(|at| ones(at, self.words[at] & !other[at])).map(to_index)
     }
 }
 
-/// The numbers of the bits that are set in some of `words`.
-fn ones(words: &[u64], of: std::ops::Range<usize>) -> impl Iterator<Item = usize> + '_ {
-    of.flat_map(|at| {
-        let mut word = words[at];
-        std::iter::from_fn(move || {
-            if word == 0 {
-                return None;
-            }
-            let bit = word.trailing_zeros() as usize;
-            word &= word - 1;
-            Some(at * BITS + bit)
-        })
+/// Whether the bit of a node is set.
+fn has(words: &[u64], index: NameIndex) -> bool {
+    words[index as usize / BITS] & (1 << (index as usize % BITS)) != 0
+}
+
+/// The numbers of the bits that are set in `word`, the one at this position.
+fn ones(at: usize, mut word: u64) -> impl Iterator<Item = usize> {
+    std::iter::from_fn(move || {
+        if word == 0 {
+            return None;
+        }
+        let bit = word.trailing_zeros() as usize;
+        word &= word - 1;
+        Some(at * BITS + bit)
     })
+}
+
+fn to_index(at: usize) -> NameIndex {
+    NameIndex::try_from(at).expect("an index has 32 bits")
 }
 
 #[cfg(test)]
@@ -243,7 +300,7 @@ mod tests {
 
     #[test]
     fn a_set_behaves_alike_at_every_size() {
-        for (seed, n_indices) in [(1, 10), (2, 300), (3, 5_000), (4, 300_000)] {
+        for (seed, n_indices) in [(1, 10), (2, 300), (3, 5_000), (4, 300_000), (5, 60_000)] {
             let mut rng = Pcg64::seed_from_u64(seed);
             let (mut set, mut expected) = (NameIndexSet::default(), BTreeSet::new());
             for _ in 0..2_000 {
@@ -258,6 +315,33 @@ mod tests {
                 assert_eq!(set.iter().next(), expected.first().copied());
             }
             assert!(set.iter().eq(expected), "seed {seed}");
+        }
+    }
+
+    /// A set with about so many nodes in a thousand.
+    fn random(rng: &mut Pcg64, n_indices: u32, permille: u32) -> NameIndexSet {
+        let mut set = NameIndexSet::default();
+        for index in 0..n_indices {
+            if rng.random_ratio(permille, 1000) {
+                set.insert(index, n_indices as usize);
+            }
+        }
+        set
+    }
+
+    #[test]
+    fn sets_of_any_size_are_compared_with_each_other() {
+        let mut rng = Pcg64::seed_from_u64(6);
+        let n_indices = 10_000;
+        for [one, other] in [[1, 1], [1, 300], [300, 1], [300, 300], [900, 20], [0, 500]] {
+            let one = random(&mut rng, n_indices, one);
+            let other = random(&mut rng, n_indices, other);
+            let both = one.iter().filter(|&index| other.has(index));
+            assert!(one.common(&other).eq(both));
+            let mut bits = NameIndexBits::none(n_indices as usize);
+            bits.add(&other);
+            let outside = one.iter().filter(|&index| !other.has(index));
+            assert!(one.outside(&bits.0).eq(outside));
         }
     }
 }

@@ -111,8 +111,10 @@ pub(crate) struct NodeRanking {
     last_group: u32,
     /// The position in the change log of nodes.
     pub(crate) followed: u64,
-    /// The nodes whose group or static score has changed.
-    pub(crate) moved: ChangeLog<NameIndex>,
+    /// The nodes whose group has changed, among them those that have become feasible or infeasible.
+    pub(crate) regrouped: ChangeLog<NameIndex>,
+    /// How often the group or the static score of a node has changed.
+    pub(crate) n_moves: u64,
     /// The indices that may have another node than before, or none.
     pub(crate) arrived: ChangeLog<NameIndex>,
     /// Whether some of its scores read more of the cluster than the node.
@@ -168,7 +170,8 @@ impl NodeRanking {
             by_key: HashTable::new(),
             last_group: 0,
             followed,
-            moved: ChangeLog::new(n_indices),
+            regrouped: ChangeLog::new(n_indices),
+            n_moves: 0,
             arrived: ChangeLog::new(n_indices),
             reads_cluster: scores.read_cluster,
             cluster_version,
@@ -453,7 +456,10 @@ impl NodeRanking {
             let n_indices = self.entries.len();
             self.groups[entry.group as usize].nodes.insert(entry.static_score, index, n_indices);
         }
-        self.moved.push(index);
+        self.n_moves += 1;
+        if before.group != entry.group {
+            self.regrouped.push(index);
+        }
     }
 
     /// The group of each node by name index; `None` for rejected nodes.

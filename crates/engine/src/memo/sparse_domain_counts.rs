@@ -3,18 +3,20 @@
 //! A topology key with many domains, such as the host name, would split the groups of a ranking until every
 //! node has its own group. But in most domains there is no pod that a term counts. So a ranking treats all
 //! nodes as if these counts were 0, and the few other nodes are in groups here.
+//!
+//! The groups do not have the static scores of their nodes, which change with every placement of any pod. Whoever
+//! looks for the best nodes of a group finds them through the ranking.
 
 use hashbrown::{HashMap, HashTable};
 use rustc_hash::FxBuildHasher;
 use smallvec::SmallVec;
 
 use super::domain_counts::DomainCounts;
-use super::name_index_set::NameIndex;
+use super::name_index_set::{NameIndex, NameIndexSet};
 use super::node_ranking::{ClusterView, NodeRanking};
-use super::nodes_by_score::NodesByScore;
 use super::topology::NO_DOMAIN;
 
-/// The approximate size of a group without its counts but with its sets of nodes, in bytes.
+/// The approximate size of a group without its counts but with its nodes, in bytes.
 const BYTES_PER_GROUP: usize = 320;
 /// The approximate size of a node's entry, in bytes.
 const BYTES_PER_MEMBER: usize = 32;
@@ -27,47 +29,7 @@ pub(crate) struct SparseGroup {
     /// The group of the ranking.
     pub(crate) ranking_group: u32,
     pub(crate) counts: FineCounts,
-    pub(crate) nodes: NodesByScore,
-}
-
-/// The nodes of one group of the ranking that are in sparse groups instead.
-#[derive(Default)]
-pub(crate) struct ExcludedNodes {
-    len: usize,
-    /// Static scores, ascending, with the number of nodes that have them, never 0.
-    scores: Vec<(i64, usize)>,
-}
-
-impl ExcludedNodes {
-    pub(crate) fn len(&self) -> usize {
-        self.len
-    }
-
-    /// How many of them have this static score.
-    pub(crate) fn at(&self, static_score: i64) -> usize {
-        self.find(static_score).map_or(0, |at| self.scores[at].1)
-    }
-
-    fn add(&mut self, static_score: i64) {
-        self.len += 1;
-        match self.find(static_score) {
-            Ok(at) => self.scores[at].1 += 1,
-            Err(at) => self.scores.insert(at, (static_score, 1)),
-        }
-    }
-
-    fn take(&mut self, static_score: i64) {
-        self.len -= 1;
-        let at = self.find(static_score).expect("it was counted when it came");
-        self.scores[at].1 -= 1;
-        if self.scores[at].1 == 0 {
-            self.scores.remove(at);
-        }
-    }
-
-    fn find(&self, static_score: i64) -> Result<usize, usize> {
-        self.scores.binary_search_by_key(&static_score, |(static_score, _)| *static_score)
-    }
+    pub(crate) nodes: NameIndexSet,
 }
 
 /// A bit for each node that has an entry. Most changed nodes have none, and a bit is found faster than an
@@ -103,27 +65,20 @@ impl MemberBits {
     }
 }
 
-/// A node with a fine count other than 0.
-#[derive(Clone, Copy, PartialEq, Eq)]
-struct SparseMember {
-    /// The sparse group; [`NO_GROUP`] if the node is not feasible.
-    group: u32,
-    static_score: i64,
-}
-
-/// In place of a group, for nodes that are not feasible.
+/// In place of a sparse group, for nodes that are not feasible.
 const NO_GROUP: u32 = u32::MAX;
 
 /// The nodes with fine counts other than 0, for one ranking and one set of domain counts.
 pub(crate) struct SparseDomainCounts {
     /// The terms with fine topologies.
     fine: SmallVec<[usize; 4]>,
-    members: HashMap<NameIndex, SparseMember, FxBuildHasher>,
+    /// The sparse group of each node with a fine count other than 0; [`NO_GROUP`] if it is not feasible.
+    members: HashMap<NameIndex, u32, FxBuildHasher>,
     member_bits: MemberBits,
     pub(crate) groups: Vec<SparseGroup>,
     by_key: HashTable<u32>,
-    /// By group of the ranking.
-    excluded: Vec<ExcludedNodes>,
+    /// By group of the ranking: how many of its nodes are in sparse groups instead.
+    excluded: Vec<usize>,
     /// Nodes that have become feasible and must be looked at.
     returning: Vec<NameIndex>,
     ranking_followed: u64,
@@ -145,7 +100,7 @@ impl SparseDomainCounts {
             by_key: HashTable::new(),
             excluded: Vec::new(),
             returning: Vec::new(),
-            ranking_followed: ranking.moved.end(),
+            ranking_followed: ranking.regrouped.end(),
             arrivals_followed: ranking.arrived.end(),
             domain_counts_followed: domain_counts.changed.end(),
         };
@@ -164,15 +119,15 @@ impl SparseDomainCounts {
         if self.fine.is_empty() {
             return true;
         }
-        let (Some(changed), Some(moved), Some(arrived)) = (
+        let (Some(changed), Some(regrouped), Some(arrived)) = (
             domain_counts.changed.since(self.domain_counts_followed),
-            ranking.moved.since(self.ranking_followed),
+            ranking.regrouped.since(self.ranking_followed),
             ranking.arrived.since(self.arrivals_followed),
         ) else {
             return false;
         };
         self.domain_counts_followed = domain_counts.changed.end();
-        self.ranking_followed = ranking.moved.end();
+        self.ranking_followed = ranking.regrouped.end();
         self.arrivals_followed = ranking.arrived.end();
         for index in arrived {
             self.look(index, ranking, domain_counts, cluster);
@@ -183,11 +138,11 @@ impl SparseDomainCounts {
                 self.look(cluster.name_order.index(row), ranking, domain_counts, cluster);
             }
         }
-        for index in moved {
+        for index in regrouped {
             if self.member_bits.has(index)
-                && let Some(&member) = self.members.get(&index)
+                && let Some(&group) = self.members.get(&index)
             {
-                self.move_with(index, member, ranking, cluster);
+                self.move_with(index, group, ranking, cluster);
             }
         }
         for index in std::mem::take(&mut self.returning) {
@@ -229,71 +184,68 @@ impl SparseDomainCounts {
                 domain => domain_counts.count_in(term, domain),
             }
         };
+        // Most nodes have no counted pod and no entry.
+        if !self.member_bits.has(index) && self.fine.iter().all(|term| count(term) == 0) {
+            return;
+        }
         let counts: FineCounts = self.fine.iter().map(count).collect();
         if counts.iter().all(|&count| count == 0) {
-            if let Some(member) = self.members.remove(&index) {
+            if let Some(group) = self.members.remove(&index) {
                 self.member_bits.clear(index);
-                self.take_out(index, member);
+                self.take_out(index, group);
             }
             return;
         }
-        let member = match ranking.entry(index) {
-            Some((ranking_group, static_score)) => {
-                SparseMember { group: self.group(ranking_group, counts), static_score }
-            }
-            None => SparseMember { group: NO_GROUP, static_score: 0 },
+        let group = match ranking.entry(index) {
+            Some((ranking_group, _)) => self.group(ranking_group, counts),
+            None => NO_GROUP,
         };
-        self.put(index, member, cluster);
+        self.put(index, group, cluster);
     }
 
-    /// Updates a node after a change of its entry in the ranking.
+    /// Updates a node after a change of its group in the ranking. `group` is its sparse group before.
     fn move_with(
         &mut self,
         index: NameIndex,
-        member: SparseMember,
+        group: u32,
         ranking: &NodeRanking,
         cluster: ClusterView<'_>,
     ) {
         let moved = match ranking.entry(index) {
-            None => SparseMember { group: NO_GROUP, static_score: 0 },
+            None => NO_GROUP,
             // Its counts are not stored for an infeasible node, so they must be read again.
-            Some(_) if member.group == NO_GROUP => return self.returning.push(index),
-            Some((ranking_group, static_score))
-                if self.groups[member.group as usize].ranking_group == ranking_group =>
-            {
-                SparseMember { static_score, ..member }
-            }
-            Some((ranking_group, static_score)) => {
-                let counts = self.groups[member.group as usize].counts.clone();
-                SparseMember { group: self.group(ranking_group, counts), static_score }
+            Some(_) if group == NO_GROUP => return self.returning.push(index),
+            Some((ranking_group, _)) => {
+                let counts = self.groups[group as usize].counts.clone();
+                self.group(ranking_group, counts)
             }
         };
         self.put(index, moved, cluster);
     }
 
-    fn put(&mut self, index: NameIndex, member: SparseMember, cluster: ClusterView<'_>) {
-        match self.members.insert(index, member) {
-            Some(before) if before == member => return,
+    fn put(&mut self, index: NameIndex, group: u32, cluster: ClusterView<'_>) {
+        match self.members.insert(index, group) {
+            Some(before) if before == group => return,
             Some(before) => self.take_out(index, before),
             None => self.member_bits.set(index),
         }
-        if member.group == NO_GROUP {
+        if group == NO_GROUP {
             return;
         }
-        let group = &mut self.groups[member.group as usize];
-        group.nodes.insert(member.static_score, index, cluster.name_order.n_indices());
+        let group = &mut self.groups[group as usize];
+        group.nodes.insert(index, cluster.name_order.n_indices());
         let ranking_group = group.ranking_group as usize;
         if self.excluded.len() <= ranking_group {
-            self.excluded.resize_with(ranking_group + 1, ExcludedNodes::default);
+            self.excluded.resize(ranking_group + 1, 0);
         }
-        self.excluded[ranking_group].add(member.static_score);
+        self.excluded[ranking_group] += 1;
     }
 
-    fn take_out(&mut self, index: NameIndex, SparseMember { group, static_score }: SparseMember) {
+    fn take_out(&mut self, index: NameIndex, group: u32) {
         if group != NO_GROUP {
             let group = &mut self.groups[group as usize];
-            group.nodes.remove(static_score, index);
-            self.excluded[group.ranking_group as usize].take(static_score);
+            group.nodes.remove(index);
+            self.excluded[group.ranking_group as usize] -= 1;
         }
     }
 
@@ -307,7 +259,7 @@ impl SparseDomainCounts {
             return group;
         }
         let group = u32::try_from(self.groups.len()).expect("there are fewer groups than nodes");
-        self.groups.push(SparseGroup { ranking_group, counts, nodes: NodesByScore::default() });
+        self.groups.push(SparseGroup { ranking_group, counts, nodes: NameIndexSet::default() });
         let groups = &self.groups;
         self.by_key.insert_unique(hash, group, |&group| {
             let group = &groups[group as usize];
@@ -320,13 +272,13 @@ impl SparseDomainCounts {
     pub(crate) fn bytes(&self) -> usize {
         self.groups.len() * (BYTES_PER_GROUP + self.fine.len() * size_of::<i64>())
             + self.members.len() * BYTES_PER_MEMBER
-            + self.excluded.len() * size_of::<ExcludedNodes>()
+            + self.excluded.len() * size_of::<usize>()
             + self.member_bits.0.len() * size_of::<u64>()
     }
 
     /// Whether the node has an entry here.
     pub(crate) fn has(&self, index: NameIndex) -> bool {
-        self.members.contains_key(&index)
+        self.member_bits.has(index) && self.members.contains_key(&index)
     }
 
     /// The sparse group of a feasible node that has one.
@@ -334,8 +286,8 @@ impl SparseDomainCounts {
         if self.groups.is_empty() || !self.member_bits.has(index) {
             return None;
         }
-        let member = self.members.get(&index).filter(|member| member.group != NO_GROUP)?;
-        Some(member.group as usize)
+        let group = self.members.get(&index).filter(|&&group| group != NO_GROUP)?;
+        Some(*group as usize)
     }
 
     /// A bit for each node that has an entry, by name index; `None` in clusters too large for bits.
@@ -345,13 +297,13 @@ impl SparseDomainCounts {
 
     /// The feasible nodes with an entry, and their groups.
     pub(crate) fn placed(&self) -> impl Iterator<Item = (NameIndex, usize)> {
-        let placed = self.members.iter().filter(|(_, member)| member.group != NO_GROUP);
-        placed.map(|(&index, member)| (index, member.group as usize))
+        let placed = self.members.iter().filter(|(_, group)| **group != NO_GROUP);
+        placed.map(|(&index, &group)| (index, group as usize))
     }
 
-    /// The nodes of a group of the ranking that are in sparse groups instead.
-    pub(crate) fn excluded_from(&self, ranking_group: usize) -> Option<&ExcludedNodes> {
-        self.excluded.get(ranking_group)
+    /// How many nodes of a group of the ranking are in sparse groups instead.
+    pub(crate) fn n_excluded(&self, ranking_group: usize) -> usize {
+        self.excluded.get(ranking_group).copied().unwrap_or(0)
     }
 
     /// The index of a term among those with fine topologies.

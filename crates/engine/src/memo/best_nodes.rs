@@ -1,0 +1,176 @@
+//! The nodes with the highest total among groups of equal nodes.
+//!
+//! The nodes of a [sparse group](super::sparse_domain_counts) are found through the sets of the ranking, which are
+//! by static score. A group is searched only if its nodes can be among the best.
+
+use std::cmp::Reverse;
+
+use plimsoll_framework::Row;
+use rand::{Rng, RngExt};
+use smallvec::SmallVec;
+
+use super::choose::{Chooser, FeasibleGroup};
+use super::name_index_set::{NameIndex, NameIndexBits, NameIndexSet};
+use crate::pick::{TieBreak, pick};
+
+/// The nodes with the highest total, as disjoint sets.
+pub(crate) struct Best<'f> {
+    /// The index of a candidate group, and a static score in it.
+    pub(super) parts: SmallVec<[(usize, i64); 4]>,
+    pub(super) candidates: &'f [FeasibleGroup],
+}
+
+/// Sets of nodes, each with the candidate of which its nodes are wanted.
+type Parts<'a> = SmallVec<[(&'a NameIndexSet, &'a FeasibleGroup); 4]>;
+
+impl Chooser<'_> {
+    /// The highest static score in a candidate group.
+    pub(super) fn top(&self, candidate: &FeasibleGroup) -> i64 {
+        let by_score = &self.ranking.groups[candidate.group].nodes;
+        if let Some(sparse_group) = candidate.sparse_group
+            && let NameIndexSet::Few(few) = &self.sparse.groups[sparse_group].nodes
+        {
+            let scores = few.iter().filter_map(|&index| self.ranking.entry(index));
+            let highest = scores.map(|(_, static_score)| static_score).max();
+            return highest.expect("a candidate has a node");
+        }
+        let mut scores = by_score.highest_first();
+        let with_own = scores.find(|(_, set)| {
+            let is_larger = self.sparse.n_excluded(candidate.group) < set.len();
+            (candidate.sparse_group.is_none() && is_larger)
+                || self.first_own(candidate, set).is_some()
+        });
+        with_own.expect("a candidate has a node").0
+    }
+
+    /// The first node of a set that belongs to a candidate group. All nodes of the set are in its group of the
+    /// ranking.
+    fn first_own(&self, candidate: &FeasibleGroup, set: &NameIndexSet) -> Option<NameIndex> {
+        match (candidate.sparse_group, self.sparse.member_bits()) {
+            (Some(sparse_group), _) => set.common(&self.sparse.groups[sparse_group].nodes).next(),
+            (None, Some(bits)) => set.outside(bits).next(),
+            (None, None) => set.iter().find(|&index| !self.sparse.has(index)),
+        }
+    }
+
+    /// All of them, ascending.
+    fn own<'b>(
+        &'b self,
+        candidate: &FeasibleGroup,
+        set: &'b NameIndexSet,
+    ) -> impl Iterator<Item = NameIndex> + 'b {
+        let (sparse, bits) = match (candidate.sparse_group, self.sparse.member_bits()) {
+            (Some(sparse_group), _) => (Some(&self.sparse.groups[sparse_group].nodes), None),
+            (None, bits) => (None, bits),
+        };
+        let all = (sparse.is_none() && bits.is_none()).then(|| set.iter());
+        let all = all.into_iter().flatten().filter(|&index| !self.sparse.has(index));
+        let sparse = sparse.into_iter().flat_map(|own| set.common(own));
+        sparse.chain(bits.into_iter().flat_map(|bits| set.outside(bits))).chain(all)
+    }
+
+    /// The nodes of a candidate group with their static scores: the highest first, and ascending for each.
+    pub(super) fn highest_first<'b>(
+        &'b self,
+        candidate: &'b FeasibleGroup,
+    ) -> impl Iterator<Item = (i64, NameIndex)> + 'b {
+        let sets = self.ranking.groups[candidate.group].nodes.highest_first();
+        sets.flat_map(|(score, set)| self.own(candidate, set).map(move |index| (score, index)))
+    }
+
+    /// The best nodes of the candidates, which have these scores without the static score.
+    pub(super) fn best<'f>(&self, candidates: &'f [FeasibleGroup], scores: &[i64]) -> Best<'f> {
+        // A group whose nodes cannot be as good as those of another one is not searched.
+        let bound = |at: usize| {
+            let mut of_group = self.ranking.groups[candidates[at].group].nodes.highest_first();
+            scores[at] + of_group.next().map_or(0, |(static_score, _)| static_score)
+        };
+        let mut order: SmallVec<[(i64, usize); 16]> =
+            (0..candidates.len()).map(|at| (bound(at), at)).collect();
+        order.sort_unstable_by_key(|&(bound, at)| (Reverse(bound), at));
+        let (mut highest, mut parts) = (i64::MIN, SmallVec::new());
+        for (bound, at) in order {
+            if bound < highest {
+                break;
+            }
+            let top = self.top(&candidates[at]);
+            let total = scores[at] + top;
+            if highest < total {
+                parts.clear();
+                highest = total;
+            }
+            if total == highest {
+                parts.push((at, top));
+            }
+        }
+        Best { parts, candidates }
+    }
+
+    /// The nodes of one part by name index, ascending.
+    fn indices<'b>(
+        &'b self,
+        best: &'b Best<'_>,
+        (at, static_score): (usize, i64),
+    ) -> impl Iterator<Item = NameIndex> + 'b {
+        let candidate = &best.candidates[at];
+        self.own(candidate, self.nodes_at(candidate, static_score))
+    }
+
+    /// The nodes with a static score in the candidate's group of the ranking.
+    fn nodes_at(&self, candidate: &FeasibleGroup, static_score: i64) -> &NameIndexSet {
+        let of_group = &self.ranking.groups[candidate.group].nodes;
+        of_group.at(static_score).expect("a node has this static score")
+    }
+
+    /// The best node with the smallest name.
+    pub(crate) fn first(&self, best: &Best<'_>) -> Row {
+        let firsts = best.parts.iter().filter_map(|&(at, static_score)| {
+            let candidate = &best.candidates[at];
+            self.first_own(candidate, self.nodes_at(candidate, static_score))
+        });
+        self.cluster.name_order.row(firsts.min().expect("there is a best node"))
+    }
+
+    /// A random one of the best nodes: the same one that [`pick`] would take from their list, but without
+    /// making the list.
+    pub(crate) fn any(&self, best: &Best<'_>, rng: &mut impl Rng) -> Row {
+        let sets = || {
+            best.parts.iter().map(|&(at, static_score)| {
+                let candidate = &best.candidates[at];
+                (self.nodes_at(candidate, static_score), candidate)
+            })
+        };
+        let n_indices = self.cluster.name_order.n_indices();
+        // For few candidates among very many nodes a list is faster.
+        let n_listed: usize = sets().map(|(set, candidate)| set.len().min(candidate.len)).sum();
+        let Some(member_bits) =
+            self.sparse.member_bits().filter(|member_bits| member_bits.len() <= n_listed)
+        else {
+            return pick(&self.all(best), TieBreak::Random, rng);
+        };
+        let mut marked = NameIndexBits::none(n_indices);
+        let (sparse, whole): (Parts<'_>, Parts<'_>) =
+            sets().partition(|(_, candidate)| candidate.sparse_group.is_some());
+        whole.iter().for_each(|(set, _)| marked.add(set));
+        marked.take_out(member_bits);
+        for (set, candidate) in sparse {
+            self.own(candidate, set).for_each(|index| marked.insert(index));
+        }
+        let index = match marked.len() {
+            1 => marked.nth(0),
+            len => marked.nth(rng.random_range(0..len)),
+        };
+        self.cluster.name_order.row(index.expect("there is a best node"))
+    }
+
+    /// All best nodes, sorted by name.
+    pub(crate) fn all(&self, best: &Best<'_>) -> Vec<Row> {
+        let parts = best.parts.iter();
+        let mut indices: Vec<NameIndex> =
+            parts.flat_map(|&part| self.indices(best, part)).collect();
+        if 1 < best.parts.len() {
+            indices.sort_unstable();
+        }
+        indices.into_iter().map(|index| self.cluster.name_order.row(index)).collect()
+    }
+}
