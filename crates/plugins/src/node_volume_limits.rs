@@ -362,7 +362,8 @@ fn may_take_slot(volume: &PodVolume) -> bool {
 
 /// As in csi.go, the functions isSchedulableAfter…: a CSINode was added or a limit was raised, a pod
 /// with volumes was deleted, a missing claim was added, or a volume was detached that may have used a
-/// slot that the pod needs.
+/// slot that the pod needs. Of further events kube-scheduler hears nothing, so that pods which they help wait there
+/// until the queue is flushed, which is five minutes at most. Here they are tried at once; the decisions are the same.
 impl Requeue for NodeVolumeLimits {
     fn events(&self) -> Vec<ClusterEvent> {
         vec![
@@ -374,6 +375,7 @@ impl Requeue for NodeVolumeLimits {
             // Unlike in kube-scheduler, also claims that are bound: their volume may take another slot than
             // a claim does that is not, or none.
             ClusterEvent::of::<PersistentVolumeClaim>(Action::ADD | Action::UPDATE),
+            // Unlike in kube-scheduler: a claim may name a volume that comes later, and then takes that volume's slot.
             ClusterEvent::of::<PersistentVolume>(Action::ADD),
             ClusterEvent::of::<VolumeAttachment>(Action::DELETE),
         ]
