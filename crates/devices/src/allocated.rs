@@ -86,6 +86,11 @@ impl Allocated {
         self.is_exclusive(id) || self.shares.contains_key(&id) || self.capacity.contains_key(&id)
     }
 
+    /// Whether any claim holds a share of the device.
+    pub(crate) fn is_shared(&self, id: DeviceId) -> bool {
+        self.shares.contains_key(&id)
+    }
+
     /// What shares consume of the capacities of the device, sorted by name. `None` if nothing is consumed.
     pub fn consumed(&self, id: DeviceId) -> Option<&[(Str, Quantity)]> {
         self.capacity.get(&id).map(Vec::as_slice)

@@ -2,13 +2,11 @@
 
 use std::sync::Arc;
 
-use hashbrown::HashMap;
 use plimsoll_api::devices::Allocation;
 use plimsoll_api::{DeviceClass, Labels, ResourceClaim, Str};
-use rustc_hash::FxBuildHasher;
 
 use crate::account::{Account, Reasons, RequestAccount, Silent};
-use crate::counters::Counters;
+use crate::counters::PoolCounters;
 use crate::plan::{AskPlan, ClaimPlan, plans};
 use crate::pool::{Pool, PoolState};
 use crate::search::Search;
@@ -25,12 +23,12 @@ pub struct NodeRef<'a> {
 
 /// What an attempt to schedule a pod remembers from node to node.
 ///
-/// As upstream, the counters that are available in a pool are computed once an attempt, and kept by the name of the pool
-/// without its driver: if two drivers have pools of the same name with counters, both use the numbers of the one that
+/// As upstream, the counters that are available in a pool are computed once an attempt. 1.36 keeps them by the name of the
+/// pool without its driver: if two drivers have pools of the same name with counters, both use the numbers of the one that
 /// comes first. A new attempt needs a new memory.
 #[derive(Debug, Default)]
 pub struct CycleMemory {
-    pub(crate) available: HashMap<Str, Counters, FxBuildHasher>,
+    pub(crate) available: PoolCounters,
     pools: Vec<Arc<Pool>>,
 }
 

@@ -6,6 +6,10 @@ use plimsoll_api::{Quantity, Str};
 
 use crate::Features;
 
+const NEGATIVE: &str = "capacity value is negative";
+const NOT_REPRESENTABLE: &str =
+    "capacity request cannot be represented in the device's range arithmetic";
+
 /// Amounts of capacities, sorted by name.
 pub(crate) type Amounts = Vec<(Str, Quantity)>;
 
@@ -16,38 +20,46 @@ pub(crate) struct Consumed<'a> {
     pub(crate) here: &'a [(Str, Quantity)],
 }
 
-/// Whether a device has the capacities that a request asks for. As in CmpRequestOverCapacity.
+/// Whether a device has the capacities that a request asks for. The error is that of an amount that no device can
+/// count. As in CmpRequestOverCapacity.
 pub(crate) fn suffices(
     requested: Option<&[(Str, Quantity)]>,
     device: &Device,
     consumed: Consumed<'_>,
     features: Features,
-) -> bool {
-    let requested = requested.unwrap_or_default();
+) -> Result<bool, String> {
+    let is_whole = |one: &DeviceCapacity| {
+        one.policy.is_none() && !(features.is_37() && one.value.is_negative())
+    };
     let is_unused = consumed.by_others.is_empty() && consumed.here.is_empty();
-    if requested.is_empty()
+    if requested.is_none_or(<[_]>::is_empty)
         && is_unused
-        && device.capacity.iter().all(|(_, one)| one.policy.is_none())
+        && device.capacity.iter().all(|(_, one)| is_whole(one))
     {
         // Then the whole of each capacity is asked for, and it is there.
-        return true;
+        return Ok(true);
     }
-    requested.iter().all(|(name, _)| of(&device.capacity, name).is_some())
-        && device.capacity.iter().all(|(name, capacity)| {
-            let amount = amount(of(requested, name), capacity, features);
-            if violates(&amount, capacity.policy.as_deref(), features) {
-                return false;
-            }
-            let mut sum = match of(consumed.by_others, name) {
-                Some(used) => used.clone(),
-                None => Quantity::default(),
-            };
-            sum.add(&amount);
-            if let Some(taken) = of(consumed.here, name) {
-                sum.add(taken);
-            }
-            sum <= capacity.value
-        })
+    let mut requests = requested.unwrap_or_default().iter();
+    if !requests.all(|(name, _)| of(&device.capacity, name).is_some()) {
+        return Ok(false);
+    }
+    // An amount that cannot be counted is an error, whatever the others are.
+    let amounts = share(requested, device, features)?;
+    let mut both = device.capacity.iter().zip(&amounts);
+    Ok(both.all(|((name, capacity), (_, amount))| {
+        if violates(amount, capacity.policy.as_deref(), features) {
+            return false;
+        }
+        let mut sum = match of(consumed.by_others, name) {
+            Some(used) => used.clone(),
+            None => Quantity::default(),
+        };
+        sum.add(amount);
+        if let Some(taken) = of(consumed.here, name) {
+            sum.add(taken);
+        }
+        sum <= capacity.value
+    }))
 }
 
 /// What a share of a device consumes: amounts of all its capacities. As in GetConsumedCapacityFromRequest.
@@ -55,12 +67,17 @@ pub(crate) fn share(
     requested: Option<&[(Str, Quantity)]>,
     device: &Device,
     features: Features,
-) -> Amounts {
+) -> Result<Amounts, String> {
     let requested = requested.unwrap_or_default();
-    let amounts = device
-        .capacity
-        .iter()
-        .map(|(name, capacity)| (name.clone(), amount(of(requested, name), capacity, features)));
+    let amounts = device.capacity.iter().map(|(name, capacity)| {
+        match amount(of(requested, name), capacity, features) {
+            Ok(amount) if features.is_37() && amount.is_negative() => {
+                Err(format!("capacity \"{name}\": {NEGATIVE}"))
+            }
+            Ok(amount) => Ok((name.clone(), amount)),
+            Err(why) => Err(format!("capacity \"{name}\": {NOT_REPRESENTABLE}: {why}")),
+        }
+    });
     amounts.collect()
 }
 
@@ -70,50 +87,78 @@ fn of<'a, V>(all: &'a [(Str, V)], name: &str) -> Option<&'a V> {
 }
 
 /// As in calculateConsumedCapacity.
-fn amount(requested: Option<&Quantity>, capacity: &DeviceCapacity, features: Features) -> Quantity {
+fn amount(
+    requested: Option<&Quantity>,
+    capacity: &DeviceCapacity,
+    features: Features,
+) -> Result<Quantity, String> {
     let policy = capacity.policy.as_deref();
     let Some(requested) = requested else {
         let default = policy.and_then(|policy| policy.default.as_ref());
-        return default.unwrap_or(&capacity.value).clone();
+        return Ok(default.unwrap_or(&capacity.value).clone());
     };
-    match policy {
+    let amount = match policy {
         Some(CapacityPolicy {
             valid_range: Some(range @ CapacityRange { min: Some(min), .. }),
             ..
-        }) => round_up(requested, min, range, features),
+        }) => return round_up(requested, min, range, features),
         Some(CapacityPolicy { valid_values, .. }) => {
-            valid_values.iter().find(|valid| requested <= valid).unwrap_or(requested).clone()
+            valid_values.iter().find(|valid| requested <= valid).unwrap_or(requested)
         }
-        None => requested.clone(),
-    }
+        None => requested,
+    };
+    Ok(amount.clone())
 }
 
-/// As in roundUpRange: to the next step from the smallest amount. 1.36 counts in whole units, and writes the result
-/// without a suffix for thousands.
+/// As in roundUpRange: to the next step from the smallest amount. 1.36 counts in whole units, writes the result
+/// without a suffix for thousands, and wraps around where 64 bits do not suffice. Later releases say so.
 fn round_up(
     requested: &Quantity,
     min: &Quantity,
     range: &CapacityRange,
     features: Features,
-) -> Quantity {
+) -> Result<Quantity, String> {
     if requested < min {
-        return min.clone();
+        return Ok(min.clone());
     }
-    let Some(step) = &range.step else { return requested.clone() };
+    let Some(step) = &range.step else { return Ok(requested.clone()) };
     let is_fractional = in_thousandths(range, features);
     let units = |quantity: &Quantity| units(quantity, is_fractional);
     let (from, distance) = (units(min), units(step));
     if distance == 0 {
-        return requested.clone();
+        return Ok(requested.clone());
+    }
+    if features.is_37() {
+        check_range(requested, is_fractional)?;
     }
     let beyond = units(requested).wrapping_sub(from);
     let steps = beyond / distance + i64::from(beyond % distance != 0);
+    // Amounts below 0 are none, and are left to wrap around.
+    let is_beyond = 0 <= from && i64::MAX.wrapping_sub(from) / distance < steps;
+    if features.is_37() && is_beyond {
+        let what = if is_fractional { "the milli-value range" } else { "MaxInt64" };
+        let requested = requested.canonical();
+        return Err(format!("rounding request {requested} up to the next step passes {what}"));
+    }
     let rounded = from.wrapping_add(distance.wrapping_mul(steps));
-    match (is_fractional, features.is_37()) {
+    Ok(match (is_fractional, features.is_37()) {
         (true, _) if rounded % 1000 == 0 => Quantity::new(rounded / 1000, step.format()),
         (true, _) => Quantity::from_milli(rounded, step.format()),
         (false, true) => Quantity::new(rounded, step.format()),
         (false, false) => Quantity::new(rounded, Format::BinarySi),
+    })
+}
+
+/// Whether a requested amount can be read in the units of a range; the error says that it cannot.
+fn check_range(requested: &Quantity, is_fractional: bool) -> Result<(), String> {
+    let most = Quantity::new(i64::MAX, requested.format());
+    let text = || requested.canonical();
+    match is_fractional {
+        true if !is_in_thousandths(requested) => {
+            Err(format!("request {} is not a representable milli value", text()))
+        }
+        false if most < *requested => Err(format!("request {} exceeds MaxInt64", text())),
+        _ => Ok(()),
     }
 }
 

@@ -3,14 +3,22 @@
 use plimsoll_api::Str;
 use plimsoll_api::devices::{AttributeValue, Constraint, ConstraintKind, Device};
 
+use crate::Features;
+
 /// The state of a constraint.
 #[derive(Clone, Debug)]
 pub(crate) enum ConstraintState<'a> {
     /// All devices have the same value. The value stays when the last device is taken away, and the next one replaces
     /// it.
     Match { name: &'a str, value: Option<&'a AttributeValue>, devices: usize },
-    /// All devices have different values. Only one value is kept for each request, as upstream does: the last one.
-    Distinct { name: &'a str, values: Vec<(&'a str, &'a AttributeValue)>, devices: usize },
+    /// All devices have different values. 1.36 keeps only one value for each request, the last one; later releases keep
+    /// that of each device.
+    Distinct {
+        name: &'a str,
+        values: Vec<(&'a str, &'a AttributeValue)>,
+        devices: usize,
+        keeps_all: bool,
+    },
 }
 
 /// The request for which a device is picked.
@@ -24,14 +32,15 @@ pub(crate) struct Picked<'a> {
 
 impl<'a> ConstraintState<'a> {
     /// The state before any device is picked; `None` for a kind that is not known.
-    pub(crate) fn of(constraint: &'a Constraint) -> Option<Self> {
+    pub(crate) fn of(constraint: &'a Constraint, features: Features) -> Option<Self> {
         match &constraint.kind {
             ConstraintKind::Unknown => None,
             ConstraintKind::MatchAttribute(name) => {
                 Some(ConstraintState::Match { name, value: None, devices: 0 })
             }
             ConstraintKind::DistinctAttribute(name) => {
-                Some(ConstraintState::Distinct { name, values: Vec::new(), devices: 0 })
+                let keeps_all = features.is_37();
+                Some(ConstraintState::Distinct { name, values: Vec::new(), devices: 0, keeps_all })
             }
         }
     }
@@ -48,12 +57,14 @@ impl<'a> ConstraintState<'a> {
                 }
                 *devices += 1;
             }
-            ConstraintState::Distinct { name, values, devices } => {
+            ConstraintState::Distinct { name, values, devices, keeps_all } => {
                 let Some(own) = device.attribute(driver, name) else { return false };
                 if *devices != 0 && !is_distinct(own, values) {
                     return false;
                 }
-                match values.iter_mut().find(|(request, _)| *request == picked.request) {
+                let mut of_request =
+                    values.iter_mut().filter(|(request, _)| *request == picked.request);
+                match of_request.next().filter(|_| !*keeps_all) {
                     Some((_, value)) => *value = own,
                     None => values.push((picked.request, own)),
                 }
@@ -67,6 +78,11 @@ impl<'a> ConstraintState<'a> {
     pub(crate) fn remove(&mut self, picked: Picked<'_>) {
         match self {
             ConstraintState::Match { devices, .. } => *devices -= 1,
+            // Devices are taken away in the reverse order.
+            ConstraintState::Distinct { values, devices, keeps_all: true, .. } => {
+                values.pop();
+                *devices -= 1;
+            }
             ConstraintState::Distinct { values, devices, .. } => {
                 values.retain(|(request, _)| *request != picked.request);
                 *devices -= 1;

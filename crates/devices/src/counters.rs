@@ -2,15 +2,26 @@
 
 use std::collections::BTreeMap;
 
+use hashbrown::HashMap;
 use plimsoll_api::devices::{CounterConsumption, CounterSet};
 use plimsoll_api::{Quantity, Str};
+use rustc_hash::FxBuildHasher;
 
-use crate::Allocated;
 use crate::pool::Pool;
+use crate::{Allocated, Features};
 
 /// Counters by the names of their sets and their own.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Counters(BTreeMap<Str, BTreeMap<Str, Quantity>>);
+
+/// Counters by pool: its driver and its name. 1.36 tells pools apart by their names alone.
+pub(crate) type PoolCounters = HashMap<(Str, Str), Counters, FxBuildHasher>;
+
+/// How the counters of a pool are found.
+pub(crate) fn key_of(pool: &Pool, features: Features) -> (Str, Str) {
+    let driver = if features.is_37() { pool.driver.clone() } else { Str::default() };
+    (driver, pool.name.clone())
+}
 
 impl Counters {
     /// What is left of the counters of a pool, after all that its allocated devices consume. It may be negative.

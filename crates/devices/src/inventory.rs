@@ -197,7 +197,8 @@ impl Inventory {
     /// in more than 64 ways, or what is found on one node depends on those that were asked before (see
     /// [`CycleMemory`](crate::CycleMemory)).
     pub fn reach<'n>(&self, node: NodeRef<'n>) -> Option<Reach<'n>> {
-        let depends = self.with_counters.values().any(|drivers| 1 < drivers.len());
+        let depends =
+            !self.features.is_37() && self.with_counters.values().any(|drivers| 1 < drivers.len());
         if depends || !self.per_device.is_empty() || 64 < self.selected.len() {
             return None;
         }
@@ -303,7 +304,7 @@ impl Inventory {
         let mut others = Vec::new();
         for slice in pool.slices.values().filter(|slice| counts(features, slice)) {
             match &slice.slice.nodes {
-                DeviceNodes::Node(node) if !slice.has_counters() => {
+                DeviceNodes::Node(node) if !is_for_all(features, slice) => {
                     on_node.entry(node.clone()).or_default().push(slice.clone());
                 }
                 _ => others.push(slice.clone()),
@@ -315,7 +316,7 @@ impl Inventory {
         if others.iter().any(|slice| slice.slice.nodes == DeviceNodes::PerDevice) {
             self.per_device.insert(key.clone());
         }
-        if others.iter().any(|slice| selects(slice)) {
+        if others.iter().any(|slice| selects(features, slice)) {
             for node in on_node.keys() {
                 *self.named.entry(node.clone()).or_default() += 1;
                 pool.nodes.insert(node.clone());
@@ -330,7 +331,7 @@ impl Inventory {
             self.selecting.insert(key.clone(), pool);
             return;
         }
-        others.retain(|slice| slice.has_counters() || slice.slice.nodes == DeviceNodes::All);
+        others.retain(|slice| is_for_all(features, slice) || slice.slice.nodes == DeviceNodes::All);
         for (node, own) in on_node {
             let gathered = Pool::gather(features, &whole, own.iter().chain(&others));
             if let Some(gathered) = gathered.map(Arc::new) {
@@ -364,7 +365,7 @@ impl SelectingPool {
         let own = self.on_node.get(node.name).map(Vec::as_slice).unwrap_or_default();
         let mut relevant: Vec<&Arc<IndexedSlice>> = own.iter().collect();
         for slice in &self.others {
-            if is_relevant(slice, node)
+            if is_relevant(features, slice, node)
                 .map_err(|error| format!("gather pool information: {error}"))?
             {
                 relevant.push(slice);
@@ -380,16 +381,25 @@ fn counts(features: Features, slice: &IndexedSlice) -> bool {
         || slice.slice.nodes != DeviceNodes::PerDevice && !slice.has_counters()
 }
 
+/// Whether a slice matters to all nodes, whatever it selects. In 1.36 slices with counters do.
+fn is_for_all(features: Features, slice: &IndexedSlice) -> bool {
+    slice.has_counters() && !features.is_37()
+}
+
 /// Whether the labels of nodes decide about a slice.
-fn selects(slice: &IndexedSlice) -> bool {
+fn selects(features: Features, slice: &IndexedSlice) -> bool {
     let is_by_labels =
         matches!(slice.slice.nodes, DeviceNodes::Selected(_) | DeviceNodes::PerDevice);
-    is_by_labels && !slice.has_counters()
+    is_by_labels && !is_for_all(features, slice)
 }
 
 /// Whether a slice that names no node matters to a node.
-fn is_relevant(slice: &IndexedSlice, node: NodeRef<'_>) -> Result<bool, String> {
-    if slice.has_counters() {
+fn is_relevant(
+    features: Features,
+    slice: &IndexedSlice,
+    node: NodeRef<'_>,
+) -> Result<bool, String> {
+    if is_for_all(features, slice) {
         return Ok(true);
     }
     let ResourceSlice { name, nodes, devices, .. } = &*slice.slice;

@@ -75,11 +75,14 @@ pub(crate) struct WholePool {
     pub(crate) counts: Vec<(i64, i64)>,
     /// The slices whose devices consume counters.
     pub(crate) consumers: Vec<Arc<IndexedSlice>>,
+    /// The slices with counters.
+    pub(crate) counters: Vec<Arc<IndexedSlice>>,
 }
 
 impl WholePool {
     pub(crate) fn of<'a>(slices: impl Iterator<Item = &'a Arc<IndexedSlice>>) -> Self {
         let (mut newest, mut counts, mut consumers) = (i64::MIN, Vec::new(), Vec::new());
+        let mut counters = Vec::new();
         for slice in slices {
             let generation = slice.slice.generation;
             newest = newest.max(generation);
@@ -90,8 +93,11 @@ impl WholePool {
             if slice.consumes() {
                 consumers.push(slice.clone());
             }
+            if slice.has_counters() {
+                counters.push(slice.clone());
+            }
         }
-        WholePool { newest, counts, consumers }
+        WholePool { newest, counts, consumers, counters }
     }
 
     fn count(&self, generation: i64) -> i64 {
@@ -149,7 +155,13 @@ impl Pool {
                 consumers.filter(|one| one.slice.generation == generation && !is_here(one));
             elsewhere.extend(others.cloned());
         }
-        let (counters, slices) = newest.into_iter().partition(|one| one.has_counters());
+        let (mut counters, slices): (Vec<_>, Vec<_>) =
+            newest.into_iter().partition(|one| one.has_counters());
+        if features.is_37() && features.partitionable_devices {
+            // Wherever they are, they count for the devices that are reached.
+            let all = whole.counters.iter();
+            counters = all.filter(|one| one.slice.generation == generation).cloned().collect();
+        }
         let mut pool = without_devices(PoolState::Complete);
         pool.slices = slices;
         pool.elsewhere = elsewhere;

@@ -1,22 +1,24 @@
 //! The search for devices on one node: depth first, and the first solution counts.
 //!
-//! As in allocator_incubating.go. A choice is undone as upstream undoes it, which is not always complete.
+//! As in allocator_incubating.go. A choice is undone as upstream undoes it, which in 1.36 is not always complete.
+
+mod pick;
+mod usable;
 
 use std::sync::Arc;
 
 use hashbrown::HashMap;
-use plimsoll_api::devices::{AllocationMode, Device, DeviceNodes};
-use plimsoll_api::{ObjectKey, Str};
+use plimsoll_api::ObjectKey;
+use plimsoll_api::devices::{AllocationMode, Device};
 use rustc_hash::FxBuildHasher;
 
 use crate::account::{Recorder, Refusal};
-use crate::allocated::{add_amounts, sub_amounts};
-use crate::capacity::{self, Amounts, Consumed};
+use crate::capacity::Amounts;
 use crate::constraint::ConstraintState;
-use crate::counters::Counters;
-use crate::plan::{AskPlan, ClaimPlan, RequestPlan};
-use crate::pool::{IndexedSlice, Pool, PoolState, reaches};
-use crate::{AllocateError, Allocator, DeviceId, DeviceRef, NodeRef, SelectorError, Selectors};
+use crate::counters::PoolCounters;
+use crate::plan::RequestPlan;
+use crate::pool::{IndexedSlice, Pool, PoolState};
+use crate::{AllocateError, Allocator, DeviceId, NodeRef, Selectors};
 
 /// A claim has at most this many devices, `AllocationResultsMaxSize` of the API.
 const MOST_RESULTS: usize = 32;
@@ -36,6 +38,8 @@ pub(crate) struct Pick {
     pub(crate) place: Place,
     /// What it consumes, if the claim gets only a share.
     pub(crate) share: Option<Amounts>,
+    /// Whether its counters were taken for it.
+    has_paid: bool,
 }
 
 /// How far the search is.
@@ -67,7 +71,7 @@ pub(crate) struct Search<'s, 'a, R> {
     pub(crate) allocator: &'s Allocator<'a>,
     pub(crate) node: NodeRef<'s>,
     pub(crate) pools: &'s [Arc<Pool>],
-    available: &'s mut HashMap<Str, Counters, FxBuildHasher>,
+    available: &'s mut PoolCounters,
     selectors: &'s mut dyn Selectors,
     go_on: &'s mut dyn FnMut() -> bool,
     recorder: R,
@@ -76,8 +80,8 @@ pub(crate) struct Search<'s, 'a, R> {
     selectable: HashMap<(usize, DeviceId), bool, FxBuildHasher>,
     /// The constraints of each claim.
     constraints: Vec<Vec<ConstraintState<'s>>>,
-    /// What this search consumes of the counters of pools, by their names.
-    consumed: HashMap<&'s str, Counters, FxBuildHasher>,
+    /// What this search consumes of the counters of pools.
+    consumed: PoolCounters,
     /// The devices that are picked and not shared, with the claims.
     taken: Vec<(DeviceId, usize)>,
     /// What this search consumes of shared devices.
@@ -93,7 +97,7 @@ impl<'s, 'a: 's, R: Recorder> Search<'s, 'a, R> {
         allocator: &'s Allocator<'a>,
         node: NodeRef<'s>,
         pools: &'s [Arc<Pool>],
-        available: &'s mut HashMap<Str, Counters, FxBuildHasher>,
+        available: &'s mut PoolCounters,
         selectors: &'s mut dyn Selectors,
         go_on: &'s mut dyn FnMut() -> bool,
         recorder: R,
@@ -120,6 +124,7 @@ impl<'s, 'a: 's, R: Recorder> Search<'s, 'a, R> {
 
     /// Checks the claims, and collects the devices of requests for all. Errors are fatal.
     pub(crate) fn prepare(&mut self) -> Result<(), AllocateError> {
+        let features = self.allocator.features();
         for plan in &self.allocator.claims {
             let key = &plan.claim.key;
             let mut least = 0_usize;
@@ -140,7 +145,7 @@ impl<'s, 'a: 's, R: Recorder> Search<'s, 'a, R> {
             }
             let constraints = plan.claim.spec.constraints.iter().enumerate();
             let states = constraints.map(|(index, constraint)| {
-                ConstraintState::of(constraint).ok_or_else(|| {
+                ConstraintState::of(constraint, features).ok_or_else(|| {
                     AllocateError::Failed(format!(
                         "claim {key}, constraint #{index}: empty constraint (unsupported constraint type?)"
                     ))
@@ -238,7 +243,7 @@ impl<'s, 'a: 's, R: Recorder> Search<'s, 'a, R> {
             for (slice, indexed) in pool.slices.iter().enumerate() {
                 for device in 0..indexed.ids.len() {
                     if self.is_selectable(ask, indexed, device)?
-                        && self.has_capacity(ask, indexed, device)
+                        && self.may_have_capacity(ask, indexed, device)?
                     {
                         all.push(Place { pool: at, slice, device });
                     }
@@ -330,7 +335,7 @@ impl<'s, 'a: 's, R: Recorder> Search<'s, 'a, R> {
                         continue;
                     }
                     if !self.is_selectable(ask, slice, device_at)?
-                        || !self.has_capacity(ask, slice, device_at)
+                        || !self.has_capacity(ask, slice, device_at)?
                     {
                         continue;
                     }
@@ -365,294 +370,6 @@ impl<'s, 'a: 's, R: Recorder> Search<'s, 'a, R> {
         Ok(Some(branch))
     }
 
-    /// As in allocateDevice.
-    fn pick(&mut self, claim: usize, ask: usize, place: Place) -> Result<bool, AllocateError> {
-        let allocator = self.allocator;
-        let features = allocator.features();
-        let (pool, slice, device, id) = self.device(place);
-        let plan = &allocator.asks[ask];
-        let is_shared = features.consumable_capacity && device.allow_multiple_allocations;
-        if let Some(refusal) = self.unavailable(claim, plan, place, is_shared) {
-            self.recorder.refused(ask, id, || refusal);
-            return Ok(false);
-        }
-        if let Some(constraint) = self.violated(claim, plan, &pool.driver, device) {
-            self.recorder.refused(ask, id, || Refusal::Constraint(constraint));
-            if plan.ask.mode == AllocationMode::All {
-                let key = &allocator.claims[claim].claim.key;
-                let device = format!("{}/{}/{}", pool.driver, pool.name, device.name);
-                return Err(AllocateError::Failed(format!(
-                    "claim {key}, request {}: cannot add device {device} because a claim constraint would not be satisfied",
-                    plan.name
-                )));
-            }
-            return Ok(false);
-        }
-        if !is_shared && !self.is_taken_by(id, claim) {
-            self.taken.push((id, claim));
-        }
-        // Other requests for a shared device may have taken its capacity since a request for all was prepared. What is
-        // noted above then stays, as upstream.
-        if !self.has_capacity(ask, slice, place.device) {
-            return Ok(false);
-        }
-        let share = is_shared.then(|| capacity::share(plan.capacity(), device, features));
-        if let Some(share) = &share {
-            match self.shared.iter_mut().find(|(known, _)| *known == id) {
-                Some((_, amounts)) => add_amounts(amounts, share),
-                None => self.shared.push((id, share.clone())),
-            }
-        }
-        self.recorder.picked(ask, id);
-        self.picks[claim].push(Pick { ask, place, share });
-        Ok(true)
-    }
-
-    /// Why a device that meets the selectors cannot be had. The counters of a device that is refused for a taint, or
-    /// later, are not given back, as upstream.
-    fn unavailable(
-        &mut self,
-        claim: usize,
-        plan: &AskPlan<'_>,
-        place: Place,
-        is_shared: bool,
-    ) -> Option<Refusal> {
-        let features = self.allocator.features();
-        let (pool, slice, device, id) = self.device(place);
-        let in_use = match plan.admin_access {
-            true => !is_shared && self.is_taken_by(id, claim),
-            false => self.is_in_use(id),
-        };
-        if in_use {
-            return Some(Refusal::InUse);
-        }
-        // The first share of a device has paid for all.
-        let is_paid = is_shared && self.is_capacity_in_use(id);
-        if !device.consumes_counters.is_empty() {
-            if !features.partitionable_devices {
-                return Some(Refusal::Counters);
-            }
-            if !is_paid && !self.take_counters(pool, device) {
-                return Some(Refusal::Counters);
-            }
-        }
-        if !features.device_taints {
-            return None;
-        }
-        let tolerations = &plan.ask.tolerations;
-        let mut taints = slice.taints(place.device).filter(|taint| taint.prevents_allocation());
-        let taint = taints.find(|taint| !tolerations.iter().any(|one| one.tolerates(taint)))?;
-        Some(Refusal::Tainted(taint.key.clone()))
-    }
-
-    /// Gives back the last device of a claim. A shared device keeps its counters, and a share without capacities stays,
-    /// as upstream.
-    fn give_back(&mut self, claim: usize) {
-        let allocator = self.allocator;
-        let pick = self.picks[claim].pop().expect("only a picked device is given back");
-        let (pool, _, device, id) = self.device(pick.place);
-        let plan = &allocator.asks[pick.ask];
-        for &constraint in &plan.constraints {
-            self.constraints[claim][constraint].remove(plan.picked());
-        }
-        self.taken.retain(|taken| *taken != (id, claim));
-        match &pick.share {
-            Some(share) if share.is_empty() => {}
-            Some(share) => {
-                if let Some(at) = self.shared.iter().position(|(known, _)| *known == id) {
-                    let (_, amounts) = &mut self.shared[at];
-                    sub_amounts(amounts, share);
-                    if amounts.iter().all(|(_, amount)| amount.is_zero()) {
-                        self.shared.remove(at);
-                    }
-                }
-            }
-            None if device.consumes_counters.is_empty() => {}
-            None => {
-                self.consumed.entry(&pool.name).or_default().sub(&device.consumes_counters);
-            }
-        }
-    }
-
-    /// Adds a device to the constraints of its claim. Returns one that it would violate; then it is added to none.
-    fn violated(
-        &mut self,
-        claim: usize,
-        plan: &'s AskPlan<'a>,
-        driver: &str,
-        device: &'s Device,
-    ) -> Option<usize> {
-        let states = &mut self.constraints[claim];
-        for (added, &constraint) in plan.constraints.iter().enumerate() {
-            if !states[constraint].add(plan.picked(), driver, device) {
-                for &before in &plan.constraints[..added] {
-                    states[before].remove(plan.picked());
-                }
-                return Some(constraint);
-            }
-        }
-        None
-    }
-
-    /// As in checkAvailableCounters: adds what the device consumes, unless some counter of the pool is then used up.
-    fn take_counters(&mut self, pool: &'s Pool, device: &Device) -> bool {
-        let allocated = self.allocator.allocated;
-        let available = self
-            .available
-            .entry_ref(&pool.name)
-            .or_insert_with(|| Counters::available(pool, allocated));
-        let consumed = self.consumed.entry(&pool.name).or_default();
-        consumed.add(&device.consumes_counters);
-        let is_covered = available.cover(consumed);
-        if !is_covered {
-            consumed.sub(&device.consumes_counters);
-        }
-        is_covered
-    }
-
-    /// As in isSelectable.
-    fn is_selectable(
-        &mut self,
-        ask: usize,
-        slice: &IndexedSlice,
-        index: usize,
-    ) -> Result<bool, AllocateError> {
-        let (device, id) = (&slice.slice.devices[index], slice.ids[index]);
-        if !self.allocator.features().binding_conditions && !device.binding_conditions.is_empty() {
-            self.recorder.refused(ask, id, || Refusal::BindingConditions);
-            return Ok(false);
-        }
-        if let Some(known) = self.selectable.get(&(ask, id)) {
-            return Ok(*known);
-        }
-        let refusal = self.rejected(ask, slice, index)?;
-        let is_selectable = refusal.is_none();
-        if let Some(refusal) = refusal {
-            self.recorder.refused(ask, id, || refusal);
-        }
-        self.selectable.insert((ask, id), is_selectable);
-        Ok(is_selectable)
-    }
-
-    /// The selector that rejects a device, if any.
-    fn rejected(
-        &mut self,
-        ask: usize,
-        slice: &IndexedSlice,
-        index: usize,
-    ) -> Result<Option<Refusal>, AllocateError> {
-        let plan = &self.allocator.asks[ask];
-        let own = plan.ask.selectors.iter().enumerate();
-        let of_class = plan.class.iter().flat_map(|class| &class.selectors).enumerate();
-        for (at, selector) in of_class {
-            if !self.meets(selector.as_deref(), slice, index).map_err(|error| {
-                let class = &plan.ask.class;
-                self.failed(&format!("class {class}: selector #{at}"), slice, index, error)
-            })? {
-                return Ok(Some(Refusal::ClassSelector(at)));
-            }
-        }
-        for (at, selector) in own {
-            if !self.meets(selector.as_deref(), slice, index).map_err(|error| {
-                let key = self.key_of(ask);
-                self.failed(&format!("claim {key}: selector #{at}"), slice, index, error)
-            })? {
-                return Ok(Some(Refusal::Selector(at)));
-            }
-        }
-        if slice.slice.nodes == DeviceNodes::PerDevice {
-            let device = &slice.slice.devices[index];
-            if !reaches(&device.nodes, self.node).map_err(AllocateError::Failed)? {
-                return Ok(Some(Refusal::OtherNode));
-            }
-        }
-        Ok(None)
-    }
-
-    fn meets(
-        &mut self,
-        selector: Option<&str>,
-        slice: &IndexedSlice,
-        index: usize,
-    ) -> Result<bool, SelectorError> {
-        let Some(expression) = selector else {
-            let why = "CEL expression empty (unsupported selector type?)";
-            return Err(SelectorError::Compile(why.to_owned()));
-        };
-        let device = DeviceRef {
-            id: slice.ids[index],
-            stamp: slice.stamp,
-            driver: &slice.slice.driver,
-            pool: &slice.slice.pool,
-            device: &slice.slice.devices[index],
-        };
-        self.selectors.matches(expression, device)
-    }
-
-    /// As in selectorsMatch.
-    fn failed(
-        &self,
-        what: &str,
-        slice: &IndexedSlice,
-        index: usize,
-        error: SelectorError,
-    ) -> AllocateError {
-        AllocateError::Failed(match error {
-            SelectorError::Runtime(text) if self.allocator.features().is_37() => {
-                let hint = match text.starts_with("no such key: ") {
-                    true => NO_SUCH_KEY_HINT,
-                    false => "",
-                };
-                let (driver, pool) = (&slice.slice.driver, &slice.slice.pool);
-                let device = format!("{driver}/{pool}/{}", slice.slice.devices[index].name);
-                format!("{what} on device {device}: CEL runtime error: {text}{hint}")
-            }
-            error => format!("{what}: {error}"),
-        })
-    }
-
-    fn key_of(&self, ask: usize) -> &ObjectKey {
-        let mut claims = self.allocator.claims.iter();
-        let has = |claim: &&ClaimPlan<'_>| {
-            claim.requests.iter().any(|request| request.asks.contains(&ask))
-        };
-        &claims.find(has).expect("each ask is one of a claim").claim.key
-    }
-
-    /// Whether a device has the capacity that is asked for.
-    fn has_capacity(&mut self, ask: usize, slice: &IndexedSlice, index: usize) -> bool {
-        let features = self.allocator.features();
-        let (device, id) = (&slice.slice.devices[index], slice.ids[index]);
-        let requested = self.allocator.asks[ask].capacity();
-        if !features.consumable_capacity || requested.is_none() && device.capacity.is_empty() {
-            return true;
-        }
-        let here = self.shared.iter().find(|(known, _)| *known == id);
-        let consumed = Consumed {
-            by_others: self.allocator.allocated.consumed(id).unwrap_or_default(),
-            here: here.map(|(_, amounts)| amounts.as_slice()).unwrap_or_default(),
-        };
-        let suffices = capacity::suffices(requested, device, consumed, features);
-        if !suffices {
-            self.recorder.refused(ask, id, || Refusal::Capacity);
-        }
-        suffices
-    }
-
-    fn is_in_use(&self, id: DeviceId) -> bool {
-        self.allocator.allocated.is_exclusive(id)
-            || self.taken.iter().any(|(taken, _)| *taken == id)
-    }
-
-    fn is_taken_by(&self, id: DeviceId, claim: usize) -> bool {
-        self.taken.contains(&(id, claim))
-    }
-
-    fn is_capacity_in_use(&self, id: DeviceId) -> bool {
-        self.allocator.allocated.consumed(id).is_some()
-            || self.shared.iter().any(|(shared, _)| *shared == id)
-    }
-
     pub(crate) fn device(&self, at: Place) -> (&'s Pool, &'s IndexedSlice, &'s Device, DeviceId) {
         let pools: &'s [Arc<Pool>] = self.pools;
         let pool = &pools[at.pool];
@@ -660,5 +377,3 @@ impl<'s, 'a: 's, R: Recorder> Search<'s, 'a, R> {
         (pool, slice, &slice.slice.devices[at.device], slice.ids[at.device])
     }
 }
-
-const NO_SUCH_KEY_HINT: &str = ". consider using CEL optional chaining (.? followed by orValue()) or guarding the check with has() for optional fields";

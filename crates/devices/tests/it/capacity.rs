@@ -223,3 +223,44 @@ fn a_shared_device_pays_its_counters_once() {
         "#,
     );
 }
+
+#[test]
+fn amounts_that_cannot_be_counted_are_errors_since_1_37() {
+    let text = |policy: &str, requested: &str, expected: &str| {
+        let request = if requested.is_empty() { "" } else { "memory>=" };
+        format!(
+            "release 1.37\nslice s a.io/p 1/1 @*\n  a shared memory:{policy}\n  b shared memory:9\nclass any\nclaim c\n  r any {request}{requested}\n=> n: {expected}"
+        )
+    };
+    let large = "9{default=2,min=2,max=9E,step=2}";
+    for (policy, requested, why) in [
+        ("9{default=1,min=1,step=2}", "10E", "request 10E is not a representable milli value"),
+        (large, "10E", "request 10E exceeds MaxInt64"),
+        (
+            large,
+            "9223372036854775807",
+            "rounding request 9223372036854775807 up to the next step passes MaxInt64",
+        ),
+        (
+            "9{default=1,min=1,step=500m}",
+            "9223372036854775800m",
+            "rounding request 9223372036854775800m up to the next step passes the milli-value range",
+        ),
+    ] {
+        check(&text(
+            policy,
+            requested,
+            &format!(
+                "capacity \"memory\": capacity request cannot be represented in the device's range arithmetic: {why}"
+            ),
+        ));
+    }
+    check(&text(large, "9223372036854775805", "none"));
+    let negative = "capacity \"memory\": capacity value is negative";
+    check(&text("9", "-1", negative));
+    check(&text("-1", "", negative));
+    // 1.36 takes both as they are.
+    let before = |text: String| text.replace("release 1.37\n", "");
+    check(&before(text("9", "-1", "c: r a.io/p/a share{memory=-1}")));
+    check(&before(text("-1", "", "c: r a.io/p/a share{memory=-1}")));
+}

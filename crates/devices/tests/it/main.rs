@@ -13,4 +13,5 @@ mod random;
 mod results;
 mod scenario;
 mod search;
+mod since_37;
 mod upstream;

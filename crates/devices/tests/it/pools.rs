@@ -195,6 +195,56 @@ fn partitionable_devices_need_their_gate() {
 }
 
 #[test]
+fn since_1_37_a_broken_pool_with_counters_matters_only_where_it_is_reached() {
+    let text = |release: &str, expected: &str| {
+        format!(
+            r#"
+        {release}
+        slice k a.io/p 1/3 @m +gpu.memory=4
+        slice s a.io/p 1/3 @m
+          a -gpu.memory=1
+        slice t b.io/p 1/1 @n
+          b
+        class any
+        claim c
+          r any all
+        => n: {expected}
+        "#
+        )
+    };
+    check(&text(
+        "",
+        "claim default/c, request r: asks for all devices, but resource pool a.io/p is currently being updated",
+    ));
+    check(&text("release 1.37", "c: r b.io/p/b @n"));
+}
+
+#[test]
+fn counters_count_wherever_their_slice_is() {
+    let text = |release: &str| {
+        format!(
+            r#"
+        {release}
+        slice k a.io/p 1/3 @m +gpu.memory=4
+        slice s a.io/p 1/3 @n
+          a -gpu.memory=3
+          b -gpu.memory=2
+        slice t a.io/p 1/3 @m
+          c -gpu.memory=2
+        class any
+        held a.io/p/c
+        claim c
+          r any
+        => n: c: r a.io/p/b @n
+        "#
+        )
+    };
+    check(&text(""));
+    check(&text("release 1.37"));
+    check(&text("release 1.37").replace("1/3 @m +", "1/3 @zone=z +"));
+}
+
+#[test]
 fn devices_with_binding_conditions_need_their_gate() {
     let text = |gate: &str, expected: &str| {
         format!(

@@ -2,7 +2,7 @@
 
 use hashbrown::HashMap;
 use plimsoll_api::devices::{
-    AllocationMode, ConstraintKind, DeviceAsk, DeviceNodeSelector, DeviceNodes, RequestKind,
+    AllocationMode, ConstraintKind, Device, DeviceAsk, DeviceNodeSelector, DeviceNodes, RequestKind,
 };
 use plimsoll_devices::{Inventory, Selectors};
 use plimsoll_framework::prelude::*;
@@ -53,6 +53,9 @@ impl SoundSelectors {
         let mut count = 0_i64;
         for ask in &asks {
             let AllocationMode::ExactCount(n) = ask.mode else { return false };
+            if ask.capacity.is_some() && checks_amounts(inventory) {
+                return false;
+            }
             count = count.saturating_add(n);
         }
         let Some(reachable) = self.most_reachable(inventory) else { return false };
@@ -84,16 +87,17 @@ impl SoundSelectors {
         {
             return is_sound;
         }
+        let checks_amounts = checks_amounts(inventory);
         let mut devices = inventory.slices().flat_map(|(_, devices)| devices);
         let is_sound = devices.all(|device| {
             for expression in &all {
                 match selectors.matches(expression, device) {
                     Ok(true) => {}
-                    Ok(false) => break,
+                    Ok(false) => return true,
                     Err(_) => return false,
                 }
             }
-            true
+            !checks_amounts || !has_negative(device.device)
         });
         if MOST_LISTS < self.known.len() {
             self.known.clear();
@@ -115,6 +119,20 @@ impl SoundSelectors {
         self.nodes = Some((revision, most));
         most
     }
+}
+
+/// Whether an amount of capacity can be an error.
+fn checks_amounts(inventory: &Inventory) -> bool {
+    let features = inventory.features();
+    features.consumable_capacity && Release::V1_37 <= features.release
+}
+
+/// Whether a device has an amount of capacity that is negative, by itself or by default.
+fn has_negative(device: &Device) -> bool {
+    device.capacity.iter().any(|(_, capacity)| {
+        let default = capacity.policy.as_ref().and_then(|policy| policy.default.as_ref());
+        default.unwrap_or(&capacity.value).is_negative()
+    })
 }
 
 fn most_reachable(inventory: &Inventory) -> Option<u64> {
