@@ -1,3 +1,5 @@
+mod upstream;
+
 use plimsoll_testkit::{check, expect};
 
 use super::*;
