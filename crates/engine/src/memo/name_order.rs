@@ -347,8 +347,7 @@ mod tests {
     fn names_in_one_place_use_half_of_what_is_free() {
         let mut order = NameOrder::of(&nodes((0..1000).map(|at| format!("a{at:04}"))));
         let n_free = order.n_indices() - order.len();
-        let (n_added, moved) =
-            added(&mut order, (0..n_free).map(|at| format!("a0500-{at:04}")));
+        let (n_added, moved) = added(&mut order, (0..n_free).map(|at| format!("a0500-{at:04}")));
         assert!(n_free / 2 <= n_added, "{n_added} of {n_free}");
         assert!(moved <= 32, "{moved}");
     }
