@@ -11,6 +11,7 @@
 //! | [`ScoreByAmounts`] | [`Score`] | how high scores can be | asking about nodes that cannot be the best |
 //! | [`ScoreByCounts`] | [`PreScore`] | which pods it counts in topology domains | a look at every pod |
 //! | [`ScoreByNode`] | [`PreScore`] | the state, without the feasible nodes | scoring unchanged nodes again |
+//! | [`ScoreOnDemand`] | [`PreScore`] | the same, and the highest score there may be | scoring nodes that cannot be the best |
 //!
 //! The results of a [`Filter`] or a [`Score`] are remembered without any of these traits.
 //!
@@ -53,7 +54,7 @@
 use crate::domains::{ByDomain, DomainFilter, DomainScore, Neighbours};
 use crate::filter::{Filter, PreFilter};
 use crate::parts::{ClusterPart, Ref};
-use crate::score::{PreScore, Score};
+use crate::score::{Normalize, PreScore, Score};
 use crate::supply::{Needs, ScoreBound};
 
 /// A [`Filter`] that can state its rule as amounts.
@@ -110,4 +111,21 @@ pub trait ScoreByNode: PreScore<State: PartialEq> {
         pod: Ref<'_, Self::Pod>,
         cluster: Ref<'_, Self::Cluster>,
     ) -> Option<Self::State>;
+}
+
+/// A [`PreScore`] whose scores do not depend on which nodes are feasible, but on objects of the pod itself, such as its
+/// claims. So they cannot be remembered for equal pods. It is asked about the best nodes by all other scores, until no
+/// node can be better. It must share nothing with other plugins.
+pub trait ScoreOnDemand: PreScore {
+    /// How raw scores become 0 to 100, as [`PreScore::normalize`] does it. A higher raw score may not become a lower one.
+    const NORMALIZE: Normalize = Normalize::None;
+    /// The state that [`PreScore::pre_score`] makes, whichever nodes are feasible. `None`: the plugin gives no scores
+    /// (Skip). Called only if the score [applies](PreScore::applies_in).
+    fn state(
+        &self,
+        pod: Ref<'_, Self::Pod>,
+        cluster: Ref<'_, Self::Cluster>,
+    ) -> Option<Self::State>;
+    /// An upper bound of the raw scores. Where a node has it, worse nodes are not asked about.
+    fn highest(&self, state: &Self::State) -> i64;
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use plimsoll_api::Str;
 
-use crate::accelerate::ScoreByNode;
+use crate::accelerate::{ScoreByNode, ScoreOnDemand};
 use crate::columns::{Columns, Row};
 use crate::cycle_state::CycleState;
 use crate::filter::{Candidates, Filter, PodChange, PreFilter, ShareFilterState, Update, Verdict};
@@ -494,4 +494,35 @@ pub(crate) fn by_node<P: ScoreByNode>(plugin: &Arc<P>, pod: &PodInfo, view: &Vie
         }
         None => ByRow::Skips,
     }
+}
+
+type RawFn = dyn Fn(&Columns, Row) -> i64 + Send + Sync;
+
+/// The scores of a [`ScoreOnDemand`] for one pod.
+pub struct OnDemand {
+    raw: Box<RawFn>,
+    /// How raw scores become 0 to 100.
+    pub normalize: Normalize,
+    /// An upper bound of the raw scores.
+    pub highest: i64,
+}
+
+impl OnDemand {
+    /// The raw score of the node in `row`.
+    pub fn raw(&self, nodes: &Columns, row: Row) -> i64 {
+        (self.raw)(nodes, row)
+    }
+}
+
+/// The scores of a [`ScoreOnDemand`], which must apply to the pod; `None` if it gives none.
+pub(crate) fn on_demand<P: ScoreOnDemand>(
+    plugin: &Arc<P>,
+    pod: &PodInfo,
+    view: &View<'_>,
+) -> Option<OnDemand> {
+    let state = plugin.state(pod.part::<P::Pod>(), P::Cluster::of(view))?;
+    let highest = plugin.highest(&state);
+    let plugin = plugin.clone();
+    let raw = move |nodes: &Columns, row| plugin.score(&state, row, P::Node::at(nodes, row));
+    Some(OnDemand { raw: Box::new(raw), normalize: P::NORMALIZE, highest })
 }

@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use crate::accelerate::{
-    FilterByAmounts, FilterByCounts, ScoreByAmounts, ScoreByCounts, ScoreByNode,
+    FilterByAmounts, FilterByCounts, ScoreByAmounts, ScoreByCounts, ScoreByNode, ScoreOnDemand,
 };
 use crate::columns::{Columns, Row};
 use crate::cycle_state::CycleState;
 use crate::domains::{ByDomain, DomainFilter, DomainScore, Neighbours};
-use crate::erased::{ByRow, ErasedFilter, ErasedScore, Prepared, by_node};
+use crate::erased::{ByRow, ErasedFilter, ErasedScore, OnDemand, Prepared, by_node, on_demand};
 use crate::parts::{ClusterPart, ClusterReads, Reads};
 use crate::pod_info::PodInfo;
 use crate::score::{Normalize, Scored};
@@ -18,6 +18,7 @@ use crate::view::View;
 type NeedsFn = dyn Fn(&PodInfo) -> Option<Needs> + Send + Sync;
 type BoundFn = dyn Fn(&PodInfo) -> Option<Box<dyn ScoreBound>> + Send + Sync;
 type ByNodeFn = dyn Fn(&PodInfo, &View<'_>) -> ByRow + Send + Sync;
+type OnDemandFn = dyn Fn(&PodInfo, &View<'_>) -> Option<OnDemand> + Send + Sync;
 type ByDomainFn<T> = dyn Fn(&PodInfo, &View<'_>, Neighbours<'_>) -> ByDomain<T> + Send + Sync;
 
 /// How a plugin judges by counts, and what it reads to do so.
@@ -107,11 +108,20 @@ pub struct ScorePoint {
     by_amounts: Option<Box<BoundFn>>,
     by_counts: Option<ByCounts<dyn DomainScore>>,
     by_node: Option<Box<ByNodeFn>>,
+    on_demand: Option<Box<OnDemandFn>>,
 }
 
 impl ScorePoint {
     pub(crate) fn new(rule: Box<dyn ErasedScore>, reads: Reads) -> Self {
-        ScorePoint { rule, shares: false, reads, by_amounts: None, by_counts: None, by_node: None }
+        ScorePoint {
+            rule,
+            shares: false,
+            reads,
+            by_amounts: None,
+            by_counts: None,
+            by_node: None,
+            on_demand: None,
+        }
     }
 
     /// `rule` also shares what it learnt.
@@ -134,6 +144,14 @@ impl ScorePoint {
 
     pub(crate) fn by_node<P: ScoreByNode>(&mut self, plugin: Arc<P>) {
         self.by_node = Some(Box::new(move |pod, view| by_node(&plugin, pod, view)));
+    }
+
+    pub(crate) fn on_demand<P: ScoreOnDemand>(&mut self, plugin: Arc<P>) {
+        const {
+            let is_reversed = matches!(P::NORMALIZE, Normalize::Max { reverse: true });
+            assert!(!is_reversed, "a higher raw score must not become a lower one");
+        }
+        self.on_demand = Some(Box::new(move |pod, view| on_demand(&plugin, pod, view)));
     }
 
     /// What it reads.
@@ -179,6 +197,17 @@ impl ScorePoint {
             Some(_) => ByRow::Skips,
             None => self.rule.by_row(pod, view),
         }
+    }
+
+    /// Whether nodes can be scored one by one, as they are asked about.
+    pub fn is_on_demand(&self) -> bool {
+        self.on_demand.is_some()
+    }
+
+    /// The scores of single nodes; `None` if the plugin cannot score so, or gives the pod no scores.
+    pub fn scores_on_demand(&self, pod: &PodInfo, view: &View<'_>) -> Option<OnDemand> {
+        let on_demand = self.on_demand.as_ref().filter(|_| self.applies_in(pod, view))?;
+        on_demand(pod, view)
     }
 
     /// An upper bound of the scores, if the plugin has one. The score must [apply](Self::applies) to the pod.

@@ -91,7 +91,9 @@ pub mod view;
 pub mod volume_use;
 pub mod writes;
 
-pub use accelerate::{FilterByAmounts, FilterByCounts, ScoreByAmounts, ScoreByCounts, ScoreByNode};
+pub use accelerate::{
+    FilterByAmounts, FilterByCounts, ScoreByAmounts, ScoreByCounts, ScoreByNode, ScoreOnDemand,
+};
 pub use args::{ArgsFault, ArgsFaults, ArgsField, ArgsForm};
 pub use binding::{
     Assume, Assumption, Bind, Binding, Handle, Permission, Permit, Placement, PostBind, PreBind,
@@ -108,7 +110,7 @@ pub use domains::{
 };
 pub use duration::{DurationError, GoDuration};
 pub use enqueue::{Gate, PreEnqueue, QueueSort, QueuedPod, Requeue};
-pub use erased::{ByRow, Prepared, RowScore};
+pub use erased::{ByRow, OnDemand, Prepared, RowScore};
 pub use events::{Action, Change, ClusterEvent, Hint};
 pub use filter::{Candidates, Filter, PodChange, PreFilter, ShareFilterState, Update, Verdict};
 pub use metrics::{Counter, Gauge, Histogram, Metrics};

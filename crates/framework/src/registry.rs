@@ -10,7 +10,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::accelerate::{
-    FilterByAmounts, FilterByCounts, ScoreByAmounts, ScoreByCounts, ScoreByNode,
+    FilterByAmounts, FilterByCounts, ScoreByAmounts, ScoreByCounts, ScoreByNode, ScoreOnDemand,
 };
 use crate::args::{ArgsFault, ArgsForm, ArgsWriter, valid};
 use crate::binding::{Bind, Permit, PostBind, PreBind, Reserve};
@@ -561,6 +561,14 @@ impl<P: Plugin> Builder<P> {
         P: ScoreByNode,
     {
         self.accelerate(|plugin, points| score_of(points).by_node(plugin.clone()))
+    }
+
+    /// Lets the engine score only nodes that may be the best. Needs [`pre_score`](Self::pre_score).
+    pub fn score_on_demand(self) -> Self
+    where
+        P: ScoreOnDemand,
+    {
+        self.accelerate(|plugin, points| score_of(points).on_demand(plugin.clone()))
     }
 
     /// Adds `point` in configurations, because kube-scheduler's plugin of this name has it. A [`Filter`] at PreFilter

@@ -12,7 +12,8 @@
 //!    the same scores. A pod that [does not move] such a filter changes no verdict when it comes or leaves, also in a
 //!    dry run, for nominated pods and victims. If the filter [follows dry runs], those that begin with counts give the
 //!    same verdict as an update of the rule.
-//! 8. Scores [by node] agree with the rule: a node has the same score, whichever nodes are feasible.
+//! 8. Scores [by node] and [on demand] agree with the rule: a node has the same score, whichever nodes are feasible. No
+//!    score on demand is above its bound.
 //! 9. A filter that says that it [cannot err](plimsoll_framework::PreFilter::may_err) judges every node, and one that says
 //!    on which nodes [alone it passes](plimsoll_framework::PreFilter::passes_only_on) rejects all others.
 //! 10. Nothing panics.
@@ -23,6 +24,7 @@
 //! [needs]: plimsoll_framework::FilterByAmounts
 //! [bound]: plimsoll_framework::ScoreByAmounts
 //! [by node]: plimsoll_framework::ScoreByNode
+//! [on demand]: plimsoll_framework::ScoreOnDemand
 //! [by counts]: plimsoll_framework::domains
 //! [follows dry runs]: plimsoll_framework::DomainFilter::follows_dry_runs
 //! [does not move]: plimsoll_framework::DomainFilter::count_in_dry_run

@@ -3,13 +3,17 @@
 //! The filters are asked as late as possible: the best node of each group proves that the group has a feasible
 //! node, and scores depend on nothing else. If they also depend on the number of feasible nodes, all nodes are
 //! asked about.
+//!
+//! With a score [on demand](plimsoll_framework::ScoreOnDemand) the best node of a group is not known before nodes are
+//! scored. They are asked in the order of their other scores, and only where none before them is at least as good.
 
-use plimsoll_framework::Row;
+use plimsoll_framework::{MAX_NODE_SCORE, Row, Scored};
 use smallvec::SmallVec;
 
 use super::Want;
 use super::choose::{Chooser, FeasibleNodes};
 use super::name_index_set::{NameIndex, NameIndexBits};
+use super::uncached_filters::WeightedOnDemand;
 
 /// The result of such a choice.
 pub(crate) enum PassingChoice {
@@ -26,19 +30,154 @@ pub(crate) enum PassingChoice {
     Unclear,
 }
 
+/// A node that passes and may be the best.
+struct Contender {
+    /// Its candidate group.
+    at: usize,
+    static_score: i64,
+    /// Its raw score on demand.
+    raw: i64,
+    index: NameIndex,
+}
+
+/// The highest raw scores of the nodes of a group that have been asked about.
+#[derive(Default)]
+struct Highest {
+    /// Of nodes with a higher static score than the present one.
+    above: Option<i64>,
+    /// Of those with this static score.
+    level: Option<(i64, i64)>,
+}
+
+impl Highest {
+    /// Goes on to nodes with this static score.
+    fn reach(&mut self, static_score: i64) {
+        if self.level.is_some_and(|(level, _)| level != static_score) {
+            self.above = self.above.max(self.level.take().map(|(_, raw)| raw));
+        }
+    }
+
+    /// The highest raw score with which a node is better than another one of this raw score, or as good and earlier.
+    fn before(&self, want: Want) -> Option<i64> {
+        match want {
+            Want::First => self.above.max(self.level.map(|(_, raw)| raw)),
+            // Of equally good nodes all are wanted.
+            Want::Any | Want::All => self.above,
+        }
+    }
+
+    fn add(&mut self, static_score: i64, raw: i64) {
+        let highest = self.level.map_or(raw, |(_, highest)| highest.max(raw));
+        self.level = Some((static_score, highest));
+    }
+}
+
 impl Chooser<'_> {
     /// The best of the `feasible` nodes that pass.
-    pub(crate) fn choose_passing(
+    pub(super) fn choose_passing(
         &self,
         mut feasible: FeasibleNodes,
         want: Want,
+        on_demand: Option<&WeightedOnDemand>,
         mut passes: impl FnMut(NameIndex) -> bool,
     ) -> PassingChoice {
         if self.counts_feasible_nodes() {
             let passing = self.ask_all(&mut feasible, passes);
-            return self.best_passing(feasible, want, |index| passing.has(index));
+            return self.best_with(feasible, want, on_demand, |index| passing.has(index));
         }
-        self.best_passing(feasible, want, &mut passes)
+        self.best_with(feasible, want, on_demand, &mut passes)
+    }
+
+    fn best_with(
+        &self,
+        feasible: FeasibleNodes,
+        want: Want,
+        on_demand: Option<&WeightedOnDemand>,
+        passes: impl FnMut(NameIndex) -> bool,
+    ) -> PassingChoice {
+        match on_demand {
+            None => self.best_passing(feasible, want, passes),
+            Some(score) => self.best_on_demand(&feasible, want, score, passes),
+        }
+    }
+
+    /// The same with a score on demand.
+    fn best_on_demand(
+        &self,
+        feasible: &FeasibleNodes,
+        want: Want,
+        score: &WeightedOnDemand,
+        mut passes: impl FnMut(NameIndex) -> bool,
+    ) -> PassingChoice {
+        let (contenders, kept) = self.contenders(feasible, want, score, &mut passes);
+        let feasible = feasible.with(kept.iter().map(|&at| (at, feasible.candidates[at].len)));
+        let is_scored = match (contenders.as_slice(), kept.len()) {
+            ([], _) => return PassingChoice::Nothing,
+            ([only], 1) => {
+                let mut others = self.highest_first(&feasible.candidates[0]);
+                others.any(|(_, index)| index != only.index && passes(index))
+            }
+            _ => true,
+        };
+        let row = |index| self.cluster.name_order.row(index);
+        if !is_scored {
+            return PassingChoice::Best { rows: vec![row(contenders[0].index)], is_scored };
+        }
+        let Some(scores) = self.scores(&feasible) else { return PassingChoice::Unclear };
+        let raw = |one: &Contender| Scored { row: row(one.index), score: one.raw };
+        let mut on_demand: Vec<Scored> = contenders.iter().map(raw).collect();
+        score.scores.normalize.apply(&mut on_demand);
+        if on_demand.iter().any(|one| !(0..=MAX_NODE_SCORE).contains(&one.score)) {
+            return PassingChoice::Unclear;
+        }
+        let total = |(one, on_demand): (&Contender, &Scored)| {
+            let group = kept.binary_search(&one.at).expect("groups of contenders are kept");
+            scores[group] + one.static_score + score.weight * on_demand.score
+        };
+        let totals: Vec<i64> = contenders.iter().zip(&on_demand).map(total).collect();
+        let highest = totals.iter().max();
+        let best = contenders.iter().zip(&totals).filter(|(_, total)| Some(*total) == highest);
+        let mut indices: Vec<NameIndex> = best.map(|(one, _)| one.index).collect();
+        indices.sort_unstable();
+        if want == Want::First {
+            indices.truncate(1);
+        }
+        PassingChoice::Best { rows: indices.into_iter().map(row).collect(), is_scored }
+    }
+
+    /// The nodes that pass and may be the best, and the candidate groups of which a node passes, ascending.
+    fn contenders(
+        &self,
+        feasible: &FeasibleNodes,
+        want: Want,
+        score: &WeightedOnDemand,
+        mut passes: impl FnMut(NameIndex) -> bool,
+    ) -> (Vec<Contender>, Vec<usize>) {
+        let (mut contenders, mut kept) = (Vec::new(), Vec::new());
+        for (at, group) in feasible.candidates.iter().enumerate() {
+            let mut highest = Highest::default();
+            let n_before = contenders.len();
+            for (static_score, index) in self.highest_first(group) {
+                highest.reach(static_score);
+                let before = highest.before(want);
+                if before.is_some_and(|raw| score.scores.highest <= raw) {
+                    break;
+                }
+                if !passes(index) {
+                    continue;
+                }
+                let row = self.cluster.name_order.row(index);
+                let raw = score.scores.raw(self.cluster.view.nodes, row);
+                if before.is_none_or(|before| before < raw) {
+                    contenders.push(Contender { at, static_score, raw, index });
+                }
+                highest.add(static_score, raw);
+            }
+            if n_before < contenders.len() {
+                kept.push(at);
+            }
+        }
+        (contenders, kept)
     }
 
     /// Whether scores depend on the number of feasible nodes.

@@ -38,8 +38,8 @@ pub(crate) enum Recognised {
     /// Its decision: an equal pod has failed and nothing has changed since, or the pod names the node on
     /// which it may run.
     Decided(Box<Cycle>),
-    /// Its decision can be made from these caches, and from [uncached filters](super::uncached_filters) if any
-    /// apply to it.
+    /// Its decision can be made from these caches, and from [uncached filters](super::uncached_filters) and a score on
+    /// demand if any apply to it.
     Cached(SignatureId, SignatureCaches, Option<Box<UncachedFilters>>),
 }
 
@@ -104,7 +104,8 @@ impl Decider for Scanned {
         let Recognised::Cached(signature, caches, uncached) = context.recognised.as_mut()? else {
             return None;
         };
-        if uncached.as_ref().is_some_and(|uncached| uncached.limit_nodes()) {
+        let limits = |one: &UncachedFilters| one.limit_nodes() || one.score_on_demand();
+        if uncached.as_deref().is_some_and(limits) {
             return None;
         }
         let with = (*signature, *caches);
@@ -169,7 +170,7 @@ impl Memo {
         let of_profile = self.profiles.get_mut(&profile.scheduler_name).expect("it was just found");
         let signature = of_profile.signature(profile, pod, &on.view)?;
         self.phases.over(MeteredPoint::PreFilter);
-        let uncached = if of_profile.has_uncached_filter(profile, pod) {
+        let uncached = if of_profile.has_uncached(profile, pod, &on.view) {
             let prepared = of_profile.prepare_uncached_filters(profile, pod, &on.view);
             let Some(uncached) = prepared else {
                 let cycle = self.rejected_by_uncached(member, on.view)?;
@@ -201,6 +202,7 @@ impl Memo {
     ) -> bool {
         match recognised {
             Recognised::Decided(_) => false,
+            Recognised::Cached(_, _, Some(uncached)) if uncached.score_on_demand() => false,
             Recognised::Cached(_, caches, _) => {
                 on.nominated.is_empty() && self.prefers_scan(member.profile, caches)
             }

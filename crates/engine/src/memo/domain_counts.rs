@@ -154,7 +154,7 @@ impl CountPlan {
         for (plugin, weight) in profile.at(Point::Score) {
             let score = plugin.points.score.as_ref().filter(|one| one.matters_in(pod, view));
             let Some(score) = score else { continue };
-            if score.is_by_row() {
+            if score.is_by_row() || score.is_on_demand() {
                 continue;
             }
             match score.by_domain(pod, view, neighbours) {

@@ -45,6 +45,8 @@ pub(crate) struct ProfileMemo {
     from_scratch: Vec<(PluginIndex, Point)>,
     /// [Uncached filters](super::uncached_filters), in the order of the profile.
     pub(super) uncached: Vec<PluginIndex>,
+    /// Scores [on demand](plimsoll_framework::ScoreOnDemand) with their weights.
+    pub(super) on_demand: Vec<(PluginIndex, i64)>,
     signatures: Signatures,
     entries: Vec<SignatureEntry>,
     ranking_signatures: Signatures,
@@ -100,7 +102,8 @@ impl ProfileMemo {
                 from_scratch.push((index, Point::Filter));
             }
         }
-        for (index, _) in profile.indices(Point::Score) {
+        let mut on_demand = Vec::new();
+        for (index, weight) in profile.indices(Point::Score) {
             let Some(score) = &profile.get(index).points.score else { continue };
             let reads = score.reads();
             let shares = reads.pod.contains(PodReads::SHARED) || score.shares_state();
@@ -113,6 +116,8 @@ impl ProfileMemo {
             } else if let Some(objects) = score.counts_by().filter(|_| !shares) {
                 by_count |= reads.pod;
                 domain_counts_read = domain_counts_read.union(objects);
+            } else if !shares && score.is_on_demand() {
+                on_demand.push((index, weight));
             } else {
                 from_scratch.push((index, Point::Score));
             }
@@ -120,6 +125,7 @@ impl ProfileMemo {
         ProfileMemo {
             from_scratch,
             uncached,
+            on_demand,
             signatures: Signatures::new(by_row | by_count),
             entries: Vec::new(),
             ranking_signatures: Signatures::new(by_row),
@@ -151,6 +157,10 @@ impl ProfileMemo {
             }
         };
         if self.from_scratch.iter().any(has_something_to_say) {
+            return None;
+        }
+        let on_demand = self.on_demand.iter().map(|&(index, _)| (index, Point::Score));
+        if 1 < on_demand.filter(has_something_to_say).count() {
             return None;
         }
         let (signature, is_new) = self.signatures.number(pod)?;

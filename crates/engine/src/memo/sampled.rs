@@ -4,7 +4,7 @@
 //! feasible is known from the ranking and the counts, so a visit is a look into an array. If no more nodes are
 //! feasible than the sample holds, all of them are in it, and nothing needs to be visited.
 
-use plimsoll_framework::{NEVER, NominatedPods, PodInfo, Row};
+use plimsoll_framework::{MAX_NODE_SCORE, NEVER, NominatedPods, PodInfo, Row, Scored};
 use rand::{Rng, RngExt};
 use smallvec::SmallVec;
 
@@ -13,7 +13,7 @@ use super::choose::{Chooser, FeasibleNodes};
 use super::decide::{Want, found};
 use super::name_index_set::NameIndex;
 use super::scan::Scanner;
-use super::uncached_filters::UncachedFilters;
+use super::uncached_filters::{UncachedFilters, WeightedOnDemand};
 use crate::cycle::Cycle;
 use crate::pick::TieBreaker;
 use crate::sample::SampleOrder;
@@ -188,6 +188,51 @@ impl<'a> Visited<'a> {
             let (_, &mut index, _) = indices.select_nth_unstable(at);
             return Some(Cycle { n_judged, ..Cycle::found(name_order.row(index), Vec::new()) });
         }
+        indices.sort_unstable();
+        let best = indices.into_iter().map(|index| name_order.row(index)).collect();
+        Some(found(best, n_judged, want, chance))
+    }
+
+    /// The same with a score on demand: all visited nodes are scored.
+    pub(super) fn choose_on_demand(
+        &self,
+        (chooser, feasible, score): (&Chooser<'_>, &FeasibleNodes, &WeightedOnDemand),
+        n_judged: usize,
+        want: Want,
+        chance: &mut TieBreaker<'_, impl Rng>,
+    ) -> Option<Cycle> {
+        if !self.is_scored() {
+            return self.choose(chooser, feasible, n_judged, want, chance);
+        }
+        let sampled =
+            feasible.with(self.groups.iter().map(|one| (one.candidate as usize, one.len)));
+        let mut of_candidate = vec![0; feasible.candidates.len()];
+        for (group, total) in self.groups.iter().zip(chooser.scores(&sampled)?) {
+            of_candidate[group.candidate as usize] = total;
+        }
+        let name_order = chooser.cluster.name_order;
+        let (mut nodes, mut on_demand) = (Vec::new(), Vec::new());
+        for row in self.order.visits().take(self.len) {
+            let index = name_order.index(row);
+            let Some((candidate, static_score)) = self.candidate_of.look(chooser, index) else {
+                continue;
+            };
+            if self.rejected.binary_search(&index).is_err() {
+                nodes.push((index, of_candidate[candidate as usize] + static_score));
+                let raw = score.scores.raw(chooser.cluster.view.nodes, row);
+                on_demand.push(Scored { row, score: raw });
+            }
+        }
+        score.scores.normalize.apply(&mut on_demand);
+        if on_demand.iter().any(|one| !(0..=MAX_NODE_SCORE).contains(&one.score)) {
+            return None;
+        }
+        let totals = nodes.iter().zip(&on_demand);
+        let totals: Vec<i64> =
+            totals.map(|((_, total), one)| total + score.weight * one.score).collect();
+        let highest = totals.iter().max();
+        let best = nodes.iter().zip(&totals).filter(|(_, total)| Some(*total) == highest);
+        let mut indices: Vec<NameIndex> = best.map(|((index, _), _)| *index).collect();
         indices.sort_unstable();
         let best = indices.into_iter().map(|index| name_order.row(index)).collect();
         Some(found(best, n_judged, want, chance))

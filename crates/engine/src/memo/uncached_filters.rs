@@ -6,11 +6,15 @@
 //! best nodes, until one passes. This is exact, because the scores depend only on which groups of the ranking
 //! have a feasible node, which one node proves. All nodes are asked about where their number matters, or where
 //! a filter may be unable to judge a node, since that would be an error, whichever node is the best.
+//!
+//! A score [on demand](plimsoll_framework::ScoreOnDemand) belongs to the pod itself in the same way. The nodes that pass
+//! are scored until no other can be better.
 
 use plimsoll_api::Str;
+use plimsoll_framework::points::ScorePoint;
 use plimsoll_framework::{
-    Candidates, Code, Columns, CycleState, PodChange, PodInfo, Point, Prepared, Rejection, Row,
-    Verdict, View,
+    Candidates, Code, Columns, CycleState, OnDemand, PodChange, PodInfo, Point, Prepared,
+    Rejection, Row, Verdict, View,
 };
 use rand::Rng;
 
@@ -41,7 +45,13 @@ pub(super) struct UncachedFilter {
     pub(super) prepared: Prepared,
 }
 
-/// The uncached filters that apply to one pod, in the order of the profile.
+/// A score on demand, for one pod.
+pub(super) struct WeightedOnDemand {
+    pub(super) weight: i64,
+    pub(super) scores: OnDemand,
+}
+
+/// The uncached filters that apply to one pod, in the order of the profile, and the score on demand.
 pub(crate) struct UncachedFilters {
     pub(super) pod: PodInfo,
     pub(super) all: Vec<UncachedFilter>,
@@ -49,6 +59,8 @@ pub(crate) struct UncachedFilters {
     candidates: Candidates,
     /// The names of the only nodes on which all may pass; `None` if these may be any.
     only_on: Option<Vec<Str>>,
+    /// The score on demand, if nodes may differ in it.
+    on_demand: Option<WeightedOnDemand>,
     scratch: Columns,
 }
 
@@ -82,6 +94,7 @@ impl UncachedFilters {
             all: Vec::new(),
             candidates: Candidates::All,
             only_on: None,
+            on_demand: None,
             scratch: Columns::default(),
         }
     }
@@ -211,6 +224,11 @@ impl UncachedFilters {
         self.only_on.as_ref().map(|names| names.iter().filter_map(row).collect())
     }
 
+    /// Whether there is a score on demand.
+    pub(super) fn score_on_demand(&self) -> bool {
+        self.on_demand.is_some()
+    }
+
     /// Whether they limit the nodes to judge.
     pub(super) fn limit_nodes(&self) -> bool {
         self.candidates != Candidates::All
@@ -284,6 +302,7 @@ impl Memo {
         uncached.find_errors(member.profile, asked).ok()?;
         let only_on = uncached.only_on(cluster.name_order);
         let may_pass = |row| only_on.as_ref().is_none_or(|rows| rows.contains(&row));
+        let on_demand = uncached.on_demand.take();
         let feasible = chooser.feasible_now();
         if let Some(order) = order.filter(|order| order.limit < feasible.len()) {
             if uncached.limit_nodes() {
@@ -296,12 +315,18 @@ impl Memo {
             if !visited.is_empty() {
                 self.phases.is_scored = visited.is_scored();
                 let n_judged = visited.n_judged(node_set.nominated_row(member.pod, on.nominated));
-                return visited.choose(&chooser, &feasible, n_judged, want, chance);
+                return match &on_demand {
+                    None => visited.choose(&chooser, &feasible, n_judged, want, chance),
+                    Some(score) => {
+                        let with = (&chooser, &feasible, score);
+                        visited.choose_on_demand(with, n_judged, want, chance)
+                    }
+                };
             }
             let failure = self.late_failure(member, ranked_by, uncached, own.as_ref(), on.view)?;
             return Some(Cycle::failed(failure, on.view.nodes.len()));
         }
-        let choice = chooser.choose_passing(feasible, want, |index| {
+        let choice = chooser.choose_passing(feasible, want, on_demand.as_ref(), |index| {
             let row = cluster.name_order.row(index);
             may_pass(row) && uncached.pass(row, asked)
         });
@@ -386,14 +411,32 @@ impl ProfileMemo {
         }
         all.sort_by_key(|one| one.place);
         let scratch = Columns::default();
-        Some(UncachedFilters { pod: pod.clone(), all, candidates, only_on, scratch })
+        let on_demand = self.scores_that_matter(profile, pod, view).next();
+        let on_demand = on_demand.and_then(|(score, weight)| {
+            let scores = score.scores_on_demand(pod, view)?;
+            Some(WeightedOnDemand { weight, scores })
+        });
+        Some(UncachedFilters { pod: pod.clone(), all, candidates, only_on, on_demand, scratch })
     }
 
-    /// Whether an uncached filter applies to a pod.
-    pub(super) fn has_uncached_filter(&self, profile: &Profile, pod: &PodInfo) -> bool {
+    /// Whether an uncached filter applies to a pod, or a score on demand matters to it.
+    pub(super) fn has_uncached(&self, profile: &Profile, pod: &PodInfo, view: &View<'_>) -> bool {
         self.uncached.iter().any(|&index| {
             let filter = &profile.get(index).points.filter;
             filter.as_ref().is_some_and(|filter| filter.applies(pod))
+        }) || self.scores_that_matter(profile, pod, view).next().is_some()
+    }
+
+    /// The scores on demand in which nodes may differ, with their weights.
+    fn scores_that_matter<'p>(
+        &self,
+        profile: &'p Profile,
+        pod: &PodInfo,
+        view: &View<'_>,
+    ) -> impl Iterator<Item = (&'p ScorePoint, i64)> {
+        self.on_demand.iter().filter_map(|&(index, weight)| {
+            let score = profile.get(index).points.score.as_ref();
+            Some((score.filter(|score| score.matters_in(pod, view))?, weight))
         })
     }
 }

@@ -15,14 +15,23 @@ const MOST_LISTS: usize = 4096;
 /// Results per claim. As in types.go, AllocationResultsMaxSize.
 const MOST_RESULTS: i64 = 32;
 
-/// What is known of lists of selectors: whether one of them may fail for a device. It is derived from the inventory of a
-/// revision, and computed again where devices have changed.
+/// What is known of lists of selectors: whether one of them may fail for a device, and how many devices match. It is
+/// derived from the inventory of a revision, and computed again where devices have changed.
 #[derive(Debug, Default)]
 pub(crate) struct SoundSelectors {
-    /// By the selectors of class and request: the revision that was looked at, and whether none fails.
-    known: HashMap<Vec<Str>, (u64, bool), FxBuildHasher>,
+    /// By the selectors of class and request: the revision that was looked at, and what was seen.
+    known: HashMap<Vec<Str>, (u64, Seen), FxBuildHasher>,
     /// The same for the node selectors of slices and devices, and the most devices that a node can reach.
     nodes: Option<(u64, Option<u64>)>,
+}
+
+/// What a list of selectors says about all devices.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Seen {
+    /// It fails for no device.
+    is_sound: bool,
+    /// For how many devices it is true, if it fails for none.
+    n_matching: i64,
 }
 
 impl SoundSelectors {
@@ -67,27 +76,43 @@ impl SoundSelectors {
             && is_short
             && asks.iter().all(|ask| {
                 class_of(&ask.class)
-                    .is_some_and(|class| self.are_sound(class, ask, inventory, selectors))
+                    .and_then(|class| self.seen(class, ask, inventory, selectors))
+                    .is_some_and(|seen| seen.is_sound)
             })
     }
 
-    /// Whether the selectors of a class and then of a request fail for no device, in the order of the search.
-    fn are_sound(
+    /// Whether there are enough devices for a request, in use or not: a necessary condition.
+    pub(crate) fn may_be_found(
         &mut self,
         class: &DeviceClass,
         ask: &DeviceAsk,
         inventory: &Inventory,
         selectors: &mut SelectorResults,
     ) -> bool {
+        let AllocationMode::ExactCount(n) = ask.mode else { return true };
+        let seen = self.seen(class, ask, inventory, selectors);
+        seen.is_none_or(|seen| !seen.is_sound || n <= seen.n_matching)
+    }
+
+    /// What the selectors of a class and then of a request say about all devices, in the order of the search. `None` if one
+    /// of them is no expression.
+    fn seen(
+        &mut self,
+        class: &DeviceClass,
+        ask: &DeviceAsk,
+        inventory: &Inventory,
+        selectors: &mut SelectorResults,
+    ) -> Option<Seen> {
         let all: Option<Vec<Str>> = class.selectors.iter().chain(&ask.selectors).cloned().collect();
-        let Some(all) = all else { return false };
+        let all = all?;
         let revision = inventory.revision();
-        if let Some(&(known, is_sound)) = self.known.get(&all)
+        if let Some(&(known, seen)) = self.known.get(&all)
             && known == revision
         {
-            return is_sound;
+            return Some(seen);
         }
         let checks_amounts = checks_amounts(inventory);
+        let mut n_matching = 0;
         let mut devices = inventory.slices().flat_map(|(_, devices)| devices);
         let is_sound = devices.all(|device| {
             for expression in &all {
@@ -97,13 +122,15 @@ impl SoundSelectors {
                     Err(_) => return false,
                 }
             }
+            n_matching += 1;
             !checks_amounts || !has_negative(device.device)
         });
         if MOST_LISTS < self.known.len() {
             self.known.clear();
         }
-        self.known.insert(all, (revision, is_sound));
-        is_sound
+        let seen = Seen { is_sound, n_matching };
+        self.known.insert(all, (revision, seen));
+        Some(seen)
     }
 
     /// The most devices that a node may reach. `None` if a node selector does not parse, or has several terms, which no

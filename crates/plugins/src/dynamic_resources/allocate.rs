@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use plimsoll_api::devices::{Allocation, DeviceNodeSelector, NodeAllocatableClaimStatus};
+use plimsoll_api::devices::{
+    Allocation, DeviceNodeSelector, NodeAllocatableClaimStatus, SubRequest,
+};
 use plimsoll_api::{MemoCell, ObjectStores};
 use plimsoll_devices::{
     Account, AllocateError, Allocator, CycleMemory, NodeRef as DeviceNode, Selectors,
@@ -125,6 +127,15 @@ impl PreparedClaims {
                 is_sound(&all)
             }
         }
+    }
+
+    /// Whether the cluster has enough devices for an alternative, in use or not.
+    pub(super) fn may_be_chosen(&self, one: &SubRequest) -> bool {
+        let Prepared { devices, classes, .. } = &*self.0;
+        let (mut sound, mut selectors) = (devices.sound.open(), devices.selectors.open());
+        classes.get(&one.ask.class).is_none_or(|class| {
+            sound.may_be_found(class, &one.ask, &devices.inventory, &mut selectors)
+        })
     }
 
     /// Why no node is worth a look. As in dynamicresources.go, PreFilter.

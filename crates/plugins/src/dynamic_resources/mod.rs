@@ -254,6 +254,7 @@ pub fn entry() -> Entry {
         .post_filter_reading::<DeviceKinds>()
         .after_post_filter()
         .score_with_state()
+        .score_on_demand()
         .reserve_and_pre_bind()
         .answered()
         .describe()

@@ -1,7 +1,9 @@
 //! Prefers nodes on which the first alternatives of requests are available.
 
+use std::collections::BTreeSet;
+
 use plimsoll_api::ObjectStores;
-use plimsoll_api::devices::{Allocation, RequestKind};
+use plimsoll_api::devices::{Allocation, DeviceRequest, RequestKind, SubRequest};
 use plimsoll_framework::prelude::*;
 
 use super::allocate::PreparedClaims;
@@ -22,7 +24,7 @@ impl PreScore for DynamicResources {
     type Cluster = (ObjectsOf<DeviceKinds>, Now);
     type State = Alternatives;
 
-    /// Unless a request has alternatives, all nodes get 0.
+    /// Unless a request without devices has alternatives, all nodes get the same: 0, or what claims with devices got.
     fn is_constant(
         &self,
         pod: Ref<'_, ClaimingParts>,
@@ -33,13 +35,39 @@ impl PreScore for DynamicResources {
             return true;
         }
         let found = pod.find(objects);
-        found.is_ok_and(|claims| !claims.iter().any(|one| has_alternatives(&one.claim)))
+        found.is_ok_and(|claims| {
+            let mut wanting = claims.iter().filter(|one| one.claim.allocation.is_none());
+            !wanting.any(|one| has_alternatives(&one.claim))
+        })
     }
 
     fn pre_score(
         &self,
         pod: Ref<'_, ClaimingParts>,
         _: Feasible<'_, <Self as PreScore>::Node>,
+        cluster: (&ObjectStores, Time),
+    ) -> Option<Alternatives> {
+        self.state(pod, cluster)
+    }
+
+    fn score(&self, Alternatives(claims): &Alternatives, _: Row, node: Ref<'_, NodeParts>) -> i64 {
+        let Some(claims) = claims else { return 0 };
+        let Ok(new) = self.points_on(claims, node) else { return 0 };
+        new + claims.points_before()
+    }
+
+    fn normalize(&self, _: &Alternatives, scores: &mut [Scored]) {
+        <Self as ScoreOnDemand>::NORMALIZE.apply(scores);
+    }
+}
+
+/// What a node offers is remembered ([`Attempts`](crate::devices::Attempts)), but the claims are those of the pod alone.
+impl ScoreOnDemand for DynamicResources {
+    const NORMALIZE: Normalize = Normalize::Max { reverse: false };
+
+    fn state(
+        &self,
+        pod: Ref<'_, ClaimingParts>,
         (objects, now): (&ObjectStores, Time),
     ) -> Option<Alternatives> {
         let pod = whole(pod);
@@ -53,18 +81,58 @@ impl PreScore for DynamicResources {
         ))
     }
 
-    fn score(&self, Alternatives(claims): &Alternatives, _: Row, node: Ref<'_, NodeParts>) -> i64 {
-        let Some(claims) = claims else { return 0 };
-        let Ok(new) = self.points_on(claims, node) else { return 0 };
-        let before = claims.named().iter().filter_map(|one| {
+    fn highest(&self, Alternatives(claims): &Alternatives) -> i64 {
+        claims.as_ref().map_or(0, |claims| claims.points_before() + claims.most_points())
+    }
+}
+
+impl PreparedClaims {
+    /// How early the alternatives are of the claims that have devices.
+    fn points_before(&self) -> i64 {
+        let named = self.named().iter();
+        let before = named.filter_map(|one| {
             one.claim.allocation.as_ref().map(|allocation| points(&one.claim, allocation))
         });
-        new + before.sum::<i64>()
+        before.sum()
     }
 
-    fn normalize(&self, _: &Alternatives, scores: &mut [Scored]) {
-        Normalize::Max { reverse: false }.apply(scores);
+    /// The most points for the claims without devices, on any node. An alternative for which the cluster has too few
+    /// devices, even if none was in use, is never chosen.
+    fn most_points(&self) -> i64 {
+        self.wanting().map(|claim| most_points(claim, |one| self.may_be_chosen(one))).sum()
     }
+}
+
+fn most_points(claim: &ResourceClaim, mut may_be_chosen: impl FnMut(&SubRequest) -> bool) -> i64 {
+    let requests = claim.spec.requests.iter();
+    let alternatives = requests.filter_map(|request| match &request.kind {
+        RequestKind::FirstAvailable(alternatives) => Some(alternatives),
+        RequestKind::Exactly { .. } | RequestKind::Unknown => None,
+    });
+    let is_clear = names_are_clear(&claim.spec.requests);
+    let most = alternatives.map(|alternatives| {
+        let mut points =
+            (0i64..).zip(alternatives).map(|(index, one)| (MOST_ALTERNATIVES - index, one));
+        match is_clear {
+            true => points.find(|(_, one)| may_be_chosen(one)).map_or(0, |(points, _)| points),
+            false => points.map(|(points, _)| points.max(0)).sum(),
+        }
+    });
+    most.map(|points| points.max(0)).sum()
+}
+
+/// Whether the devices of an alternative can be told from all others by its name. The API server sees to it.
+fn names_are_clear(requests: &[DeviceRequest]) -> bool {
+    are_clear(requests.iter().map(|request| &request.name))
+        && requests.iter().all(|request| match &request.kind {
+            RequestKind::FirstAvailable(all) => are_clear(all.iter().map(|one| &one.name)),
+            RequestKind::Exactly { .. } | RequestKind::Unknown => true,
+        })
+}
+
+fn are_clear<'a>(mut names: impl Iterator<Item = &'a Str>) -> bool {
+    let mut seen = BTreeSet::new();
+    names.all(|name| !name.contains('/') && seen.insert(name))
 }
 
 /// Whether a request has alternatives.
