@@ -184,6 +184,29 @@ impl Quantity {
         self.format
     }
 
+    /// The fields as Go prints them with `%v`, which some messages of upstream contain: a quantity in a map is printed as
+    /// the struct that it is. For an amount that upstream keeps as a big number Go prints an address; here it is the amount.
+    ///
+    /// ```
+    /// # use plimsoll_api::quantity::Quantity;
+    /// let half = Quantity::parse("500m").expect("well formed");
+    /// assert_eq!(half.as_go_struct(), "{{500 -3} {<nil>}  DecimalSI}");
+    /// ```
+    pub fn as_go_struct(&self) -> String {
+        let text = self.text.as_deref().unwrap_or_default();
+        let format = match self.format {
+            Format::DecimalSi => "DecimalSI",
+            Format::BinarySi => "BinarySI",
+            Format::DecimalExponent => "DecimalExponent",
+        };
+        match self.amount {
+            Amount::Small { value, exponent } => {
+                format!("{{{{{value} {exponent}}} {{<nil>}} {text} {format}}}")
+            }
+            Amount::Large { .. } => format!("{{{{0 0}} {{{}}} {text} {format}}}", self.canonical()),
+        }
+    }
+
     /// Whether it is less than zero.
     pub fn is_negative(&self) -> bool {
         self.amount.parts().0 < 0

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::args_of_version::{self, check_kind, refuse_lacking, without_kind};
 use crate::catalogue::Catalogue;
 use crate::faults::Faults;
-use crate::rules::{PLUGINS_WITH_ARGS, Rules};
+use crate::rules::{OTHER_PLUGINS_WITH_ARGS, PLUGINS_WITH_ARGS, Rules};
 use crate::version::GROUP_VERSION;
 
 const VOLUME_BINDING: &str = "VolumeBinding";
@@ -129,7 +129,7 @@ impl Catalogue {
 
 /// Whether the args of the plugin are a kind in the API group of KubeSchedulerConfiguration.
 fn has_kind(name: &str) -> bool {
-    PLUGINS_WITH_ARGS.contains(&name)
+    PLUGINS_WITH_ARGS.contains(&name) || OTHER_PLUGINS_WITH_ARGS.contains(&name)
 }
 
 #[cfg(test)]
@@ -161,6 +161,12 @@ mod tests {
         );
         check("DynamicResources", json!({"filterTimeout": "10s", "bindingTimeout": "10m0s"}));
         check(
+            "Coscheduling",
+            json!({
+                "permitWaitingTimeSeconds": 60, "podGroupBackoffSeconds": 0, "podGroupRejectPercentage": 10,
+            }),
+        );
+        check(
             "InterPodAffinity",
             json!({"hardPodAffinityWeight": 1, "ignorePreferredTermsOfExistingPods": false}),
         );
@@ -184,7 +190,7 @@ mod tests {
         let (registry, catalogue) = (plimsoll_plugins::in_tree(), catalogue());
         for entry in registry.iter() {
             let name = entry.name();
-            assert_eq!(entry.args().is_shown(), PLUGINS_WITH_ARGS.contains(&name), "{name}");
+            assert_eq!(entry.args().is_shown(), has_kind(name), "{name}");
             assert_eq!(default_of(name, &catalogue).is_some(), entry.args().is_shown(), "{name}");
         }
     }

@@ -5,7 +5,7 @@ use plimsoll_document::FieldPath;
 use serde_json::Value;
 
 use crate::faults::Faults;
-use crate::rules::{ArgsRules, PLUGINS_WITH_ARGS, Rules, Spreading};
+use crate::rules::{ArgsRules, OTHER_PLUGINS_WITH_ARGS, PLUGINS_WITH_ARGS, Rules, Spreading};
 use crate::version::{GROUP, not_registered};
 
 impl ArgsRules {
@@ -15,7 +15,7 @@ impl ArgsRules {
     }
 
     fn has(&self, plugin: &str) -> bool {
-        self.known.contains(&plugin) || self.dropped.contains(&plugin)
+        [self.known, self.dropped, &OTHER_PLUGINS_WITH_ARGS].iter().any(|all| all.contains(&plugin))
     }
 }
 

@@ -118,6 +118,9 @@ pub(crate) const PLUGINS_WITH_ARGS: [&str; 8] = [
     "VolumeBinding",
 ];
 
+/// The plugins beside those of kube-scheduler whose args are a kind, in every version of the configuration.
+pub(crate) const OTHER_PLUGINS_WITH_ARGS: [&str; 1] = ["Coscheduling"];
+
 impl Rules {
     /// The rules of version v1. Its default plugins are those of the catalogue.
     pub fn v1(catalogue: &Catalogue) -> Self {

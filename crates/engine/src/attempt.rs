@@ -1,5 +1,6 @@
 //! One attempt to schedule a pod: the scheduling cycle, and the start of the binding cycle.
 
+use plimsoll_api::PodKey;
 use plimsoll_framework::{
     Description, PodInfo, Point, Row, Time, WaitingPod, WriteCause, WriteError,
 };
@@ -142,6 +143,8 @@ impl Scheduler {
             Ok((mut binding, pending)) => {
                 self.log(attempt, &cycle, described);
                 self.expect_node(now, &attempt.pod, &mut binding, !pending.is_empty(), effects);
+                let activated = binding.take_activated();
+                self.activate(now, &activated);
                 if pending.is_empty() {
                     self.proceed(now, binding, effects);
                 } else {
@@ -151,6 +154,14 @@ impl Scheduler {
                     self.drive(now, binding, effects, BindingCycle::send);
                 }
             }
+        }
+    }
+
+    /// Lets pods be tried without waiting any longer. As in schedule_one.go, schedulingCycle: after a successful cycle.
+    fn activate(&mut self, now: Time, pods: &[PodKey]) {
+        let with = Surroundings { profiles: &self.profiles, cache: &self.cache };
+        for id in pods.iter().filter_map(|pod| self.names.find(pod)) {
+            self.queue.activate(now, id, with);
         }
     }
 
@@ -212,7 +223,10 @@ impl Scheduler {
             self.counts.permit_over(status, now.since(cycle.permit_began));
             match verdict {
                 Ok(()) => self.proceed(now, cycle, effects),
-                Err(why) => self.give_up(now, *cycle, why, effects),
+                Err(why) => {
+                    self.queue.waited_in_vain(cycle.id);
+                    self.give_up(now, *cycle, why, effects);
+                }
             }
         }
     }

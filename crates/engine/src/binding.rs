@@ -8,11 +8,11 @@ mod extender;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use plimsoll_api::Str;
+use plimsoll_api::{PodKey, Str};
 use plimsoll_framework::{
-    Binding, Code, CycleState, Handle, Held, Permission, Placement, PodEvent, PodInfo, Point,
-    PreBindPoint, Readiness, Rejection, Time, WaitingDecision, WaitingPod, WriteError,
-    binding::PERMIT_TIMEOUT_MAX,
+    Binding, Code, CycleState, Handle, Held, Permission, Placement, PodEvent, PodInfo,
+    PodsToActivate, Point, PreBindPoint, Readiness, Rejection, Time, WaitingDecision, WaitingPod,
+    WriteError, binding::PERMIT_TIMEOUT_MAX,
 };
 
 use crate::cache::Cache;
@@ -218,6 +218,13 @@ impl BindingCycle {
             }
         }
         Ok(pending)
+    }
+
+    /// The pods that plugins want to be tried now.
+    pub(crate) fn take_activated(&mut self) -> Vec<PodKey> {
+        let activated = self.shared.read::<PodsToActivate>().map(|pods| pods.0.clone());
+        self.shared.delete::<PodsToActivate>();
+        activated.unwrap_or_default()
     }
 
     /// Whether something has to be done or awaited before it can be bound.

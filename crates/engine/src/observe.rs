@@ -101,6 +101,7 @@ impl Scheduler {
         let id = match number {
             None => self.learn_pod(pod.clone()),
             Some(id) => {
+                self.cache.pod_is_known(Some(&self.names[id]), &pod);
                 self.names.update(id, pod.clone());
                 id
             }

@@ -2,7 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use plimsoll_framework::{ClusterEvent, Point, QueuedPod, Release, SortKey};
+use plimsoll_framework::parts::StoreReads;
+use plimsoll_framework::points::QueueSortPoint;
+use plimsoll_framework::{ClusterEvent, Point, QueuedPod, Release, SortKey, View};
 
 use crate::cycle::{NO_NODE_REJECTOR, UNREADABLE_REJECTOR};
 use crate::profile::{NEW_NODE, Profile, ProfileError};
@@ -92,11 +94,20 @@ impl Profiles {
     }
 
     /// The sort key of a pod in the queue.
-    pub(crate) fn sort_key(&self, pod: &QueuedPod<'_>) -> SortKey {
+    pub(crate) fn sort_key(&self, pod: &QueuedPod<'_>, view: &View<'_>) -> SortKey {
+        self.queue_sort().key(pod, view)
+    }
+
+    /// The stores on which sort keys depend.
+    pub(crate) fn order_reads(&self) -> StoreReads {
+        self.queue_sort().reads()
+    }
+
+    fn queue_sort(&self) -> &QueueSortPoint {
         let (sort, _) = self.all[self.first]
             .at(Point::QueueSort)
             .next()
             .expect("a profile has exactly one QueueSort plugin");
-        sort.points.queue_sort.as_ref().expect("it stands at QueueSort").key(pod)
+        sort.points.queue_sort.as_ref().expect("it stands at QueueSort")
     }
 }

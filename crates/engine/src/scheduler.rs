@@ -194,6 +194,10 @@ impl Scheduler {
         if options.gates.groups.generic_workload {
             cache.keep(KindRef::of::<PodGroup>());
         }
+        cache.set_order_reads(profiles.order_reads());
+        for plugin in profiles.iter().flat_map(Profile::plugins) {
+            plugin.points.labels.iter().for_each(|label| cache.group_pods_by(label));
+        }
         let plugins = profiles.iter().flat_map(Profile::plugins);
         cache.set_providers(plugins.filter_map(|one| one.points.provide.clone()).collect());
         let memo = (options.engine == Engine::Fast).then(|| {
@@ -387,6 +391,12 @@ impl Scheduler {
     /// The pods that are not bound yet, by name, with their place in the queue.
     pub fn pending(&self) -> impl Iterator<Item = &QueuedPodInfo> {
         self.queue.iter()
+    }
+
+    /// How often a pod that is not bound yet has waited at Permit and was rejected there.
+    pub fn vain_waits(&self, pod: &PodKey) -> u32 {
+        let info = self.names.find(pod).and_then(|id| self.queue.get(id));
+        info.map_or(0, |info| info.vain_waits)
     }
 
     /// All known pods, both on nodes and pending, in no particular order.

@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 
 use hashbrown::HashMap;
+use plimsoll_framework::points::PostFilterPoint;
 use plimsoll_framework::{
     Assumption, CycleState, NodeRejection, ObjectWrite, Placement, PodInfo, Point, Time, WriteError,
 };
@@ -93,10 +94,13 @@ impl Scheduler {
         effects: &mut Vec<Effect>,
     ) {
         let profile = self.profiles.get(&pod.scheduler_name).expect("it was just used");
+        let mut was_asked = true;
         for (plugin, _) in profile.at(Point::PostFilter) {
-            let Some(point) = plugin.points.post_filter.as_ref().filter(|it| it.is_told()) else {
-                continue;
-            };
+            let is_asked = was_asked;
+            was_asked &= plugin.name != failure.post_filter_ended_by;
+            let is_told =
+                |it: &&PostFilterPoint| it.is_told() && (is_asked || !it.is_told_only_if_asked());
+            let Some(point) = plugin.points.post_filter.as_ref().filter(is_told) else { continue };
             let mut output = HandleOutput::default();
             let (waiting, decisions) = (self.waiting.pods(), &mut self.waiting_decisions);
             let mut handle = output.handle(plugin.name, now, &mut *shared, waiting, decisions);

@@ -129,6 +129,12 @@ pub enum Permission {
     Wait(Duration),
 }
 
+/// Pods that a plugin wants to be tried now, without waiting for a change or for the end of their backoff. What is
+/// [shared](Handle::shared) under this type after Permit, unless a plugin denied the pod, counts (`PodsToActivate` in
+/// kube-scheduler). Gates still hold pods back.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PodsToActivate(pub Vec<PodKey>);
+
 /// A pod that waits at Permit.
 #[derive(Clone, Debug)]
 pub struct WaitingPod {

@@ -6,6 +6,7 @@ use crate::plugin::Plugin;
 use crate::pod_info::PodInfo;
 use crate::status::Rejection;
 use crate::time::Time;
+use crate::view::View;
 
 /// Whether a pod may enter the queue.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,6 +34,8 @@ pub struct QueuedPod<'a> {
     pub pod: &'a PodInfo,
     /// When it came into the queue, or came back after its last attempt.
     pub queued: Time,
+    /// When it was first ready to be tried (`InitialAttemptTimestamp`). Of a pod that never was: when it came into the queue.
+    pub first_ready: Time,
 }
 
 /// The order of the queue. All profiles of a scheduler use the same plugin. The queue uses that of the first profile.
@@ -68,6 +71,12 @@ pub trait QueueSort: Plugin {
     /// The key of `pod`. The pod with the smaller key goes first; if keys are equal, the one that arrived earlier. This
     /// is a key and not a comparison, so that the order is always total.
     fn key(&self, pod: &QueuedPod<'_>) -> Self::Key;
+    /// The key of `pod` in this cluster, for an order that depends on objects. The entry must then name them
+    /// ([`Builder::queue_sort_reading`](crate::Builder::queue_sort_reading)), so that ready pods are sorted again when
+    /// such an object changes. By default the cluster does not matter.
+    fn key_in(&self, pod: &QueuedPod<'_>, _cluster: &View<'_>) -> Self::Key {
+        self.key(pod)
+    }
 }
 
 /// When a pod that this plugin rejected is worth another attempt (EventsToRegister and its hints).

@@ -64,6 +64,7 @@ mod erased;
 pub mod events;
 pub mod filter;
 mod judging_points;
+mod labelled_pods;
 pub mod math;
 pub mod metrics;
 mod node_counts;
@@ -96,8 +97,8 @@ pub use accelerate::{
 };
 pub use args::{ArgsFault, ArgsFaults, ArgsField, ArgsForm};
 pub use binding::{
-    Assume, Assumption, Bind, Binding, Handle, Permission, Permit, Placement, PostBind, PreBind,
-    Readiness, Reserve, WaitingDecision, WaitingPod, WaitingPods,
+    Assume, Assumption, Bind, Binding, Handle, Permission, Permit, Placement, PodsToActivate,
+    PostBind, PreBind, Readiness, Reserve, WaitingDecision, WaitingPod, WaitingPods,
 };
 pub use candidate_nodes::CandidateNode;
 pub use columns::{Allocatable, Columns, NonZeroRequested, PodSet, Requested, Row, RowPods};
@@ -113,6 +114,7 @@ pub use enqueue::{Gate, PreEnqueue, QueueSort, QueuedPod, Requeue};
 pub use erased::{ByRow, OnDemand, Prepared, RowScore};
 pub use events::{Action, Change, ClusterEvent, Hint};
 pub use filter::{Candidates, Filter, PodChange, PreFilter, ShareFilterState, Update, Verdict};
+pub use labelled_pods::{LabelledGroup, LabelledPods};
 pub use metrics::{Counter, Gauge, Histogram, Metrics};
 pub use node_counts::NodeCount;
 pub use nominated::NominatedPods;

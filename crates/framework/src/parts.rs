@@ -17,6 +17,7 @@ use plimsoll_api::{
 
 use crate::columns::{Allocatable, Columns, NonZeroRequested, PodSet, Requested, Row};
 use crate::cycle_state::CycleState;
+use crate::labelled_pods::LabelledPods;
 use crate::pod_groups::PodGroupStates;
 use crate::pod_info::PodInfo;
 pub use crate::reads::{ClusterReads, NodeReads, PodReads, Reads, StoreReads};
@@ -417,6 +418,19 @@ impl ClusterPart for PodGroupStates {
     #[inline]
     fn of<'a>(view: &View<'a>) -> Ref<'a, Self> {
         &view.stores.groups
+    }
+}
+
+impl Sealed for LabelledPods {}
+impl Part for LabelledPods {
+    type Ref<'a> = &'a LabelledPods;
+}
+impl ClusterPart for LabelledPods {
+    const READS: ClusterReads =
+        ClusterReads { nodes: NodeReads::empty(), stores: StoreReads::GROUPS };
+    #[inline]
+    fn of<'a>(view: &View<'a>) -> Ref<'a, Self> {
+        &view.stores.labelled
     }
 }
 

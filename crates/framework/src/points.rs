@@ -64,19 +64,33 @@ impl PreEnqueuePoint {
     }
 }
 
-type QueueSortFn = dyn Fn(&QueuedPod<'_>) -> SortKey + Send + Sync;
+type QueueSortFn = dyn Fn(&QueuedPod<'_>, &View<'_>) -> SortKey + Send + Sync;
 
 /// The QueueSort plugin of a profile.
-pub struct QueueSortPoint(Box<QueueSortFn>);
+pub struct QueueSortPoint {
+    key: Box<QueueSortFn>,
+    reads: StoreReads,
+}
 
 impl QueueSortPoint {
     pub(crate) fn new<P: QueueSort>(plugin: Arc<P>) -> Self {
-        QueueSortPoint(Box::new(move |pod| SortKey::new(plugin.key(pod))))
+        QueueSortPoint::reading(plugin, StoreReads::empty())
+    }
+
+    pub(crate) fn reading<P: QueueSort>(plugin: Arc<P>, reads: StoreReads) -> Self {
+        let key =
+            move |pod: &QueuedPod<'_>, view: &View<'_>| SortKey::new(plugin.key_in(pod, view));
+        QueueSortPoint { key: Box::new(key), reads }
+    }
+
+    /// The stores on which keys depend.
+    pub fn reads(&self) -> StoreReads {
+        self.reads
     }
 
     /// The sort key of a pod.
-    pub fn key(&self, pod: &QueuedPod<'_>) -> SortKey {
-        (self.0)(pod)
+    pub fn key(&self, pod: &QueuedPod<'_>, view: &View<'_>) -> SortKey {
+        (self.key)(pod, view)
     }
 }
 
@@ -180,6 +194,7 @@ pub struct PostFilterPoint {
     without_rejections: Box<WithoutRejectionsFn>,
     by_node: Option<Box<dyn ErasedByNode>>,
     after: Option<Box<AfterFn>>,
+    is_told_only_if_asked: bool,
     reads: StoreReads,
 }
 
@@ -199,6 +214,7 @@ impl PostFilterPoint {
             without_rejections: Box::new(move |pod, view| knowing.without_rejections(pod, view)),
             by_node: None,
             after: None,
+            is_told_only_if_asked: false,
             reads: StoreReads::all(),
         }
     }
@@ -258,6 +274,7 @@ impl PostFilterPoint {
     }
 
     pub(crate) fn tell_after<P: AfterPostFilter>(&mut self, plugin: Arc<P>) {
+        self.is_told_only_if_asked = plugin.only_if_asked();
         self.after = Some(Box::new(move |pod, nomination, rejected, view, handle| {
             plugin.after_post_filter(pod, nomination, rejected, view, handle);
         }));
@@ -266,6 +283,11 @@ impl PostFilterPoint {
     /// Whether the plugin is told how an attempt without a node ended.
     pub fn is_told(&self) -> bool {
         self.after.is_some()
+    }
+
+    /// Whether it is told only if the PostFilter plugins before it did not end the run.
+    pub fn is_told_only_if_asked(&self) -> bool {
+        self.is_told_only_if_asked
     }
 
     /// Tells the plugin how an attempt without a node ended.
@@ -736,6 +758,8 @@ pub struct Points {
     pub unread: BTreeSet<KindRef>,
     /// At PreEnqueue.
     pub pre_enqueue: Option<PreEnqueuePoint>,
+    /// The labels by which it groups pods.
+    pub labels: Vec<&'static str>,
     /// At QueueSort.
     pub queue_sort: Option<QueueSortPoint>,
     /// At PreFilter and Filter.

@@ -282,6 +282,11 @@ pub trait AfterPostFilter: PostFilter {
         view: &View<'_>,
         handle: &mut Handle<'_>,
     );
+    /// Whether this is only for attempts in which its own PostFilter ran: a plugin before it that nominates a node, stops or
+    /// fails ends the run.
+    fn only_if_asked(&self) -> bool {
+        false
+    }
 }
 
 /// The cost of clearing a node, compared number by number; lower is better. The plugin decides what the

@@ -193,6 +193,22 @@ impl<P: Plugin> Builder<P> {
         })
     }
 
+    /// Adds QueueSort, for an order that depends on the objects in `C`.
+    pub fn queue_sort_reading<C: ClusterPart>(self) -> Self
+    where
+        P: QueueSort,
+    {
+        let builder = self.reads_kinds::<C>();
+        builder.point(&[Point::QueueSort], Reads::default(), |plugin, points| {
+            points.queue_sort = Some(QueueSortPoint::reading(plugin.clone(), C::READS.stores));
+        })
+    }
+
+    /// It groups pods by `label`: [`LabelledPods`](crate::LabelledPods) then has these groups.
+    pub fn groups_pods_by(self, label: &'static str) -> Self {
+        self.point(&[], Reads::default(), move |_, points| points.labels.push(label))
+    }
+
     /// Adds Filter, for a [`Filter`].
     pub fn filter(self) -> Self
     where

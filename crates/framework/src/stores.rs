@@ -10,6 +10,7 @@ use plimsoll_api::{
     SelectingKind, Selector, Service, StatefulSet, StorageClass, Store, Str, VolumeAttachment,
 };
 
+use crate::labelled_pods::LabelledPods;
 use crate::pod_groups::PodGroupStates;
 use crate::time::Time;
 
@@ -230,6 +231,8 @@ pub struct Stores {
     pub refused: RefusedEvictions,
     /// The pods of each group.
     pub groups: PodGroupStates,
+    /// The pods that have labels by which a plugin groups pods.
+    pub labelled: LabelledPods,
     /// The current time of the scheduler; virtual time in a simulation.
     pub now: Time,
 }

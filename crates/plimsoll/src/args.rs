@@ -284,6 +284,10 @@ pub(crate) struct Plugins {
     #[arg(long, conflicts_with = "format")]
     pub(crate) rbac: bool,
 
+    /// With --rbac: print those that the plugins of this configuration need, in-tree ones as well
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, requires = "rbac")]
+    pub(crate) config: Option<PathBuf>,
+
     #[command(flatten)]
     pub(crate) output: Output,
 }

@@ -5,6 +5,7 @@
 #![warn(clippy::disallowed_methods, clippy::disallowed_types)]
 
 mod bounds;
+pub mod coscheduling;
 pub mod csi_migration;
 pub mod default_binder;
 pub mod default_preemption;
@@ -96,12 +97,15 @@ pub const OF_GROUPS: [DefaultPlugin; 3] = [
     DefaultPlugin::gated("PodGroupPodsCount", "TopologyAwareWorkloadScheduling"),
 ];
 
+/// The plugins that no default profile has: a configuration must name them.
+pub const ON_REQUEST: [&str; 1] = ["Coscheduling"];
+
 /// The default profile as pairs of name and weight, with the plugins whose gate is on in 1.36.
 pub fn default_profile() -> Vec<(&'static str, i32)> {
     DEFAULT_PROFILE.iter().map(|plugin| (plugin.name, plugin.weight)).collect()
 }
 
-/// All plugins, in the order of the default profile.
+/// All plugins, in the order of the default profile, then those [on request](ON_REQUEST).
 pub fn in_tree() -> Registry {
     Registry::new([
         scheduling_gates::entry(),
@@ -127,6 +131,7 @@ pub fn in_tree() -> Registry {
         gang_scheduling::entry(),
         topology_placement_generator::entry(),
         pod_group_pods_count::entry(),
+        coscheduling::entry(),
     ])
 }
 
@@ -139,7 +144,8 @@ mod tests {
         let registry = in_tree();
         let names = registry.iter().map(plimsoll_framework::Entry::name);
         let defaults = DEFAULT_PROFILE.iter().map(|plugin| plugin.name);
-        assert!(names.eq(defaults.chain(OF_GROUPS.iter().map(|plugin| plugin.name))));
+        let of_groups = OF_GROUPS.iter().map(|plugin| plugin.name);
+        assert!(names.eq(defaults.chain(of_groups).chain(ON_REQUEST)));
     }
 
     #[test]

@@ -35,7 +35,8 @@ mod tests {
 
     fn key(priority: i32, queued: i64) -> (i64, i64) {
         let pod = PodInfo::new(PodTemplate { priority, ..PodTemplate::default() });
-        PrioritySort.key(&QueuedPod { pod: &pod, queued: Time::from_millis(queued) })
+        let queued = Time::from_millis(queued);
+        PrioritySort.key(&QueuedPod { pod: &pod, queued, first_ready: queued })
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use plimsoll_api::PodKey;
 use plimsoll_engine::{
-    Decision, Effect, Event, GroupDecision, MemberDecision, Next, Scheduler, Write,
+    Decision, Effect, Event, GroupDecision, MemberDecision, Next, Observation, Scheduler, Write,
 };
 use plimsoll_framework::Time;
 use rand::Rng;
@@ -15,6 +15,11 @@ use crate::liveness;
 use crate::simulated_cluster::SimulatedCluster;
 use crate::transactions;
 use crate::volumes::ClaimBinding;
+
+/// So often a pod waits at Permit in vain while nothing changes in the cluster, until the simulation gives up. A group of
+/// pods that cannot all be placed may be tried forever: whoever leaves its node makes room for another, which waits for
+/// the first one. In a cluster this goes on until something changes. Here time would pass without end, or not at all.
+const MOST_VAIN_WAITS: u32 = 20;
 
 /// A running simulation.
 #[derive(Debug)]
@@ -35,6 +40,16 @@ pub struct Simulation {
     is_answered: bool,
     /// The decisions about groups that were not taken yet.
     groups: Vec<GroupDecision>,
+    vain_waits: VainWaits,
+}
+
+/// The pods that have waited at Permit in vain since the last change of the cluster.
+#[derive(Debug, Default)]
+struct VainWaits {
+    /// How often each had done so in all, the first time after that change.
+    first: BTreeMap<PodKey, u32>,
+    /// Whether no pod is tried any more until the cluster changes.
+    has_given_up: bool,
 }
 
 impl Simulation {
@@ -80,6 +95,7 @@ impl Simulation {
             binds_in_turn: false,
             is_answered: false,
             groups: Vec::new(),
+            vain_waits: VainWaits::default(),
         };
         simulation.tell_all(cluster);
         simulation
@@ -99,12 +115,14 @@ impl Simulation {
 
     /// Applies an event now.
     pub fn happens(&mut self, event: Event) {
+        self.cluster_changes();
         self.world.happens(self.now, &event);
         self.tell(event);
     }
 
     /// Runs the scheduler until it has decided something. `None` once nothing can change any more:
-    /// every pod that is left waits for something that will not happen in this cluster.
+    /// every pod that is left waits for something that will not happen in this cluster, or has waited at Permit in vain so
+    /// often that it would do so forever. Pods that wait there then are given the time that they have left.
     pub fn advance(&mut self) -> Option<Vec<Decision>> {
         self.advance_until(None)
     }
@@ -112,6 +130,12 @@ impl Simulation {
     /// The same, but time does not advance beyond `until`.
     pub fn advance_until(&mut self, until: Option<Time>) -> Option<Vec<Decision>> {
         loop {
+            if self.vain_waits.has_given_up {
+                match self.run_out(until) {
+                    Some(decisions) if decisions.is_empty() => continue,
+                    ended => return ended,
+                }
+            }
             if self.audits_pending {
                 self.audit_pending();
             }
@@ -133,6 +157,7 @@ impl Simulation {
             self.audit_groups(&groups);
             self.audit_effects(&effects);
             self.note_claims(&decisions, &effects);
+            self.note_vain_waits(&effects);
             // The world answers, so the scheduler's next time is no longer valid.
             let answered = !effects.is_empty();
             self.answer(effects);
@@ -161,7 +186,56 @@ impl Simulation {
         self.is_answered |= !effects.is_empty();
         for effect in effects {
             let events = self.world.perform(self.now, effect);
+            if events.iter().any(moves_a_pod) {
+                self.cluster_changes();
+            }
             self.tell_of(events);
+        }
+    }
+
+    /// Lets pods that wait at Permit wait until their time is over, without trying another. Returns the decisions about them;
+    /// none if the cluster has changed, so that pods can be tried again. `None` once no pod waits.
+    fn run_out(&mut self, until: Option<Time>) -> Option<Vec<Decision>> {
+        while self.vain_waits.has_given_up {
+            let mut effects = Vec::new();
+            self.scheduler.wind_up(self.now, &mut effects);
+            let decisions = self.scheduler.take_decisions();
+            self.audit_decisions(&decisions);
+            self.audit_effects(&effects);
+            let answered = !effects.is_empty();
+            self.answer(effects);
+            if !decisions.is_empty() {
+                return Some(decisions);
+            }
+            if answered || self.let_happen() {
+                continue;
+            }
+            let waiting = self.scheduler.waiting_pods().iter().flat_map(|pod| &pod.pending);
+            let over = waiting.map(|(_, over)| *over).chain(self.world.next()).min()?;
+            if until.is_some_and(|until| until < over) {
+                return None;
+            }
+            self.now = over;
+        }
+        Some(Vec::new())
+    }
+
+    /// Something has changed in the cluster: pods that were tried in vain may fit.
+    fn cluster_changes(&mut self) {
+        self.vain_waits = VainWaits::default();
+    }
+
+    fn note_vain_waits(&mut self, effects: &[Effect]) {
+        for effect in effects {
+            if !matches!(effect.write, Write::Condition(_)) {
+                continue;
+            }
+            let pod = &effect.pod.key;
+            let waits = self.scheduler.vain_waits(pod);
+            if 0 < waits {
+                let before = *self.vain_waits.first.entry(pod.clone()).or_insert(waits);
+                self.vain_waits.has_given_up |= MOST_VAIN_WAITS <= waits - before.min(waits);
+            }
         }
     }
 
@@ -177,6 +251,7 @@ impl Simulation {
         let mut any = false;
         while let Some(events) = self.world.take_due(self.now) {
             any = true;
+            self.cluster_changes();
             self.tell_of(events);
         }
         any
@@ -334,6 +409,15 @@ impl Simulation {
     /// What the auditor has found.
     pub fn violations(&self) -> &[Violation] {
         self.auditor.as_ref().map_or(&[], Auditor::violations)
+    }
+}
+
+/// Whether a pod came to a node, left it, or is gone.
+fn moves_a_pod(event: &Event) -> bool {
+    match event {
+        Event::Pod(Observation::Is(pod)) => pod.node_name.is_some(),
+        Event::Pod(Observation::Gone(_)) => true,
+        _ => false,
     }
 }
 

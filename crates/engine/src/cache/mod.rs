@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use hashbrown::HashMap;
-use plimsoll_api::{KindRef, Node, Str};
+use plimsoll_api::{KindRef, Node, Pod, Str};
 use plimsoll_framework::parts::{NodeReads, PodReads, StoreReads};
 use plimsoll_framework::points::ProvidePoint;
 use plimsoll_framework::{Assumption, Columns, PodInfo, Row, Stores, Time, View};
@@ -66,6 +66,9 @@ pub(crate) struct Cache {
     changes: Changes,
     /// Grows with every change of what plugins can read.
     revision: u64,
+    /// The stores on which the order of the queue depends, and a number that grows when they change.
+    order_reads: StoreReads,
+    order_revision: u64,
     columns: Columns,
     stores: Stores,
     /// They say for which resources something else than a node stands.
@@ -176,7 +179,12 @@ impl Cache {
             }
         }
         let assumed = std::mem::replace(&mut known.assumed, false);
-        Some(Before { pod: std::mem::replace(&mut known.pod, pod), assumed })
+        let before = std::mem::replace(&mut known.pod, pod.clone());
+        if before.labels != pod.labels {
+            self.member_is_displaced(&before);
+            self.member_is_placed(&pod);
+        }
+        Some(Before { pod: before, assumed })
     }
 
     /// Assumes a pod on its node, which is in `row`, before it is observed there.
@@ -254,6 +262,9 @@ impl Cache {
             self.changes.stores |= StoreReads::GROUPS;
             self.stores.groups.is_placed(pod);
         }
+        if !self.stores.labelled.is_empty() && self.stores.labelled.is_placed(pod) {
+            self.changes.stores |= StoreReads::GROUPS;
+        }
     }
 
     /// A pod of a group is no longer on a node.
@@ -261,6 +272,9 @@ impl Cache {
         if pod.scheduling_group.is_some() {
             self.changes.stores |= StoreReads::GROUPS;
             self.stores.groups.is_displaced(pod);
+        }
+        if !self.stores.labelled.is_empty() && self.stores.labelled.is_displaced(pod) {
+            self.changes.stores |= StoreReads::GROUPS;
         }
     }
 
@@ -318,7 +332,56 @@ impl Cache {
     pub(crate) fn stores_mut(&mut self, stores: StoreReads) -> &mut Stores {
         self.revision += 1;
         self.changes.stores |= stores;
+        if stores.intersects(self.order_reads) {
+            self.order_revision += 1;
+        }
         &mut self.stores
+    }
+
+    /// From now on the order of the queue depends on these stores.
+    pub(crate) fn set_order_reads(&mut self, stores: StoreReads) {
+        self.order_reads = stores;
+    }
+
+    /// Whether the order of the queue depends on objects.
+    pub(crate) fn is_order_by_objects(&self) -> bool {
+        !self.order_reads.is_empty()
+    }
+
+    /// A number that is the same only if nothing has changed on which the order of the queue depends.
+    pub(crate) fn order_revision(&self) -> u64 {
+        self.order_revision
+    }
+
+    /// From now on pods are grouped by `label`. No pod may be known yet.
+    pub(crate) fn group_pods_by(&mut self, label: &'static str) {
+        self.stores.labelled.keep(label);
+    }
+
+    /// A pod is known, and was `before`: groups by label have it.
+    pub(crate) fn pod_is_known(&mut self, before: Option<&Pod>, pod: &Pod) {
+        if self.stores.labelled.is_empty() {
+            return;
+        }
+        let is_as_it_was = |before: &Pod| {
+            (&before.labels, &before.scheduling_gates, &before.scheduling_group)
+                == (&pod.labels, &pod.scheduling_gates, &pod.scheduling_group)
+        };
+        if before.is_some_and(is_as_it_was) {
+            return;
+        }
+        let groups = &mut self.stores_mut(StoreReads::GROUPS).labelled;
+        if let Some(before) = before {
+            groups.is_gone(before);
+        }
+        groups.is_known(pod);
+    }
+
+    /// A pod is no longer known: groups by label lose it.
+    pub(crate) fn pod_is_unknown(&mut self, pod: &Pod) {
+        if !self.stores.labelled.is_empty() && self.stores.labelled.is_gone(pod) {
+            self.changes.stores |= StoreReads::GROUPS;
+        }
     }
 
     /// Records changes from now on, until they are taken.

@@ -39,6 +39,9 @@ pub(crate) struct AttemptFailure {
     pub(crate) nomination: Option<Nomination>,
     /// The PostFilter plugin that made the nomination.
     pub(crate) nominated_by: &'static str,
+    /// The PostFilter plugin after which no other was asked, because it nominated a node, stopped or failed; empty if all were
+    /// asked.
+    pub(crate) post_filter_ended_by: &'static str,
     /// Whether an earlier nomination is no longer of use. As in schedule_one.go, schedulingCycle: if
     /// there is no node at all, after an error, and if there is no PostFilter plugin that could confirm
     /// it.
@@ -126,6 +129,11 @@ impl AttemptFailure {
         answer: PostFilterAnswer,
         said: &mut Vec<String>,
     ) -> ControlFlow<()> {
+        let goes_on =
+            matches!(answer, PostFilterAnswer::Unschedulable(_) | PostFilterAnswer::Hopeless(_));
+        if !goes_on {
+            self.post_filter_ended_by = plugin;
+        }
         match answer {
             PostFilterAnswer::Nominated(nomination) => {
                 *said = vec![nomination.says.to_string()];

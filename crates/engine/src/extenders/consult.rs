@@ -29,7 +29,8 @@ impl Scheduler {
     pub(crate) fn line_up(&mut self, attempt: &Attempt, interest: Interest) {
         let &Attempt { id, ref pod, .. } = attempt;
         let Some(info) = self.queue.get(id) else { return };
-        let sort = self.profiles.sort_key(&QueuedPod { pod, queued: info.queued });
+        let sort =
+            self.profiles.sort_key(&QueuedPod { pod, ..info.in_queue() }, &self.cache.view());
         self.queue.rest(id);
         self.extenders.line_up(id, sort, interest);
     }

@@ -88,6 +88,7 @@ impl Scheduler {
             let reads = plimsoll_framework::parts::StoreReads::GROUPS;
             self.cache.stores_mut(reads).groups.is_known(&pod);
         }
+        self.cache.pod_is_known(None, &pod);
         self.names.insert(pod)
     }
 
@@ -102,6 +103,7 @@ impl Scheduler {
                 self.groups.remove(&group);
             }
         }
+        self.cache.pod_is_unknown(&self.names[id]);
         self.names.forget(id);
     }
 

@@ -1,7 +1,7 @@
 //! The signatures of the pods of one profile, and the caches that belong to them.
 
 use plimsoll_framework::parts::{ClusterReads, PodReads};
-use plimsoll_framework::{PodInfo, Point, View};
+use plimsoll_framework::{CycleState, PodInfo, Point, View};
 
 use super::costs::Costs;
 use super::counts_cache::CountsId;
@@ -43,6 +43,8 @@ pub(crate) type TopologySet = usize;
 pub(crate) struct ProfileMemo {
     /// Plugins that cannot use caches. Pods to which one of them applies are decided from scratch.
     from_scratch: Vec<(PluginIndex, Point)>,
+    /// Plugins that stand at PreFilter but not at Filter. They may reject a pod for all nodes, and are asked each time.
+    gates: Vec<PluginIndex>,
     /// [Uncached filters](super::uncached_filters), in the order of the profile.
     pub(super) uncached: Vec<PluginIndex>,
     /// Scores [on demand](plimsoll_framework::ScoreOnDemand) with their weights.
@@ -95,11 +97,16 @@ impl ProfileMemo {
                 }
             }
         }
-        // A plugin that runs at PreFilter but not at Filter may still reject the pod.
+        let mut gates = Vec::new();
         let judges = |index| profile.indices(Point::Filter).any(|(other, _)| other == index);
         for (index, _) in profile.indices(Point::PreFilter) {
-            if profile.get(index).points.filter.is_some() && !judges(index) {
-                from_scratch.push((index, Point::Filter));
+            let points = &profile.get(index).points;
+            if points.filter.is_none() || judges(index) {
+                continue;
+            }
+            match points.reads.pod.contains(PodReads::SHARED) {
+                true => from_scratch.push((index, Point::Filter)),
+                false => gates.push(index),
             }
         }
         let mut on_demand = Vec::new();
@@ -124,6 +131,7 @@ impl ProfileMemo {
         }
         ProfileMemo {
             from_scratch,
+            gates,
             uncached,
             on_demand,
             signatures: Signatures::new(by_row | by_count),
@@ -156,7 +164,14 @@ impl ProfileMemo {
                 _ => points.score.as_ref().is_some_and(|one| one.matters_in(pod, view)),
             }
         };
-        if self.from_scratch.iter().any(has_something_to_say) {
+        // Whoever keeps a state may limit the nodes, so only a plugin that skips the pod makes no difference.
+        let may_reject = |&index: &PluginIndex| {
+            let filter = profile.get(index).points.filter.as_ref();
+            filter.is_some_and(|one| {
+                one.applies(pod) && !one.prepare(pod, &mut CycleState::new(), view).skips()
+            })
+        };
+        if self.from_scratch.iter().any(has_something_to_say) || self.gates.iter().any(may_reject) {
             return None;
         }
         let on_demand = self.on_demand.iter().map(|&(index, _)| (index, Point::Score));

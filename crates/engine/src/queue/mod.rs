@@ -77,6 +77,8 @@ pub(crate) struct Queue {
     /// The number of changes of the cluster that pods may wait for.
     changed: u64,
     next_flush: Option<Time>,
+    /// The [state](Cache::order_revision) of the cluster by which the ready pods are sorted.
+    sorted_at: u64,
     pub(crate) counts: QueueCounts,
 }
 
@@ -136,6 +138,7 @@ impl Queue {
             heard: 0,
             changed: 0,
             next_flush: None,
+            sorted_at: 0,
             counts: QueueCounts::new(stopwatch),
         }
     }
@@ -223,8 +226,38 @@ impl Queue {
         with: Surroundings<'_>,
     ) -> Option<Attempt> {
         self.tick(now, with);
+        self.sort_again(with);
         let id = self.shelves.first(ready)?;
         Some(self.begin(id))
+    }
+
+    /// Sorts the ready pods again if their order depends on something that has changed.
+    fn sort_again(&mut self, with: Surroundings<'_>) {
+        let at = with.cache.order_revision();
+        if std::mem::replace(&mut self.sorted_at, at) == at {
+            return;
+        }
+        for id in self.shelves.active().collect::<Vec<_>>() {
+            let key = with.key(&self.pods[id].info);
+            if key != self.pods[id].sort {
+                self.take(id);
+                self.pods[id].sort = key;
+                self.put(id, with);
+            }
+        }
+    }
+
+    /// Moves pods that wait, or are in backoff, to those that are ready, unless a gate holds them back. As in
+    /// scheduling_queue.go, Activate; a pod in flight is left alone.
+    pub(crate) fn activate(&mut self, now: Time, id: PodId, with: Surroundings<'_>) {
+        let is_elsewhere = self
+            .get(id)
+            .is_some_and(|info| !matches!(info.place, QueuePlace::Active | QueuePlace::InFlight));
+        if is_elsewhere {
+            self.take(id);
+            let strategy = QueueingStrategy::Immediately;
+            self.requeue(now, id, strategy, EventLabel::FORCE_ACTIVATE, with);
+        }
     }
 
     /// Takes a pod to try with the others of its group, wherever it waits. `None` if it is in flight already, or a gate holds
@@ -267,6 +300,13 @@ impl Queue {
         let since = self.pods.get_mut(id).and_then(|entry| entry.hears_since.take());
         if let Some(since) = since {
             self.in_flight.forget(since);
+        }
+    }
+
+    /// Records that a pod has waited at Permit and was rejected there.
+    pub(crate) fn waited_in_vain(&mut self, id: PodId) {
+        if let Some(entry) = self.pods.get_mut(id) {
+            entry.info.vain_waits = entry.info.vain_waits.saturating_add(1);
         }
     }
 
@@ -594,6 +634,10 @@ impl Queue {
 
     /// Inserts a pod into the shelf or group of its place.
     fn put(&mut self, id: PodId, with: Surroundings<'_>) {
+        let entry = &mut self.pods[id];
+        if entry.info.place == QueuePlace::Active && with.cache.is_order_by_objects() {
+            entry.sort = with.key(&entry.info);
+        }
         let entry = &self.pods[id];
         let wait = match entry.info.place {
             QueuePlace::Unschedulable => {

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use plimsoll_framework::{PodInfo, Rejection, Time};
+use plimsoll_framework::{PodInfo, QueuedPod, Rejection, Time};
 
 use crate::metrics::{BoundPod, EventLabel, Lap};
 use crate::names::PodId;
@@ -58,6 +58,8 @@ pub struct QueuedPodInfo {
     pub queued: Time,
     /// When it was first ready to be tried.
     pub first_ready: Option<Time>,
+    /// How often it waited at Permit and was rejected there.
+    pub(crate) vain_waits: u32,
     /// When the last attempt began, for metrics.
     pub(super) began: Lap,
     /// What has moved it last, other than the end of its backoff.
@@ -106,6 +108,7 @@ impl QueuedPodInfo {
             attempts: 0,
             queued: now,
             first_ready: None,
+            vain_waits: 0,
             began: Lap::default(),
             woken_by: EventLabel::PENDING_POD_ADD,
             flushed: false,
@@ -172,6 +175,12 @@ impl QueuedPodInfo {
     /// nothing has changed since it failed.
     pub(super) fn fails_again(&self, changed: u64) -> bool {
         self.pod.scheduling_group.is_some() && self.failed_at == changed
+    }
+
+    /// What its order in the queue is derived from.
+    pub(crate) fn in_queue(&self) -> QueuedPod<'_> {
+        let &QueuedPodInfo { ref pod, queued, first_ready, .. } = self;
+        QueuedPod { pod, queued, first_ready: first_ready.unwrap_or(queued) }
     }
 
     /// The order in which it came, among all pods.

@@ -102,6 +102,11 @@ impl Shelves {
         over(&self.error_backoff).into_iter().chain(over(&self.backoff)).min()
     }
 
+    /// The ready pods, in no particular order.
+    pub(super) fn active(&self) -> impl Iterator<Item = PodId> {
+        self.active.iter()
+    }
+
     /// The pods in backoff after an error, in no particular order.
     pub(super) fn after_errors(&self) -> impl Iterator<Item = PodId> {
         self.error_backoff.iter()

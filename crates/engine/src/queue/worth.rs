@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use plimsoll_framework::{Change, Gate, PodInfo, Point, QueuedPod, SortKey};
+use plimsoll_framework::{Change, Gate, PodInfo, Point, SortKey};
 
 use super::groups::WaitReason;
 use super::pod::{AttemptVerdict, QueuePlace, QueuedPodInfo};
@@ -54,7 +54,7 @@ pub(crate) struct Surroundings<'a> {
 impl Surroundings<'_> {
     /// The sort key of a pod.
     pub(super) fn key(&self, info: &QueuedPodInfo) -> SortKey {
-        self.profiles.sort_key(&QueuedPod { pod: &info.pod, queued: info.queued })
+        self.profiles.sort_key(&info.in_queue(), &self.cache.view())
     }
 
     /// The first gate that holds a pod back.

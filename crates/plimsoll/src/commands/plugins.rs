@@ -5,17 +5,18 @@ use std::io::{self, Write};
 use anyhow::Result;
 use plimsoll_config::{GivenGates, Known};
 use plimsoll_framework::{Entry, Registry, Release};
+use plimsoll_plugins::ON_REQUEST;
 use serde::Serialize;
 
 use crate::args::{Format, Plugins};
 use crate::commands::rbac;
-use crate::options;
+use crate::options::{self, Setup};
 use crate::render::style::{DOUBTFUL, Screen, give_way};
 
 /// Lists the plugins that configurations may name.
 pub(crate) fn run(args: &Plugins, registry: &Registry) -> Result<()> {
     if args.rbac {
-        return Ok(rbac::print(&mut io::stdout().lock(), registry)?);
+        return print_rbac(args, registry);
     }
     let catalogue = options::catalogue(registry, &GivenGates::of(Release::NEWEST));
     let rows: Vec<_> = catalogue.plugins().iter().map(|known| Row::of(known, registry)).collect();
@@ -28,6 +29,23 @@ pub(crate) fn run(args: &Plugins, registry: &Registry) -> Result<()> {
         Format::Table => table(&mut anstream::stdout(), &rows, Screen::stdout())?,
     }
     Ok(())
+}
+
+/// Prints the permissions of the plugins that the given configuration enables; without one, of all plugins except those
+/// that need a configuration.
+fn print_rbac(args: &Plugins, registry: &Registry) -> Result<()> {
+    let setup = args.config.as_deref();
+    let setup = setup.map(|file| Setup::load(file, registry, &GivenGates::of(Release::NEWEST)));
+    let specs = setup.transpose()?.map(|setup| setup.configuration.profile_specs());
+    let is_enabled = |name: &str| match &specs {
+        None => !ON_REQUEST.contains(&name),
+        Some(specs) => {
+            let mut all = specs.iter().flat_map(|spec| spec.points.values().flatten());
+            all.any(|(enabled, _)| enabled == name)
+        }
+    };
+    let entries: Vec<&Entry> = registry.iter().filter(|entry| is_enabled(entry.name())).collect();
+    Ok(rbac::print(&mut io::stdout().lock(), &entries)?)
 }
 
 /// A plugin as it is printed.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 use plimsoll_api::{KindRef, Kinds, ResourceClaim};
-use plimsoll_framework::{Registry, WriteVerbs};
+use plimsoll_framework::{Entry, WriteVerbs};
 
 /// Begins the manifests. `deploy/rbac.yaml` has the same ServiceAccount.
 const HEAD: &str = "\
@@ -30,9 +30,9 @@ metadata:
 /// The verbs of a rule that reading takes.
 const READ: [&str; 3] = ["get", "list", "watch"];
 
-/// Prints a ClusterRole with a rule for each kind that plugins bring or write, and its binding.
-pub(super) fn print(out: &mut impl Write, registry: &Registry) -> io::Result<()> {
-    let rules = rules(registry);
+/// Prints a ClusterRole with a rule for each kind that these plugins bring or write, and its binding.
+pub(super) fn print(out: &mut impl Write, plugins: &[&Entry]) -> io::Result<()> {
+    let rules = rules(plugins);
     write!(out, "{HEAD}")?;
     if rules.is_empty() {
         return writeln!(out, "rules: []");
@@ -47,13 +47,14 @@ pub(super) fn print(out: &mut impl Write, registry: &Registry) -> io::Result<()>
 }
 
 /// Verbs by group and resource. The kinds of Kubernetes may be read already.
-fn rules(registry: &Registry) -> BTreeMap<(&'static str, String), Vec<&'static str>> {
+fn rules(plugins: &[&Entry]) -> BTreeMap<(&'static str, String), Vec<&'static str>> {
     let mut rules = BTreeMap::<_, Vec<&str>>::new();
     let built_in: Vec<KindRef> = Kinds::built_in().iter().collect();
-    for kind in registry.kinds().iter().filter(|kind| !built_in.contains(kind)) {
+    let kinds = plugins.iter().flat_map(|entry| entry.kinds());
+    for kind in kinds.filter(|kind| !built_in.contains(kind)) {
         rules.insert((kind.group(), kind.plural().to_owned()), READ.to_vec());
     }
-    for (kind, verbs) in registry.iter().flat_map(plimsoll_framework::Entry::writes) {
+    for (kind, verbs) in plugins.iter().flat_map(|entry| entry.writes()) {
         let (group, plural) = (kind.group(), kind.plural());
         for (written, resource, verb) in [
             (WriteVerbs::CREATE, plural.to_owned(), "create"),

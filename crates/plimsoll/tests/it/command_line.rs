@@ -101,6 +101,25 @@ fn in_tree_plugins_need_no_permissions_of_their_own() {
 }
 
 #[test]
+fn coscheduling_needs_to_read_its_groups_if_a_configuration_enables_it() {
+    let role = |text: &str| run(&[("s.yaml", text)], "plugins --rbac --config s.yaml").out;
+    let head = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n";
+    assert!(role(head).ends_with("rules: []\n"), "{}", role(head));
+    let with = role(&format!(
+        "{head}profiles:\n- plugins:\n    multiPoint: {{enabled: [{{name: Coscheduling}}]}}\n    \
+         queueSort: {{enabled: [{{name: Coscheduling}}], disabled: [{{name: '*'}}]}}\n"
+    ));
+    expect![[r#"
+        rules:
+        - apiGroups: ["scheduling.x-k8s.io"]
+          resources: ["podgroups"]
+          verbs: ["get", "list", "watch"]
+    "#]]
+    .assert_eq(&with[with.find("rules:").expect("it has rules")..]);
+    assert_eq!(run(&[("s.yaml", head)], "plugins --config s.yaml").status, 2);
+}
+
+#[test]
 fn standard_input_that_is_named_twice_is_refused() {
     let files: &[(&str, &str)] = &[(STDIN, CLUSTER)];
     check_refused(

@@ -16,8 +16,9 @@ use serde_json::Value;
 
 use crate::pages::place;
 
-/// Plugins of which a scenario has nothing to tell: they order the queue, and bind.
-const SILENT: [&str; 5] = [
+/// Plugins of which a scenario has nothing to tell: they order the queue, bind, or deal with groups.
+const SILENT: [&str; 6] = [
+    "Coscheduling",
     "DefaultBinder",
     "GangScheduling",
     "PodGroupPodsCount",

@@ -1,5 +1,6 @@
 //! The simulator, in virtual time.
 
+mod coscheduling;
 mod counted;
 mod devices;
 mod engines;
