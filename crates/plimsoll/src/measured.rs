@@ -20,6 +20,8 @@ pub(crate) struct Record {
     pub(crate) deployments: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) classes: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) pod_groups: Option<u32>,
     pub(crate) seed: u64,
     /// How many runs these are the medians of.
     pub(crate) runs: usize,
@@ -99,6 +101,8 @@ impl Record {
             init_pods: sizes.init_pods,
             deployments: groups(WorkloadGroups::Deployments),
             classes: groups(WorkloadGroups::Classes),
+            pod_groups: groups(WorkloadGroups::PodGroups)
+                .or(groups(WorkloadGroups::PodGroupsInRacks)),
             seed,
             runs: 1,
             set_up_seconds: measurement.set_up.as_secs_f64(),

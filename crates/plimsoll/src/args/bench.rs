@@ -63,6 +63,10 @@ pub(crate) struct Bench {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) classes: Option<u32>,
 
+    /// How many groups the pods belong to, in workloads with PodGroups
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) pod_groups: Option<u32>,
+
     /// How often each workload is run; the medians are printed
     #[arg(long, value_name = "N", default_value_t = 1)]
     #[arg(value_parser = clap::value_parser!(u32).range(1..))]

@@ -22,6 +22,9 @@ pub(crate) fn list(out: &mut impl Write, all: &[Workload], screen: Screen) -> io
             WorkloadGroups::None => UNKNOWN.to_owned(),
             WorkloadGroups::Deployments => format!("{} Deployments", sizes.groups),
             WorkloadGroups::Classes => format!("{} classes", sizes.groups),
+            WorkloadGroups::PodGroups | WorkloadGroups::PodGroupsInRacks => {
+                format!("{} PodGroups", sizes.groups)
+            }
         };
         let [nodes, init_pods, pods] =
             [sizes.nodes, sizes.init_pods, sizes.pods].map(|n| n.to_string());
@@ -46,6 +49,8 @@ pub(crate) fn list_json(out: &mut impl Write, all: &[Workload]) -> io::Result<()
                 "pods": sizes.pods,
                 "deployments": groups(WorkloadGroups::Deployments),
                 "classes": groups(WorkloadGroups::Classes),
+                "podGroups": groups(WorkloadGroups::PodGroups)
+                    .or(groups(WorkloadGroups::PodGroupsInRacks)),
             })
         })
         .collect();
@@ -105,7 +110,11 @@ pub(crate) fn table(out: &mut impl Write, records: &[Record], screen: Screen) ->
 
 /// The name of a workload, with what no other column shows.
 fn name(record: &Record) -> String {
-    let groups = [(record.deployments, "Deployments"), (record.classes, "classes")];
+    let groups = [
+        (record.deployments, "Deployments"),
+        (record.classes, "classes"),
+        (record.pod_groups, "PodGroups"),
+    ];
     let groups = groups.iter().filter_map(|(n, what)| n.map(|n| format!("{n} {what}")));
     let engine = (record.engine == Engine::Reference).then(|| "from scratch".to_owned());
     let runs = (1 < record.runs).then(|| format!("median of {}", record.runs));

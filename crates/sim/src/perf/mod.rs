@@ -14,6 +14,7 @@ mod full;
 mod instant_cluster;
 mod measure;
 mod plan;
+mod pod_groups;
 mod scale;
 mod spreading;
 mod template;
@@ -22,6 +23,7 @@ mod volumes;
 use std::fmt;
 
 use plimsoll_engine::Scheduler;
+use plimsoll_framework::Release;
 
 pub use measure::{Latency, MeasuredPhase, Measurement, MeasurementClock};
 use plan::WorkloadPlan;
@@ -48,6 +50,10 @@ pub enum WorkloadGroups {
     Deployments,
     /// Classes: their pods differ in what they request, such as the class of their devices.
     Classes,
+    /// PodGroups of the API.
+    PodGroups,
+    /// The same, each of which must be in one rack.
+    PodGroupsInRacks,
 }
 
 /// A workload.
@@ -79,7 +85,7 @@ impl fmt::Debug for Workload {
 impl Workload {
     /// All workloads: those of scheduler_perf first.
     pub fn all() -> impl Iterator<Item = Workload> {
-        let basic: [&[Workload]; 7] = [
+        let basic: [&[Workload]; 8] = [
             &basic::WORKLOADS,
             &spreading::WORKLOADS,
             &affinity::WORKLOADS,
@@ -87,6 +93,7 @@ impl Workload {
             &volumes::WORKLOADS,
             &devices::WORKLOADS,
             &events::WORKLOADS,
+            &pod_groups::WORKLOADS,
         ];
         let own: [&[Workload]; 4] =
             [&scale::WORKLOADS, &churn::WORKLOADS, &configured::WORKLOADS, &adversarial::WORKLOADS];
@@ -96,6 +103,11 @@ impl Workload {
     /// The workload of this name.
     pub fn named(name: &str) -> Option<Workload> {
         Self::all().find(|workload| workload.name == name)
+    }
+
+    /// The feature gates that must be on in a release, beside those that are on by default.
+    pub fn gates(&self, release: Release) -> Vec<&'static str> {
+        pod_groups::gates(self.groups, release)
     }
 
     /// Runs it with these sizes on a new scheduler. `seed` determines its random choices.

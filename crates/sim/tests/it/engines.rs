@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use plimsoll_engine::metrics::{Stopwatch, Value};
 use plimsoll_engine::{
-    Audit, Detail, Effect, Engine, Options, Profile, Scans, Scheduler, TieBreak,
+    Audit, Detail, Effect, Engine, Gates, Options, Profile, Scans, Scheduler, TieBreak,
 };
 use plimsoll_framework::{Release, Time};
 use plimsoll_sim::perf::{MeasurementClock, Sizes, Workload, WorkloadGroups};
@@ -14,8 +14,8 @@ use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;
 
 use crate::profiles::{
-    CONFIGURATIONS, changed_profiles, configured, plain_profiles_of, profiles_for, profiles_of,
-    release_of,
+    CONFIGURATIONS, changed_profiles, configured, gates_for, plain_profiles_of, profiles_for,
+    profiles_of, release_of,
 };
 
 /// The number of random simulations. Those of `swarm.rs` audit many more.
@@ -257,8 +257,9 @@ fn place_alike(
 ) {
     let placements = |engine, scans| {
         let stopwatch = Some(stopped as Stopwatch);
-        let options =
-            Options { engine, scans, tie_break, audit_every: 0, stopwatch, ..Options::default() };
+        let gates = Gates::of(&gates_for(workload));
+        let options = Options { engine, scans, tie_break, gates, ..Options::default() };
+        let options = Options { audit_every: 0, stopwatch, ..options };
         let mut scheduler = Scheduler::new(profiles(), options, 1).expect("there is one");
         let measurement = workload.measure(sizes, 1, &mut scheduler, &StoppedClock);
         let (placements, unschedulable) = (measurement.placements, measurement.unschedulable);

@@ -7,11 +7,11 @@ use std::time::Duration;
 
 use expect_test::{Expect, expect};
 use plimsoll_api::{Labels, Node, Pod, ResourceClaim};
-use plimsoll_engine::{Options, Scheduler};
+use plimsoll_engine::{Gates, Options, Scheduler};
 use plimsoll_framework::NodePart as _;
 use plimsoll_sim::perf::{Measurement, MeasurementClock, Sizes, Workload, WorkloadGroups};
 
-use crate::profiles::profiles_for;
+use crate::profiles::{gates_for, profiles_for};
 
 /// A clock that advances by a millisecond at each reading.
 #[derive(Default)]
@@ -30,8 +30,10 @@ impl MeasurementClock for Looks {
 
 fn run(name: &str, sizes: Sizes) -> (Measurement, Scheduler) {
     let workload = Workload::named(name).expect("there is one of this name");
-    let mut scheduler = Scheduler::new(profiles_for(&workload), Options::default(), 1)
-        .expect("the profile is right");
+    let gates = Gates::of(&gates_for(&workload));
+    let options = Options { gates, ..Options::default() };
+    let mut scheduler =
+        Scheduler::new(profiles_for(&workload), options, 1).expect("the profile is right");
     let measurement = workload.measure(sizes, 1, &mut scheduler, &Looks::default());
     (measurement, scheduler)
 }
@@ -539,4 +541,34 @@ fn workloads_have_names_of_their_own_and_groups_where_they_say_so() {
         assert_eq!(0 < workload.sizes.groups, has_groups, "{}", workload.name);
         assert!(0 < workload.sizes.nodes && 0 < workload.sizes.pods, "{}", workload.name);
     }
+}
+
+#[test]
+fn pods_of_groups_are_all_bound_and_a_gang_that_must_be_is_in_one_rack() {
+    for name in ["BasicScheduling", "GangScheduling"] {
+        check(
+            name,
+            [0, 40, 10],
+            all,
+            by_node,
+            &expect![[r#"
+                40 pods, 40 scheduled, 0 unschedulable
+                2 on each of 20
+            "#]],
+        );
+    }
+    let sizes = Sizes { nodes: 300, init_pods: 0, pods: 60, groups: 3 };
+    let (measurement, scheduler) = run("TopologyAwareScheduling", sizes);
+    assert_eq!((measurement.total().scheduled, measurement.unschedulable), (60, 0));
+    let nodes = scheduler.view().nodes;
+    let mut racks: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    for row in nodes.rows() {
+        let rack = nodes.node(row).labels.get("topology.kubernetes.io/rack").expect("it is in one");
+        for pod in nodes.pods_on(row).iter() {
+            let group = pod.scheduling_group.as_ref().expect("all pods are in groups");
+            racks.entry(group.to_string()).or_default().insert(rack.to_string());
+        }
+    }
+    assert_eq!(racks.len(), 3);
+    assert!(racks.values().all(|racks| racks.len() == 1), "{racks:?}");
 }

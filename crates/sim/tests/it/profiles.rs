@@ -2,7 +2,7 @@
 
 use plimsoll_config::{Catalogue, Configuration, GivenGates, load};
 use plimsoll_engine::Profile;
-use plimsoll_framework::{ProfileSpec, Registry, Release};
+use plimsoll_framework::{FeatureGates, ProfileSpec, Registry, Release};
 use plimsoll_legacy::in_tree;
 use plimsoll_plugins::default_profile;
 use plimsoll_sim::perf::Workload;
@@ -37,7 +37,20 @@ fn profiles_from(registry: &Registry, release: Release) -> Vec<Profile> {
 /// The profiles that decide a workload.
 pub(crate) fn profiles_for(workload: &Workload) -> Vec<Profile> {
     let configured = |text| configured(text, Release::NEWEST);
-    workload.configuration.map_or_else(default_profiles, configured)
+    workload.configuration.map_or_else(|| profiles_with(&gates_for(workload)), configured)
+}
+
+/// The feature gates of a workload in the newest release.
+pub(crate) fn gates_for(workload: &Workload) -> FeatureGates {
+    let off = GivenGates::of(Release::NEWEST).plugins;
+    workload.gates(Release::NEWEST).iter().fold(off, |gates, gate| gates.with(gate, true))
+}
+
+fn profiles_with(gates: &FeatureGates) -> Vec<Profile> {
+    let registry = in_tree();
+    let catalogue = Catalogue::of(&registry, &default_profile()).with_gates(gates.clone());
+    let specs = Configuration::default_for(&catalogue).profile_specs();
+    Profile::all_of(&specs, &registry, gates).expect("the default profile is right")
 }
 
 /// The default profile with a change.

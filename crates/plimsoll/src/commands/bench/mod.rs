@@ -156,12 +156,20 @@ fn sizes(workload: &Workload, args: &Bench) -> Result<Sizes> {
         args.classes.is_none() || groups == WorkloadGroups::Classes,
         "{name} has no classes of pods: leave out --classes"
     );
+    ensure!(
+        args.pod_groups.is_none() || has_pod_groups(groups),
+        "{name} has no PodGroups: leave out --pod-groups"
+    );
     Ok(Sizes {
         nodes: args.nodes.unwrap_or(default.nodes),
         init_pods: args.init_pods.unwrap_or(default.init_pods),
         pods: args.pods.unwrap_or(default.pods),
-        groups: args.deployments.or(args.classes).unwrap_or(default.groups),
+        groups: args.deployments.or(args.classes).or(args.pod_groups).unwrap_or(default.groups),
     })
+}
+
+fn has_pod_groups(groups: WorkloadGroups) -> bool {
+    matches!(groups, WorkloadGroups::PodGroups | WorkloadGroups::PodGroupsInRacks)
 }
 
 #[cfg(test)]

@@ -12,7 +12,7 @@ use plimsoll_sim::perf::{Measurement, Sizes, Workload};
 use super::meter::{Clocks, peak_memory};
 use crate::args::{Bench, Engine};
 use crate::measured::Record;
-use crate::options::Setup;
+use crate::options::{Setup, given_gates};
 
 /// The `schedulerName` of the pods of all workloads.
 const SCHEDULER: &str = "default-scheduler";
@@ -41,11 +41,20 @@ pub(super) fn setup(args: &Bench, registry: &Registry) -> Result<Setup> {
     Ok(setup)
 }
 
-/// The configuration of a workload that has one, unless another one was given.
+/// What decides a workload that has a configuration or needs feature gates. A configuration that was given replaces its
+/// own.
 fn own_setup(workload: &Workload, args: &Bench, registry: &Registry) -> Result<Option<Setup>> {
-    let own = workload.configuration.filter(|_| args.config.is_none());
-    own.map(|text| Setup::of_text(workload.name, text, registry, &args.emulation.gates()))
-        .transpose()
+    let release = args.emulation.release();
+    let gates = workload.gates(release);
+    let needs_gates = !gates.is_empty();
+    let gates: Vec<String> = gates.iter().map(|gate| format!("{gate}=true")).collect();
+    let gates = given_gates(release, &gates)?;
+    match (&args.config, workload.configuration) {
+        (None, Some(text)) => Setup::of_text(workload.name, text, registry, &gates).map(Some),
+        (Some(file), _) if needs_gates => Setup::load(file, registry, &gates).map(Some),
+        (None, None) if needs_gates => Setup::default_for(registry, &gates).map(Some),
+        _ => Ok(None),
+    }
 }
 
 /// A run in this process.
@@ -101,6 +110,7 @@ pub(super) fn measure_apart(workload: &Workload, engine: Engine, args: &Bench) -
         ("--pods", args.pods),
         ("--deployments", args.deployments),
         ("--classes", args.classes),
+        ("--pod-groups", args.pod_groups),
     ] {
         if let Some(number) = number {
             command.arg(option).arg(number.to_string());
