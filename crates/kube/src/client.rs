@@ -8,6 +8,7 @@
 
 mod access;
 mod caller;
+mod credentials;
 mod explain;
 #[cfg(feature = "fuzzing")]
 pub mod fuzzing;
@@ -22,14 +23,15 @@ use std::sync::Arc;
 use http::HeaderValue;
 use tower::ServiceBuilder;
 
-pub use self::access::{Access, AccessError};
+pub use self::access::{Access, AccessError, Overrides};
 pub use self::caller::Caller;
+pub(crate) use self::credentials::DelegatedSession;
 pub use self::explain::{CredentialError, explain, was_never_sent};
 use self::link::Link;
 pub(crate) use self::metrics::ResponseBody;
 pub use self::metrics::RestMetrics;
 use self::metrics::{MeasuredService, MetricsLayer};
-use self::transport::Transport;
+use self::transport::{Transport, Versions};
 use crate::limit::{LimitLayer, Limited, Rate, TokenBucket};
 
 /// Reads the address of the API server and the credentials, and runs a program that prints credentials.
@@ -68,15 +70,31 @@ impl Connection {
         kube::Client::new(self.service(name, bucket), self.namespace())
     }
 
+    /// A client whose connections can become streams, as for a port-forward.
+    pub(crate) fn upgrading_client(&self, name: &str) -> kube::Client {
+        let bucket = TokenBucket::new(Rate::UNLIMITED);
+        kube::Client::new(self.service_with(Versions::One, name, bucket), self.namespace())
+    }
+
     /// The same for clients that send many requests: it has less overhead for each of them.
     pub fn caller(&self, name: &str, rate: Rate) -> Caller {
         Caller::new(self.service(name, TokenBucket::new(rate)))
     }
 
     fn service(&self, name: &str, bucket: TokenBucket) -> MeasuredService<Limited<Transport>> {
+        self.service_with(Versions::All, name, bucket)
+    }
+
+    fn service_with(
+        &self,
+        versions: Versions,
+        name: &str,
+        bucket: TokenBucket,
+    ) -> MeasuredService<Limited<Transport>> {
         let (metrics, host) = (self.metrics.clone(), Arc::<str>::from(self.host()));
         let agent = user_agent(name);
-        let transport = Transport::new(self.link.clone(), agent, metrics.clone(), host.clone());
+        let link = (self.link.clone(), versions);
+        let transport = Transport::new(link, agent, metrics.clone(), host.clone());
         ServiceBuilder::new()
             .layer(MetricsLayer { metrics: metrics.clone(), host: host.clone() })
             .layer(LimitLayer::new(bucket, metrics, host))

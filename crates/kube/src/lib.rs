@@ -11,6 +11,7 @@ pub mod extender;
 #[cfg(test)]
 mod fake;
 pub mod identity;
+pub mod instance;
 pub mod lease;
 pub mod limit;
 pub mod originals;

@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 use std::io;
+use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::{Result, ensure};
@@ -48,7 +49,8 @@ impl App {
     ///
     /// The exit code is that of [`App::run`].
     pub fn run_from<T: Into<OsString>>(self, line: impl IntoIterator<Item = T>) -> ExitCode {
-        let line = commands::with_dashes(line.into_iter().map(Into::into));
+        let line = as_command(line.into_iter().map(Into::into).collect());
+        let line = commands::with_dashes(line.into_iter());
         let done =
             self.registry().and_then(|registry| commands::run(Args::parse_from(line), registry));
         match done {
@@ -74,6 +76,18 @@ impl App {
         }
         Ok(registry)
     }
+}
+
+/// The name under which kubectl runs the program for `kubectl plimsoll`.
+const KUBECTL_PLUGIN: &str = "kubectl-plimsoll";
+
+/// The command line of a plugin of kubectl as that of `plimsoll kubectl`.
+fn as_command(mut line: Vec<OsString>) -> Vec<OsString> {
+    let name = line.first().and_then(|program| Path::new(program).file_stem());
+    if name.is_some_and(|name| name == KUBECTL_PLUGIN) {
+        line.insert(1, "kubectl".into());
+    }
+    line
 }
 
 /// Whether the reader of the output has closed it, as `head` does.

@@ -4,6 +4,7 @@ mod bench;
 mod capacity;
 mod emulation;
 mod journal;
+mod kubectl;
 mod ranking;
 mod replay;
 mod run;
@@ -23,12 +24,13 @@ pub(crate) use self::bench::Bench;
 pub(crate) use self::capacity::Capacity;
 pub(crate) use self::emulation::Emulation;
 pub(crate) use self::journal::{Journal, JournalFlags, Question};
+pub(crate) use self::kubectl::{ClusterQuestion, Kubectl, NamedPod, SchedulerPlace, Target};
 pub(crate) use self::ranking::Ranking;
 pub(crate) use self::replay::{Record, Replay, ReplayEngine};
 pub(crate) use self::run::{Authentication, Authorization, Client, Election, Run, Serving};
 pub(crate) use self::what_if::{
-    GivenAction, ObjectName, WhatIf, labelled_pods, node_choice, node_taint, object_name,
-    object_number, replicas,
+    GivenAction, NodeTaint, ObjectName, WhatIf, labelled_pods, node_choice, node_taint,
+    object_name, object_number, replicas,
 };
 pub(crate) use self::why::Why;
 use crate::deprecated::Deprecated;
@@ -132,6 +134,7 @@ pub(crate) enum Command {
     Why(Box<Why>),
     WhatIf(Box<WhatIf>),
     Capacity(Box<Capacity>),
+    Kubectl(Box<Kubectl>),
     Journal(Journal),
     Replay(Replay),
     Plugins(Plugins),

@@ -4,6 +4,7 @@ mod admission;
 mod control;
 mod create;
 mod discovery;
+mod forward;
 mod list;
 mod openapi;
 mod patch;
@@ -40,6 +41,10 @@ const BODY_LIMIT: usize = 3 * 1024 * 1024;
 
 /// The first release that authorizes writes of the status of claims by field.
 const GRANULAR_SINCE: u32 = 36;
+
+/// The first release in which whoever forwards a port by a WebSocket needs the verb `create`, too: the feature gate
+/// `AuthorizePodWebsocketUpgradeCreatePermission`.
+const FORWARDING_CREATES_SINCE: u32 = 35;
 
 /// What answers requests. Clones share everything.
 #[derive(Debug, Clone)]
@@ -148,6 +153,13 @@ impl ApiHandler {
             self.access.check(caller, verb, what, Some(kind.resource()))?;
         }
         self.requests.count(verb, resource.clone());
+        if resource == "pods/portforward" && verb == "get" {
+            if FORWARDING_CREATES_SINCE <= self.options().release {
+                self.access.check(caller, "create", what, Some(kind.resource()))?;
+            }
+            let forwarded = async { self.forward(parts, &target) };
+            return self.with_faults(verb, &resource, forwarded).await;
+        }
         let shape = request::shape(parts)?;
         let content_type = content_type_of(parts).to_owned();
         let asked = ObjectRequest { target, query, shape, verb, content_type };

@@ -158,7 +158,7 @@ async fn serve(
     builder.http1().timer(TokioTimer::new());
     // As kube-apiserver's default.
     builder.http2().timer(TokioTimer::new()).max_concurrent_streams(250);
-    let connection = builder.serve_connection(TokioIo::new(stream), service);
+    let connection = builder.serve_connection_with_upgrades(TokioIo::new(stream), service);
     tokio::select! {
         // How a client ends its connection does not matter.
         _ = connection => {}

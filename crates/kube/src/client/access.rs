@@ -24,12 +24,40 @@ pub struct Access {
     /// The path of a kubeconfig (`clientConnection.kubeconfig` or `--kubeconfig`); without one, the
     /// service account of the pod is used.
     pub kubeconfig: Option<PathBuf>,
+    /// Further kubeconfigs, of which counts what the ones before do not have (`$KUBECONFIG`).
+    pub further_kubeconfigs: Vec<PathBuf>,
+    /// What is chosen instead of what the kubeconfig chooses.
+    pub overrides: Overrides,
     /// The address of the API server (`--master`), instead of the one in the kubeconfig.
     pub master: Option<String>,
     /// `clientConnection.contentType`. It has no effect: JSON is always used.
     pub content_type: String,
     /// `clientConnection.acceptContentTypes`. It has no effect: JSON is always used.
     pub accept_content_types: String,
+}
+
+/// What the flags of kubectl choose instead of what a kubeconfig chooses.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct Overrides {
+    /// The context (`--context`).
+    pub context: Option<String>,
+    /// The cluster (`--cluster`).
+    pub cluster: Option<String>,
+    /// The user (`--user`).
+    pub user: Option<String>,
+    /// A token in place of all credentials of the user (`--token`).
+    pub token: Option<String>,
+}
+
+impl fmt::Debug for Overrides {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Overrides { context, cluster, user, token: _ } = self;
+        f.debug_struct("Overrides")
+            .field("context", context)
+            .field("cluster", cluster)
+            .field("user", user)
+            .finish_non_exhaustive()
+    }
 }
 
 impl Access {
@@ -41,6 +69,7 @@ impl Access {
             master: master.filter(|address| !address.is_empty()),
             content_type: connection.content_type.clone(),
             accept_content_types: connection.accept_content_types.clone(),
+            ..Access::default()
         }
     }
 
@@ -93,7 +122,7 @@ pub(super) struct Loaded {
 /// Reads the settings.
 pub(super) async fn load(access: &Access) -> Result<Loaded, AccessError> {
     let mut loaded = match (&access.kubeconfig, &access.master) {
-        (Some(path), _) => kubeconfig::read(path).await?,
+        (Some(path), _) => kubeconfig::read(path, access).await?,
         // As in client_config.go, BuildConfigFromFlags: an address alone is enough.
         (None, Some(master)) => {
             Loaded::bare(kube::Config::new(uri("--master", "", master, false)?))

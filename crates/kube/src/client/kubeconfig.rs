@@ -1,32 +1,33 @@
 //! Reads the current context of a kubeconfig, and reports what is wrong with it.
 
+use std::fmt::Write as _;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
 
 use http::HeaderValue;
 use kube::config::{
-    AuthInfo, Cluster, KubeConfigOptions, Kubeconfig, KubeconfigError, NamedContext,
+    AuthInfo, Cluster, KubeConfigOptions, Kubeconfig, KubeconfigError, NamedAuthInfo, NamedContext,
 };
 use secrecy::ExposeSecret;
 
-use super::access::{AccessError, Loaded, certificates, fault, uri};
+use super::access::{Access, AccessError, Loaded, Overrides, certificates, fault, uri};
 
-/// Reads the current context of the kubeconfig at `path`.
-pub(super) async fn read(path: &Path) -> Result<Loaded, AccessError> {
-    let place = format!("kubeconfig {}", path.display());
-    let bytes = std::fs::read(path).map_err(|error| {
-        let remedy = "name a readable file in --kubeconfig or clientConnection.kubeconfig";
-        fault(&place, "", format!("cannot be read: {error}"), remedy)
-    })?;
-    let text =
-        decoded(&bytes).map_err(|problem| fault(&place, "", problem, "save the file as UTF-8"))?;
-    let mut file = Kubeconfig::from_yaml(&text).map_err(|error| unreadable(&place, &error))?;
-    if let Some(folder) = path.parent() {
-        in_folder(&mut file, folder);
+/// The name of the user of `--token`.
+const TOKEN_USER: &str = "--token";
+
+/// Reads the context of the kubeconfig at `path` that is current, or that `access` chooses.
+pub(super) async fn read(path: &Path, access: &Access) -> Result<Loaded, AccessError> {
+    let mut print = DefaultHasher::new();
+    let mut place = format!("kubeconfig {}", path.display());
+    let mut file = read_file(path, &mut print)?;
+    for further in &access.further_kubeconfigs {
+        write!(place, ":{}", further.display()).expect("text can grow");
+        let next = read_file(further, &mut print)?;
+        file = file.merge(next).map_err(|error| unreadable(&place, &error))?;
     }
+    choose(&place, &mut file, &access.overrides)?;
     let chosen = SelectedContext::of(&place, &file)?;
-    let mut files = KubeconfigFiles { place: &place, print: DefaultHasher::new() };
-    files.print.write(&bytes);
+    let mut files = KubeconfigFiles { place: &place, print };
     chosen.check_cluster(&mut files)?;
     chosen.check_user(&mut files)?;
     let (user, print) = (chosen.user_field.clone(), files.print.finish());
@@ -57,6 +58,55 @@ pub(super) async fn read(path: &Path) -> Result<Loaded, AccessError> {
     loaded.config.cluster_url = uri(&place, "server", &server, loaded.wants_tls())?;
     loaded.place = place;
     Ok(loaded)
+}
+
+/// Reads one file. Its paths are relative to it.
+fn read_file(path: &Path, print: &mut DefaultHasher) -> Result<Kubeconfig, AccessError> {
+    let place = format!("kubeconfig {}", path.display());
+    let bytes = std::fs::read(path).map_err(|error| {
+        let remedy = "name a readable file in --kubeconfig or clientConnection.kubeconfig";
+        fault(&place, "", format!("cannot be read: {error}"), remedy)
+    })?;
+    print.write(&bytes);
+    let text =
+        decoded(&bytes).map_err(|problem| fault(&place, "", problem, "save the file as UTF-8"))?;
+    let mut file = Kubeconfig::from_yaml(&text).map_err(|error| unreadable(&place, &error))?;
+    if let Some(folder) = path.parent() {
+        in_folder(&mut file, folder);
+    }
+    Ok(file)
+}
+
+/// Chooses what the flags name.
+fn choose(place: &str, file: &mut Kubeconfig, overrides: &Overrides) -> Result<(), AccessError> {
+    let Overrides { context, cluster, user, token } = overrides;
+    if context.is_some() {
+        file.current_context.clone_from(context);
+    }
+    let current = file.current_context.clone().unwrap_or_default();
+    let chosen = file.contexts.iter_mut().find(|one| one.name == current);
+    if let Some(chosen) = chosen.and_then(|one| one.context.as_mut()) {
+        if let Some(cluster) = cluster {
+            chosen.cluster.clone_from(cluster);
+        }
+        if user.is_some() {
+            chosen.user.clone_from(user);
+        }
+    }
+    let Some(token) = token else { return Ok(()) };
+    if HeaderValue::try_from(token).is_err() {
+        return Err(fault(place, "--token", "this is no token", "give a token as one line"));
+    }
+    let chosen = file.contexts.iter_mut().find(|one| one.name == current);
+    if let Some(chosen) = chosen.and_then(|one| one.context.as_mut()) {
+        let info = AuthInfo { token: Some(token.clone().into()), ..AuthInfo::default() };
+        let named =
+            NamedAuthInfo { name: TOKEN_USER.to_owned(), auth_info: Some(info), ..<_>::default() };
+        file.auth_infos.retain(|one| one.name != TOKEN_USER);
+        file.auth_infos.push(named);
+        chosen.user = Some(TOKEN_USER.to_owned());
+    }
+    Ok(())
 }
 
 /// The text of a file. A byte order mark means UTF-16, as written by editors on Windows. kube's `read_path`

@@ -45,10 +45,20 @@ const CONNECTION_WINDOW: u32 = 1 << 30;
 
 type Stack = BoxCloneSyncService<Request<Body>, Response<Incoming>, BoxError>;
 
+/// The versions of HTTP that a client offers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Versions {
+    /// HTTP/2 if the server takes it.
+    All,
+    /// Only HTTP/1.1, in which a connection can become a stream of something else.
+    One,
+}
+
 /// Sends the requests of one client over its own connections.
 #[derive(Clone)]
 pub(super) struct Transport {
     link: Arc<Link>,
+    versions: Versions,
     stack: Arc<Mutex<Option<(u64, Stack)>>>,
     user_agent: HeaderValue,
     metrics: Arc<RestMetrics>,
@@ -57,12 +67,12 @@ pub(super) struct Transport {
 
 impl Transport {
     pub(super) fn new(
-        link: Arc<Link>,
+        (link, versions): (Arc<Link>, Versions),
         user_agent: HeaderValue,
         metrics: Arc<RestMetrics>,
         host: Arc<str>,
     ) -> Self {
-        Transport { link, stack: Arc::default(), user_agent, metrics, host }
+        Transport { link, versions, stack: Arc::default(), user_agent, metrics, host }
     }
 
     /// The service with the credentials in `built`.
@@ -70,7 +80,7 @@ impl Transport {
         let mut stack = self.stack.lock().unwrap_or_else(PoisonError::into_inner);
         match &*stack {
             Some((number, stack)) if *number == built.number => Ok(stack.clone()),
-            _ => Ok(stack.insert((built.number, connect(built)?)).1.clone()),
+            _ => Ok(stack.insert((built.number, connect(built, self.versions)?)).1.clone()),
         }
     }
 }
@@ -116,22 +126,22 @@ fn readable(error: BoxError) -> BoxError {
     }
 }
 
-fn connect(built: &Built) -> Result<Stack, BoxError> {
+fn connect(built: &Built, versions: Versions) -> Result<Stack, BoxError> {
     let mut tcp = HttpConnector::new();
     tcp.enforce_http(false);
     tcp.set_nodelay(true);
     tcp.set_keepalive(Some(SILENT_FOR));
     tcp.set_keepalive_interval(Some(SILENT_FOR));
-    let Some(proxy) = &built.loaded.proxy else { return client(built, tcp) };
+    let Some(proxy) = &built.loaded.proxy else { return client((built, versions), tcp) };
     let tunnel = Tunnel::new(proxy.uri().clone(), tcp);
     match proxy.basic_auth().cloned() {
-        Some(auth) => client(built, tunnel.with_auth(auth)),
-        None => client(built, tunnel),
+        Some(auth) => client((built, versions), tunnel.with_auth(auth)),
+        None => client((built, versions), tunnel),
     }
 }
 
 /// A client over the connections of `connector`.
-fn client<C>(built: &Built, connector: C) -> Result<Stack, BoxError>
+fn client<C>((built, versions): (&Built, Versions), connector: C) -> Result<Stack, BoxError>
 where
     C: Service<Uri, Response = TokioIo<TcpStream>> + Clone + Send + Sync + 'static,
     C::Future: Send + 'static,
@@ -142,7 +152,10 @@ where
         let name = ServerName::try_from(name.clone())?;
         https = https.with_server_name_resolver(FixedServerNameResolver::new(name));
     }
-    let https = https.enable_all_versions().wrap_connector(connector);
+    let https = match versions {
+        Versions::All => https.enable_all_versions().wrap_connector(connector),
+        Versions::One => https.enable_http1().wrap_connector(connector),
+    };
     let connector = ServiceBuilder::new().map_future(in_time).service(https);
     let client = Client::builder(TokioExecutor::new())
         .timer(TokioTimer::new())

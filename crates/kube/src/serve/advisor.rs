@@ -1,7 +1,7 @@
 //! The interface of the server to what answers questions about the cluster.
 
 use plimsoll_api::PodKey;
-use plimsoll_engine::{ClusterSnapshot, PendingPod};
+use plimsoll_engine::{ClusterSnapshot, Decision, PendingPod};
 use serde_json::Value;
 
 /// The question why a pod is where it is, or nowhere.
@@ -19,12 +19,17 @@ pub struct WhyQuestion {
     pub remedies: Option<usize>,
     /// How many of the nearest nodes are wanted; `None` for the default.
     pub nearest: Option<usize>,
+    /// Whether the answer has a `text` for people beside the data.
+    pub with_text: bool,
 }
 
 /// Answers questions on a copy of the cluster. It may take its time: it does not run on the thread of the engine.
 pub trait Advisor: Send + Sync + 'static {
     /// The least that would have to change so that a pod fits, or why it is on its node.
     fn why(&self, question: WhyQuestion) -> Result<Value, AdviceError>;
+
+    /// A decision as text for people.
+    fn decision_text(&self, decision: &Decision) -> String;
 
     /// What would happen if the cluster changed: the answer to the body of `/api/v1/what-if`.
     fn what_if(&self, snapshot: ClusterSnapshot, request: &Value) -> Result<Value, AdviceError>;

@@ -15,7 +15,7 @@ use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use plimsoll_api::PodKey;
 use plimsoll_engine::metrics::Family;
-use plimsoll_engine::{ClusterSnapshot, PendingPod};
+use plimsoll_engine::{ClusterSnapshot, Decision, PendingPod};
 use plimsoll_framework::PodInfo;
 use serde_json::Value;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -91,6 +91,10 @@ impl SchedulerView for Nobody {
 impl Advisor for Nobody {
     fn why(&self, question: WhyQuestion) -> Result<Value, AdviceError> {
         Err(AdviceError::Unknown(format!("pod {} is not known", question.pod)))
+    }
+
+    fn decision_text(&self, decision: &Decision) -> String {
+        format!("{} is decided", decision.pod)
     }
 
     fn what_if(&self, _: ClusterSnapshot, _: &Value) -> Result<Value, AdviceError> {

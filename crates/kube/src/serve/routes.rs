@@ -11,6 +11,7 @@ use axum::routing::{any, get, post};
 use http::{Method, StatusCode};
 use http_body_util::{BodyExt as _, Limited};
 use plimsoll_api::PodKey;
+use plimsoll_engine::Decision;
 use plimsoll_engine::record::DecisionRecord;
 
 use super::health::Health;
@@ -94,20 +95,18 @@ async fn configuration(State(state): AppState) -> Response {
 
 /// What would be decided about a pending pod, and why.
 async fn explain(State(state): AppState, Query(query): Pairs) -> Response {
-    let pod = match requested_pod(&query) {
-        Ok(pod) => pod,
+    let (pod, with_text) = match requested_pod(&query) {
+        Ok(requested) => requested,
         Err(error) => return reply::error(StatusCode::BAD_REQUEST, &error.to_string()),
     };
     let gone = |why: &str| reply::error(StatusCode::NOT_FOUND, &format!("pod {pod} {why}"));
     match state.scheduler.explain(pod.clone()).await {
-        Ok(Explained::Decision(decision)) => {
-            match serde_json::to_string(&DecisionRecord::of(&decision)) {
-                Ok(record) => reply::json(StatusCode::OK, record + "\n"),
-                Err(error) => {
-                    reply::error(StatusCode::INTERNAL_SERVER_ERROR, &format!("no record: {error}"))
-                }
+        Ok(Explained::Decision(decision)) => match record(&state, &decision, with_text) {
+            Ok(record) => reply::json(StatusCode::OK, record + "\n"),
+            Err(error) => {
+                reply::error(StatusCode::INTERNAL_SERVER_ERROR, &format!("no record: {error}"))
             }
-        }
+        },
         Ok(Explained::Placed) => {
             gone("is not pending: it has a node, or is being bound to one; see its events for why")
         }
@@ -118,26 +117,54 @@ async fn explain(State(state): AppState, Query(query): Pairs) -> Response {
     }
 }
 
-const EXPLAIN_USAGE: &str = "ask for one pending pod: /explain?pod=NAMESPACE/NAME";
+/// The record of a decision as JSON, with a text for people if that is asked for.
+fn record(state: &ServerState, decision: &Decision, with_text: bool) -> serde_json::Result<String> {
+    let record = DecisionRecord::of(decision);
+    if !with_text {
+        return serde_json::to_string(&record);
+    }
+    let mut record = serde_json::to_value(&record)?;
+    record["text"] = state.scheduler.advisor().decision_text(decision).into();
+    Ok(record.to_string())
+}
+
+const EXPLAIN_USAGE: &str =
+    "ask for one pending pod: /explain?pod=NAMESPACE/NAME, with text=true if you like";
 
 /// An invalid query of `/explain`.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 enum QueryError {
     #[error("{EXPLAIN_USAGE}")]
-    NotOneParameter,
+    NoPod,
+    #[error("parameter {0:?} is given twice; {EXPLAIN_USAGE}")]
+    Repeated(String),
+    #[error("text {0:?} is neither true nor false; {EXPLAIN_USAGE}")]
+    NoBool(String),
     #[error("unknown parameter {0:?}; {EXPLAIN_USAGE}")]
     UnknownParameter(String),
     #[error("pod {0:?} is no NAMESPACE/NAME; {EXPLAIN_USAGE}")]
     NoPodKey(String),
 }
 
-/// The pod in a query of `/explain`.
-fn requested_pod(query: &[(String, String)]) -> Result<PodKey, QueryError> {
-    let [(key, pod)] = query else { return Err(QueryError::NotOneParameter) };
-    if key != "pod" {
-        return Err(QueryError::UnknownParameter(key.clone()));
+/// The pod in a query of `/explain`, and whether a text is asked for.
+fn requested_pod(query: &[(String, String)]) -> Result<(PodKey, bool), QueryError> {
+    let (mut pod, mut with_text) = (None, false);
+    for (at, (key, value)) in query.iter().enumerate() {
+        if query[..at].iter().any(|(other, _)| other == key) {
+            return Err(QueryError::Repeated(key.clone()));
+        }
+        match key.as_str() {
+            "pod" => {
+                let key = pod_key(value);
+                pod = Some(key.ok_or_else(|| QueryError::NoPodKey(value.clone()))?);
+            }
+            "text" => {
+                with_text = value.parse().map_err(|_| QueryError::NoBool(value.clone()))?;
+            }
+            _ => return Err(QueryError::UnknownParameter(key.clone())),
+        }
     }
-    pod_key(pod).ok_or_else(|| QueryError::NoPodKey(pod.clone()))
+    Ok((pod.ok_or(QueryError::NoPod)?, with_text))
 }
 
 async fn dump(State(state): AppState) -> Response {
@@ -192,7 +219,9 @@ mod tests {
             let owned = |&(key, value): &(&str, &str)| (key.to_owned(), value.to_owned());
             requested_pod(&pairs.iter().map(owned).collect::<Vec<_>>())
         };
-        assert_eq!(parse(&[("pod", "team/web-0")]), Ok(PodKey::new("team", "web-0")));
+        let pod = PodKey::new("team", "web-0");
+        assert_eq!(parse(&[("pod", "team/web-0")]), Ok((pod.clone(), false)));
+        assert_eq!(parse(&[("pod", "team/web-0"), ("text", "true")]), Ok((pod, true)));
         for wrong in [
             &[][..],
             &[("pod", "web-0")],
@@ -200,6 +229,7 @@ mod tests {
             &[("pod", "a/b/c")],
             &[("node", "a/b")],
             &[("pod", "a/b"), ("pod", "a/c")],
+            &[("pod", "a/b"), ("text", "")],
         ] {
             let why = parse(wrong).expect_err("it is wrong").to_string();
             assert!(why.contains("/explain?pod=NAMESPACE/NAME"), "{why}");

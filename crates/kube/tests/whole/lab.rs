@@ -7,7 +7,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use plimsoll_config::{Catalogue, Configuration};
-use plimsoll_engine::{ClusterSnapshot, Options, Profile, TieBreak};
+use plimsoll_engine::{ClusterSnapshot, Decision, Options, Profile, TieBreak};
 use plimsoll_framework::FeatureGates;
 use plimsoll_kube::client::Access;
 use plimsoll_kube::lease::{LeaseClock, Settings};
@@ -247,6 +247,10 @@ impl Advisor for NoAdvisor {
     }
 
     fn what_if(&self, _: ClusterSnapshot, _: &Value) -> Result<Value, AdviceError> {
+    fn decision_text(&self, _: &Decision) -> String {
+        "nobody answers here".to_owned()
+    }
+
         Err(AdviceError::Failed("nobody answers here".to_owned()))
     }
 

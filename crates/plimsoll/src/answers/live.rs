@@ -5,7 +5,7 @@ use std::sync::Arc;
 use anyhow::{Context, Result};
 use plimsoll_advisor::{Limits, Subject, WhyError};
 use plimsoll_config::Configuration;
-use plimsoll_engine::{ClusterSnapshot, Detail, Options, Scheduler, TieBreak};
+use plimsoll_engine::{ClusterSnapshot, Decision, Detail, Options, Scheduler, TieBreak};
 use plimsoll_framework::{FeatureGates, Prioritize, Registry};
 use plimsoll_kube::serve::{AdviceError, Advisor, WhyQuestion};
 use plimsoll_sim::InitialCluster;
@@ -17,6 +17,8 @@ use super::request::{CapacityRequest, WhatIfRequest};
 use super::{Deciders, capacity};
 use crate::alternatives::alternatives;
 use crate::options::Setup;
+use crate::render;
+use crate::render::style::plain;
 
 /// What decides in this process, to decide the same on a copy of the cluster.
 pub(crate) struct Answers {
@@ -68,7 +70,8 @@ impl Answers {
     }
 
     fn try_why(&self, question: WhyQuestion) -> Result<Value> {
-        let WhyQuestion { pod, manifest, snapshot, pending, remedies, nearest } = question;
+        let WhyQuestion { pod, manifest, snapshot, pending, remedies, nearest, with_text } =
+            question;
         let alternatives = match &pending {
             Some(pending) => alternatives(
                 &self.configuration,
@@ -93,7 +96,11 @@ impl Answers {
             pending: pending.as_ref(),
         };
         let why = plimsoll_advisor::why(&mut scheduler, taken, &subject)?;
-        serde_json::to_value(&why).context("cannot write the answer as JSON")
+        let mut answer = serde_json::to_value(&why).context("cannot write the answer as JSON")?;
+        if with_text {
+            answer["text"] = plain(|out, screen| render::why::answer(out, &why, screen)).into();
+        }
+        Ok(answer)
     }
 }
 
@@ -108,8 +115,14 @@ impl Advisor for Answers {
         })
     }
 
+    fn decision_text(&self, decision: &Decision) -> String {
+        let shown = render::explain::Shown::Best;
+        plain(|out, screen| render::explain::decision(out, decision, shown, screen))
+    }
+
     fn what_if(&self, snapshot: ClusterSnapshot, request: &Value) -> Result<Value, AdviceError> {
         let request: WhatIfRequest = read(request)?;
+        let with_text = request.text;
         let actions = request.actions(&self.registry.kinds()).map_err(AdviceError::Wrong)?;
         let options = Options { detail: Detail::Choice, ..self.options };
         let deciders = Deciders { options, ..self.deciders() };
@@ -123,7 +136,12 @@ impl Advisor for Answers {
         let plan = plan.ok_or_else(|| {
             AdviceError::Failed(format!("there would be more than {MOST_DECISIONS} decisions"))
         })?;
-        serde_json::to_value(&plan).map_err(failed)
+        let mut answer = serde_json::to_value(&plan).map_err(failed)?;
+        if with_text {
+            answer["text"] = plain(|out, screen| render::what_if::plan(out, &plan, screen)).into();
+            answer["leavesPodsPending"] = plan.leaves_pods_pending().into();
+        }
+        Ok(answer)
     }
 
     fn capacity(&self, snapshot: ClusterSnapshot, request: &Value) -> Result<Value, AdviceError> {
@@ -132,8 +150,14 @@ impl Advisor for Answers {
         let limit = request.limit.unwrap_or(MOST_DECISIONS).min(MOST_DECISIONS);
         let limits = (limit, request.remedies.unwrap_or(REMEDIES));
         let cluster = InitialCluster::from(snapshot);
-        let answer = capacity::of_pods(self.deciders(), &cluster, &shapes, limits);
-        serde_json::to_value(answer.map_err(failed)?).map_err(failed)
+        let capacity = capacity::of_pods(self.deciders(), &cluster, &shapes, limits);
+        let capacity = capacity.map_err(failed)?;
+        let mut answer = serde_json::to_value(&capacity).map_err(failed)?;
+        if request.text {
+            let text = plain(|out, screen| render::capacity::answer(out, &capacity, screen));
+            answer["text"] = text.into();
+        }
+        Ok(answer)
     }
 }
 

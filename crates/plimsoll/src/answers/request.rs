@@ -15,6 +15,9 @@ use crate::input::{pod_of_workload, read_pod, workload};
 pub(super) struct WhatIfRequest {
     /// In their order.
     pub(super) actions: Vec<RequestedAction>,
+    /// Whether the answer has a text for people, too.
+    #[serde(default)]
+    pub(super) text: bool,
 }
 
 /// One action. Texts are as on the command line.
@@ -53,6 +56,9 @@ pub(super) struct CapacityRequest {
     pub(super) limit: Option<usize>,
     /// How many changes.
     pub(super) remedies: Option<usize>,
+    /// Whether the answer has a text for people, too.
+    #[serde(default)]
+    pub(super) text: bool,
 }
 
 impl WhatIfRequest {

@@ -9,6 +9,7 @@ mod explain;
 mod explain_group;
 mod flags;
 mod journal;
+mod kubectl;
 mod migrate;
 mod new_plugin;
 mod plugins;
@@ -43,6 +44,7 @@ pub(crate) fn run(args: Args, registry: Registry) -> Result<ExitCode> {
         Command::WhatIf(args) => return what_if::run(*args, registry),
         Command::Run(args) => run::run(*args, registry),
         Command::Simulate(args) => simulate::run(&args, registry),
+        Command::Kubectl(args) => return kubectl::run(*args),
         Command::Explain(args) => explain::run(&args, registry),
         Command::Why(args) => why::run(*args, registry),
         Command::Capacity(args) => capacity::run(&args, registry),

@@ -21,7 +21,7 @@ use crate::render::what_if as render;
 const SEED: u64 = 0;
 
 /// The exit status of `--fail-if-pending`.
-const PENDING: u8 = 3;
+pub(super) const PENDING: u8 = 3;
 
 /// Changes the cluster and prints what comes of it.
 pub(crate) fn run(mut args: WhatIf, registry: &Registry) -> Result<ExitCode> {

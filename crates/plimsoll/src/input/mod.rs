@@ -184,6 +184,18 @@ pub(crate) fn shapes(sources: &[Source]) -> anyhow::Result<Vec<(Pod, Value)>> {
     if faults.is_empty() { Ok(shapes) } else { Err(Faults::from(faults).into()) }
 }
 
+/// All objects of files, as they are written there; those of lists one by one.
+pub(crate) fn manifests(sources: &[Source]) -> anyhow::Result<Vec<Value>> {
+    let mut manifests = Vec::new();
+    for source in sources {
+        let documents = objects::documents(source).map_err(|fault| Faults::from(vec![fault]))?;
+        for document in documents {
+            objects::collect_manifests(document.value, &mut manifests);
+        }
+    }
+    Ok(manifests)
+}
+
 /// The manifest of the object with kind and name `name`, such as `Pod default/web-0`, in the first of `sources` that has it.
 pub(crate) fn manifest(sources: &[Source], name: &str, kinds: &Kinds) -> Option<Value> {
     sources.iter().find_map(|source| {

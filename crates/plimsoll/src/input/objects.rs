@@ -102,6 +102,26 @@ fn collect_paths(value: &Value, at: &FieldPath, paths: &mut Vec<FieldPath>) {
     }
 }
 
+/// The objects of a document, each by itself. The items of a PodList need no kind in it, but have one here.
+pub(super) fn collect_manifests(value: Value, manifests: &mut Vec<Value>) {
+    let Some(items) = items_of(&value) else {
+        if !value.is_null() {
+            manifests.push(value);
+        }
+        return;
+    };
+    let kind = value["kind"].as_str().and_then(|kind| kind.strip_suffix(LIST));
+    let kind = kind.filter(|kind| !kind.is_empty());
+    for item in items {
+        let mut item = item.clone();
+        if let (Some(kind), Some(fields)) = (kind, item.as_object_mut()) {
+            fields.entry("kind").or_insert_with(|| json!(kind));
+            fields.entry("apiVersion").or_insert_with(|| value["apiVersion"].clone());
+        }
+        collect_manifests(item, manifests);
+    }
+}
+
 /// The items of a list; none if it is not a list.
 fn items_of(value: &Value) -> Option<&Vec<Value>> {
     value["kind"].as_str().filter(|kind| kind.ends_with(LIST))?;

@@ -3,7 +3,7 @@
 use std::fmt::Display;
 use std::io::{self, IsTerminal};
 
-use anstream::{AutoStream, ColorChoice};
+use anstream::{AutoStream, ColorChoice, StripStream};
 use anstyle::{AnsiColor, Style};
 use comfy_table::{
     Cell, CellAlignment, Color, Column, ColumnConstraint, ContentArrangement, Table, Width, presets,
@@ -79,6 +79,16 @@ impl Screen {
         }
         table
     }
+}
+
+/// What is printed where there is neither a terminal nor colour.
+pub(crate) fn plain(
+    print: impl FnOnce(&mut StripStream<Vec<u8>>, Screen) -> io::Result<()>,
+) -> String {
+    let mut out = StripStream::new(Vec::new());
+    let screen = Screen { is_terminal: false, has_colours: false };
+    print(&mut out, screen).expect("memory can be written");
+    String::from_utf8_lossy(&out.into_inner()).into_owned()
 }
 
 /// Lets a column be narrower than its content, within limits.

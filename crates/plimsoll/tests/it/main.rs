@@ -13,6 +13,8 @@ mod decisions;
 mod docs;
 mod engines;
 mod journal;
+#[cfg(unix)]
+mod kubectl;
 mod manifests;
 mod new_plugin;
 mod objects;

@@ -184,6 +184,7 @@ fn add_kind(all: &mut Vec<Resource>, kind: &'static ResourceKind) {
         all.push(sub("binding", "Binding", &["create"]));
         let eviction = sub("eviction", "Eviction", &["create"]);
         all.push(Resource { foreign: Some(("policy", "v1")), ..eviction });
+        all.push(sub("portforward", "PodPortForwardOptions", &["create", "get"]));
     }
 }
 

@@ -12,8 +12,7 @@ use crate::serve::advisor::WhyQuestion;
 use crate::serve::query::pod_key;
 use crate::serve::routes::{AppState, Pairs, unavailable};
 
-const USAGE: &str =
-    "ask for one pod: /api/v1/why?pod=NAMESPACE/NAME, with remedies=N and nearest=N if you like";
+const USAGE: &str = "ask for one pod: /api/v1/why?pod=NAMESPACE/NAME, with remedies=N, nearest=N and text=true if you like";
 
 /// The most changes, and the most nodes, that can be asked for.
 const MOST: usize = 1000;
@@ -34,7 +33,7 @@ pub(in crate::serve) async fn why(
 }
 
 async fn answer(asker: &Asker<'_>, wanted: WhyQuery) -> Result<Value, Response> {
-    let WhyQuery { pod, remedies, nearest } = wanted;
+    let WhyQuery { pod, remedies, nearest, with_text } = wanted;
     asker.must("get", &pod.namespace, &pod.name).await?;
     let permitted = asker.permitted().map_err(|refusal| *refusal)?;
     let scheduler = &asker.state.scheduler;
@@ -46,7 +45,7 @@ async fn answer(asker: &Asker<'_>, wanted: WhyQuery) -> Result<Value, Response> 
     let taken = scheduler.snapshot(Some(pod.clone())).await;
     let (snapshot, pending) = taken.map_err(unavailable)?;
     let (name, picture) = (pod.to_string(), Picture::of(&snapshot));
-    let question = WhyQuestion { pod, manifest, snapshot, pending, remedies, nearest };
+    let question = WhyQuestion { pod, manifest, snapshot, pending, remedies, nearest, with_text };
     asker.answer(permitted, picture, &name, move |advisor| advisor.why(question)).await
 }
 
@@ -56,6 +55,7 @@ struct WhyQuery {
     pod: PodKey,
     remedies: Option<usize>,
     nearest: Option<usize>,
+    with_text: bool,
 }
 
 /// An invalid query.
@@ -69,13 +69,15 @@ enum QueryError {
     Unknown(String),
     #[error("pod {0:?} is no NAMESPACE/NAME; {USAGE}")]
     NoPodKey(String),
+    #[error("text {0:?} is neither true nor false; {USAGE}")]
+    NoBool(String),
     #[error("{0} {1:?} is no number from 0 to {MOST}; {USAGE}")]
     NoNumber(&'static str, String),
 }
 
 impl WhyQuery {
     fn parse(query: &[(String, String)]) -> Result<Self, QueryError> {
-        let (mut pod, mut remedies, mut nearest) = (None, None, None);
+        let (mut pod, mut remedies, mut nearest, mut with_text) = (None, None, None, false);
         for (at, (key, value)) in query.iter().enumerate() {
             if query[..at].iter().any(|(other, _)| other == key) {
                 return Err(QueryError::Repeated(key.clone()));
@@ -91,10 +93,13 @@ impl WhyQuery {
                 }
                 "remedies" => remedies = Some(number("remedies")?),
                 "nearest" => nearest = Some(number("nearest")?),
+                "text" => {
+                    with_text = value.parse().map_err(|_| QueryError::NoBool(value.clone()))?;
+                }
                 _ => return Err(QueryError::Unknown(key.clone())),
             }
         }
-        Ok(WhyQuery { pod: pod.ok_or(QueryError::NoPod)?, remedies, nearest })
+        Ok(WhyQuery { pod: pod.ok_or(QueryError::NoPod)?, remedies, nearest, with_text })
     }
 }
 
@@ -110,8 +115,10 @@ mod tests {
     #[test]
     fn a_pod_is_asked_for_by_namespace_and_name() {
         let pod = PodKey::new("team", "web-0");
-        let wanted = WhyQuery { pod, remedies: Some(3), nearest: None };
+        let wanted = WhyQuery { pod, remedies: Some(3), nearest: None, with_text: false };
         assert_eq!(parse(&[("remedies", "3"), ("pod", "team/web-0")]), Ok(wanted));
+        let asked = parse(&[("pod", "a/b"), ("text", "true")]).map(|wanted| wanted.with_text);
+        assert_eq!(asked, Ok(true));
         for wrong in [
             &[][..],
             &[("pod", "web-0")],
@@ -120,6 +127,7 @@ mod tests {
             &[("pod", "a/b"), ("pod", "a/c")],
             &[("pod", "a/b"), ("nearest", "-1")],
             &[("pod", "a/b"), ("remedies", "1001")],
+            &[("pod", "a/b"), ("text", "yes")],
         ] {
             let why = parse(wrong).expect_err("it is wrong").to_string();
             assert!(why.contains("/api/v1/why?pod=NAMESPACE/NAME"), "{why}");

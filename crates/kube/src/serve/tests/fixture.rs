@@ -9,7 +9,7 @@ use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use plimsoll_api::PodKey;
 use plimsoll_engine::metrics::Family;
-use plimsoll_engine::{ClusterSnapshot, PendingPod};
+use plimsoll_engine::{ClusterSnapshot, Decision, PendingPod};
 use plimsoll_framework::{PodInfo, Time};
 use rcgen::{
     BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
@@ -120,6 +120,10 @@ pub(super) struct FakeAdvisor(pub(super) Result<Value, AdviceError>);
 impl Advisor for FakeAdvisor {
     fn why(&self, _: WhyQuestion) -> Result<Value, AdviceError> {
         self.0.clone()
+    }
+
+    fn decision_text(&self, decision: &Decision) -> String {
+        format!("{} is decided", decision.pod)
     }
 
     fn what_if(&self, _: ClusterSnapshot, _: &Value) -> Result<Value, AdviceError> {

@@ -1,0 +1,303 @@
+//! `kubectl plimsoll`: asks the scheduler that runs in a cluster.
+
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use anyhow::{Context, Result, bail};
+use plimsoll_api::PodKey;
+use plimsoll_kube::client::{Access, Overrides, RestMetrics, connect};
+use plimsoll_kube::instance::{
+    Instance, InstanceAnswer, InstanceError, InstanceSession, Whereabouts,
+};
+use serde_json::{Value, json};
+
+use super::what_if::PENDING;
+use crate::args::{
+    ClusterQuestion, Format, GivenAction, Kubectl, NamedPod, NodeTaint, SchedulerPlace, Target,
+};
+use crate::input;
+
+/// What the API server says about a path that the user may not use, and the remedy.
+const MAY_NOT_ASK: &str = "deploy/questions.yaml has a role that allows it";
+
+/// Finds the scheduler, asks it, and prints its answer.
+pub(crate) fn run(args: Kubectl) -> Result<ExitCode> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.context("cannot start the thread for requests")?;
+    runtime.block_on(ask(args))
+}
+
+async fn ask(args: Kubectl) -> Result<ExitCode> {
+    let Kubectl { target, scheduler, output, question } = args;
+    let other = target.impersonate.clone().or_else(|| target.impersonate_group.first().cloned());
+    if let Some(other) = other {
+        return Err(InstanceError::Impersonation(other).into());
+    }
+    // A wrong file is an error before anything is sent.
+    let prepared = Prepared::of(question)?;
+    let namespace = target.namespace.clone();
+    let connection = connect(access(target), Arc::new(RestMetrics::default())).await?;
+    let namespace = namespace.unwrap_or_else(|| connection.namespace());
+    let instance = Instance::find(&connection, &place(scheduler)).await?;
+    let session = instance.open().await?;
+    let asked = prepared.ask(&session, &namespace, output.format).await?;
+    let answer = told(&session, &asked)?;
+    print(&answer, output.format)?;
+    let fails = asked.fails_if_pending && answer["leavesPodsPending"] == true;
+    Ok(if fails { ExitCode::from(PENDING) } else { ExitCode::SUCCESS })
+}
+
+/// A question whose files have been read.
+enum Prepared {
+    Why { pod: NamedPod, remedies: usize, nearest: usize },
+    Explain { pod: NamedPod },
+    WhatIf { body: Value, fails_if_pending: bool },
+    Capacity { body: Value },
+}
+
+/// A question that was asked, with its answer.
+struct Asked {
+    answer: InstanceAnswer,
+    /// The path, for messages.
+    path: &'static str,
+    /// The pod that was asked about.
+    pod: Option<PodKey>,
+    fails_if_pending: bool,
+}
+
+impl Prepared {
+    fn of(question: ClusterQuestion) -> Result<Self> {
+        Ok(match question {
+            ClusterQuestion::Why { pod, remedies, nearest } => {
+                Prepared::Why { pod, remedies, nearest }
+            }
+            ClusterQuestion::Explain { pod } => Prepared::Explain { pod },
+            ClusterQuestion::WhatIf { actions, fail_if_pending } => {
+                let actions = actions.0.into_iter().map(requested);
+                let actions: Vec<Value> = actions.collect::<Result<_>>()?;
+                let body = json!({ "actions": actions });
+                Prepared::WhatIf { body, fails_if_pending: fail_if_pending }
+            }
+            ClusterQuestion::Capacity { pod_file, limit, remedies } => {
+                let shapes = input::shapes(&input::read(&pod_file)?)?;
+                let pods: Vec<Value> = shapes.into_iter().map(|(_, manifest)| manifest).collect();
+                let body = json!({ "pods": pods, "limit": limit, "remedies": remedies });
+                Prepared::Capacity { body }
+            }
+        })
+    }
+
+    async fn ask(
+        self,
+        session: &InstanceSession,
+        namespace: &str,
+        format: Format,
+    ) -> Result<Asked> {
+        let with_text = format == Format::Table;
+        let (path, pod, answer, fails_if_pending) = match self {
+            Prepared::Why { pod, remedies, nearest } => {
+                let (path, pod) = ("/api/v1/why", pod.key(namespace));
+                let query = format!(
+                    "{path}?pod={pod}&remedies={remedies}&nearest={nearest}&text={with_text}"
+                );
+                (path, Some(pod), session.get(&query).await?, false)
+            }
+            Prepared::Explain { pod } => {
+                let (path, pod) = ("/explain", pod.key(namespace));
+                let answer = session.get(&format!("{path}?pod={pod}&text={with_text}")).await?;
+                (path, Some(pod), answer, false)
+            }
+            Prepared::WhatIf { mut body, fails_if_pending } => {
+                let path = "/api/v1/what-if";
+                // The text comes with what decides the exit status.
+                body["text"] = (with_text || fails_if_pending).into();
+                (path, None, session.post(path, &body).await?, fails_if_pending)
+            }
+            Prepared::Capacity { mut body } => {
+                let path = "/api/v1/capacity";
+                body["text"] = with_text.into();
+                (path, None, session.post(path, &body).await?, false)
+            }
+        };
+        Ok(Asked { answer, path, pod, fails_if_pending })
+    }
+}
+
+/// The answer as JSON. The error says what the user can do.
+fn told(session: &InstanceSession, asked: &Asked) -> Result<Value> {
+    let (answer, path) = (&asked.answer, asked.path);
+    let (code, instance) = (answer.code.as_u16(), session.pod());
+    if code == 200 {
+        return serde_json::from_slice(&answer.body)
+            .with_context(|| format!("{instance}: {path}: the answer is not JSON"));
+    }
+    let message = answer.message();
+    match code {
+        401 => bail!(
+            "{instance} does not accept the credentials: the API server does not know the token, or the certificate is not of \
+             its authority"
+        ),
+        403 => bail!("{message}; {MAY_NOT_ASK}"),
+        404 if message == "404 page not found" => {
+            bail!("{instance} does not serve {path}: it is another program, or an older version")
+        }
+        404 => match &asked.pod {
+            Some(pod) => bail!("{message}: looked for pod {pod}; name its namespace with -n"),
+            None => bail!("{message}"),
+        },
+        429 | 503 => bail!("{instance}: {message}"),
+        400 => bail!("{message}"),
+        _ => bail!("{instance}: {path}: {code}: {message}"),
+    }
+}
+
+fn print(answer: &Value, format: Format) -> Result<()> {
+    let mut out = BufWriter::new(io::stdout().lock());
+    match format {
+        Format::Table => {
+            let text = answer["text"].as_str().context(
+                "the instance is of an older version, which answers only in JSON: add -o json",
+            )?;
+            out.write_all(text.as_bytes())?;
+        }
+        Format::Json => {
+            let mut answer = answer.clone();
+            if let Some(fields) = answer.as_object_mut() {
+                fields.remove("text");
+            }
+            serde_json::to_writer(&mut out, &answer)?;
+            writeln!(out)?;
+        }
+    }
+    Ok(out.flush()?)
+}
+
+/// An action as `/api/v1/what-if` takes it.
+fn requested(given: GivenAction) -> Result<Value> {
+    Ok(match given {
+        GivenAction::Apply(file) => {
+            let typed = || format!("--apply {}", file.display());
+            let sources = input::read(std::slice::from_ref(&file)).with_context(typed)?;
+            json!({ "apply": input::manifests(&sources).with_context(typed)? })
+        }
+        GivenAction::Delete(name) => {
+            let key = &name.key;
+            let slash = if key.namespace.is_empty() { "" } else { "/" };
+            json!({ "delete": format!("{}/{}{slash}{}", name.kind, key.namespace, key.name) })
+        }
+        GivenAction::DeletePods(pods) => {
+            let labels = pods.labels.iter().map(|(key, value)| format!("{key}={value}"));
+            let labels: Vec<String> = labels.collect();
+            json!({ "deletePods": format!("{}/{}", pods.namespace, labels.join(",")) })
+        }
+        GivenAction::Scale(to) => json!({ "scale": format!("{}={}", to.key, to.number) }),
+        GivenAction::Drain(nodes) => json!({ "drain": nodes.to_string() }),
+        GivenAction::Cordon(nodes) => json!({ "cordon": nodes.to_string() }),
+        GivenAction::Uncordon(nodes) => json!({ "uncordon": nodes.to_string() }),
+        GivenAction::Lose(nodes) => json!({ "lose": nodes.to_string() }),
+        GivenAction::AddNodes { n, like } => {
+            json!({ "addNodes": { "n": n, "like": model(&like)? } })
+        }
+        GivenAction::Taint(NodeTaint { nodes, taint }) => {
+            let effect = taint.effect.as_str();
+            json!({ "taint": format!("{nodes}={}:{}:{effect}", taint.key, taint.value) })
+        }
+        GivenAction::Priority(of) => json!({ "priority": format!("{}={}", of.key, of.number) }),
+    })
+}
+
+/// The name of a node of the cluster, or the manifest of one in a file.
+fn model(like: &str) -> Result<Value> {
+    let file = Path::new(like);
+    if !file.is_file() {
+        return Ok(like.into());
+    }
+    let sources = input::read(&[file.to_owned()])?;
+    let mut nodes = input::manifests(&sources)?;
+    nodes.retain(|manifest| manifest["kind"] == "Node");
+    match (nodes.pop(), nodes.pop()) {
+        (Some(node), None) => Ok(node),
+        (None, _) => bail!("--like {like}: contains no node"),
+        (Some(_), Some(_)) => bail!("--like {like}: contains more than one node"),
+    }
+}
+
+fn place(of: SchedulerPlace) -> Whereabouts {
+    Whereabouts {
+        namespace: of.scheduler_namespace,
+        selector: of.scheduler_selector,
+        service: of.service,
+        pod: of.scheduler_pod,
+        port: of.scheduler_port,
+        leases: of.scheduler_lease,
+    }
+}
+
+/// How to reach the API server. As in client-go's loader.go: `--kubeconfig`, or else the files of `$KUBECONFIG` that exist,
+/// or else `~/.kube/config`; without any of these the service account of the pod.
+fn access(target: Target) -> Access {
+    let mut files = match target.kubeconfig {
+        Some(file) => vec![file],
+        None => default_kubeconfigs(),
+    }
+    .into_iter();
+    Access {
+        kubeconfig: files.next(),
+        further_kubeconfigs: files.collect(),
+        overrides: Overrides {
+            context: target.context,
+            cluster: target.cluster,
+            user: target.user,
+            token: target.token,
+        },
+        master: target.server,
+        ..Access::default()
+    }
+}
+
+fn default_kubeconfigs() -> Vec<PathBuf> {
+    let named = std::env::var_os("KUBECONFIG").filter(|list| !list.is_empty());
+    if let Some(list) = named {
+        let all: Vec<PathBuf> = std::env::split_paths(&list).collect();
+        let existing: Vec<PathBuf> = all.iter().filter(|path| path.exists()).cloned().collect();
+        // If none exists, the error names the first.
+        return if existing.is_empty() { all.into_iter().take(1).collect() } else { existing };
+    }
+    let home = std::env::home_dir().map(|home| home.join(".kube").join("config"));
+    home.filter(|file| file.exists()).into_iter().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser as _;
+
+    use super::*;
+    use crate::args::{Args, Command};
+
+    fn request(line: &str) -> Vec<Value> {
+        let line = ["plimsoll", "kubectl", "what-if"].into_iter().chain(line.split_whitespace());
+        let Command::Kubectl(args) = Args::parse_from(line).command else { panic!("it is one") };
+        let ClusterQuestion::WhatIf { actions, .. } = args.question else { panic!("it is one") };
+        actions.0.into_iter().map(|given| requested(given).expect("it needs no file")).collect()
+    }
+
+    #[test]
+    fn actions_are_sent_as_they_were_given_and_in_their_order() {
+        let line = "--drain n1 --lose zone=a --add-nodes 2 --like n1 --scale shop/web=3 --delete pod/shop/web-0 \
+                    --delete node/n1 --delete-pods shop/app=web,tier=front --taint n1=k:v:NoExecute --priority shop/web=-1";
+        let expected = [
+            json!({"drain": "n1"}),
+            json!({"lose": "zone=a"}),
+            json!({"addNodes": {"n": 2, "like": "n1"}}),
+            json!({"scale": "shop/web=3"}),
+            json!({"delete": "pod/shop/web-0"}),
+            json!({"delete": "node/n1"}),
+            json!({"deletePods": "shop/app=web,tier=front"}),
+            json!({"taint": "n1=k:v:NoExecute"}),
+            json!({"priority": "shop/web=-1"}),
+        ];
+        assert_eq!(request(line), expected);
+    }
+}
