@@ -9,7 +9,7 @@ use crate::binding::{Backing, BindingCycle, BindingHandle, BindingProgress, Unbo
 use crate::cycle::{self, AttemptFailure, Cycle, CycleResult, FailureReason};
 use crate::decision::{AttemptContext, Decision, Outcome};
 use crate::effect::{Condition, Effect, EffectId, EventRecord, Write};
-use crate::explain::{decision, described};
+use crate::explain::{best_nodes, decision, described};
 use crate::metrics::{self, Lap, MeteredPoint, Status};
 use crate::names::PodId;
 use crate::profile::Profile;
@@ -484,6 +484,7 @@ impl Scheduler {
             first_ready: info.first_ready,
             judged: cycle.n_judged,
             rejectors,
+            best: best_nodes(cycle, self.cache.view()),
         })
     }
 

@@ -18,7 +18,7 @@ use crate::metrics::{self, CycleMeter, Lap, Sampled};
 use crate::pick::TieBreaker;
 use crate::profile::Profile;
 use crate::sample::{Sample, Samples};
-use crate::scheduler::Scheduler;
+use crate::scheduler::{Detail, Scheduler};
 use crate::unit::{Member, Snapshot};
 
 /// Deciders, in the order in which they are asked. The last one accepts everything.
@@ -60,6 +60,10 @@ impl Scheduler {
         let Some(expected) = self.decide_by(pod, &FromScratch) else { return cycle };
         if self.audit.compare(pod, kind, &cycle, &expected, &self.cache.view()) {
             self.reset_chances(after);
+            // Recorders are shown the scores that the audit has computed. With more detail every decision has its own.
+            if self.options.detail == Detail::Choice {
+                (cycle.feasible, cycle.scores) = (expected.feasible, expected.scores);
+            }
             cycle
         } else {
             self.forget_derived();

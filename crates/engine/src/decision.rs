@@ -41,6 +41,30 @@ pub struct AttemptContext {
     pub judged: usize,
     /// The plugins that rejected the pod or nodes, if no node was found.
     pub rejectors: Vec<&'static str>,
+    /// The best nodes, if the scores of all feasible nodes were computed: in a decision from scratch, or one that was audited.
+    pub best: Option<BestNodes>,
+}
+
+/// The best nodes of a decision with their scores.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BestNodes {
+    /// How many nodes were feasible.
+    pub feasible: usize,
+    /// By how much the chosen node was better than the best other one; `None` if there is no other.
+    pub margin: Option<i64>,
+    /// The chosen node, then the best others: at most three in all.
+    pub nodes: Vec<BestNode>,
+}
+
+/// A node with its scores.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BestNode {
+    /// Its name.
+    pub name: Str,
+    /// The sum of its scores.
+    pub total: i64,
+    /// Normalised scores times weight, by plugin.
+    pub scores: Vec<(Arc<str>, i64)>,
 }
 
 impl Decision {

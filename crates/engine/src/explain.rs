@@ -8,7 +8,7 @@ use plimsoll_framework::{
 };
 
 use crate::cycle::{self, Cycle, CycleResult};
-use crate::decision::{Decision, NodeDecision, NodeVerdict, Outcome};
+use crate::decision::{BestNode, BestNodes, Decision, NodeDecision, NodeVerdict, Outcome};
 use crate::metrics::CycleMeter;
 use crate::pick::TieBreaker;
 use crate::profile::Profile;
@@ -120,6 +120,39 @@ pub(crate) fn decision(
         Detail::None | Detail::Choice | Detail::Outcome => Vec::new(),
     };
     Decision { nodes, ..Decision::of_pod(pod.clone(), attempt, outcome) }
+}
+
+/// As many of the best nodes are kept for recorders.
+const MOST_BEST: usize = 3;
+
+/// The best nodes of a cycle that has scored all feasible nodes: the chosen one, then the others with the highest totals.
+pub(crate) fn best_nodes(cycle: &Cycle, view: View<'_>) -> Option<BestNodes> {
+    let (CycleResult::Found { row: chosen, .. }, Some(scores)) = (&cycle.result, &cycle.scores)
+    else {
+        return None;
+    };
+    let chosen = cycle.feasible.iter().position(|row| row == chosen)?;
+    let mut best: Vec<usize> = vec![chosen];
+    // One pass over the totals, since there may be thousands: an insertion is rare.
+    for (index, total) in scores.totals.iter().enumerate() {
+        if index == chosen {
+            continue;
+        }
+        let place = best[1..].iter().position(|&other| scores.totals[other] < *total);
+        match place {
+            Some(place) => best.insert(place + 1, index),
+            None if best.len() < MOST_BEST => best.push(index),
+            None => continue,
+        }
+        best.truncate(MOST_BEST);
+    }
+    let margin = best.get(1).map(|&second| scores.totals[chosen] - scores.totals[second]);
+    let nodes = best.into_iter().map(|index| BestNode {
+        name: view.nodes.name_of(cycle.feasible[index]).clone(),
+        total: scores.totals[index],
+        scores: scores.plugins.iter().map(|(name, all)| (name.clone(), all[index])).collect(),
+    });
+    Some(BestNodes { feasible: cycle.feasible.len(), margin, nodes: nodes.collect() })
 }
 
 /// What plugins add to the record of a decision.

@@ -51,9 +51,14 @@ mod waiting;
 mod writes;
 
 pub use audit::{Audit, AuditDifference};
-pub use decision::{AttemptContext, Decision, NodeDecision, NodeVerdict, Outcome};
+pub use decision::{
+    AttemptContext, BestNode, BestNodes, Decision, NodeDecision, NodeVerdict, Outcome,
+};
 pub use diagnosis::NO_NODES;
-pub use effect::{Condition, Effect, EffectId, EventRecord, Eviction, GroupConditionWrite, Write};
+pub use effect::{
+    Condition, Effect, EffectId, EventRecord, Eviction, GroupConditionWrite, NOTE_LENGTH_LIMIT,
+    Write,
+};
 pub use event::{Event, Observation};
 pub use extenders::{Call, Extender, ExtenderError, ExtenderId, ExtenderQuestion, ExtenderReply};
 pub use gates::Gates;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use plimsoll_api::{PodKey, Str};
-use plimsoll_engine::{Decision, NodeVerdict, Outcome};
+use plimsoll_engine::{BestNode, BestNodes, Decision, NodeVerdict, Outcome};
 use plimsoll_framework::Time;
 
 /// The best nodes of a decision are kept, at most so many.
@@ -71,6 +71,13 @@ pub struct ScoredNode {
     pub by_plugin: BTreeMap<String, i64>,
 }
 
+impl ScoredNode {
+    fn of(best: &BestNode) -> Self {
+        let scores = best.scores.iter().map(|(plugin, score)| (plugin.to_string(), *score));
+        ScoredNode { node: best.name.clone(), total: best.total, by_plugin: scores.collect() }
+    }
+}
+
 impl AttemptEntry {
     /// The entry of a decision; `None` if it was not an attempt. A decision with all nodes has feasible nodes, scores and
     /// rejections by reason; others have the plugins only.
@@ -125,6 +132,11 @@ impl AttemptEntry {
 
     fn add_nodes(&mut self, decision: &Decision) {
         if decision.nodes.is_empty() {
+            let best = decision.context.as_ref().and_then(|context| context.best.as_ref());
+            if let Some(BestNodes { feasible, margin, nodes }) = best {
+                (self.feasible, self.margin) = (Some(*feasible), *margin);
+                self.best = nodes.iter().map(ScoredNode::of).collect();
+            }
             return;
         }
         let (mut feasible, mut scored) = (0, Vec::new());

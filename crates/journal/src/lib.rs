@@ -5,6 +5,7 @@
 //! The [schema](SCHEMA) is an interface: other programs may read the file.
 
 mod entry;
+mod questions;
 mod reader;
 mod recorder;
 mod sender;
@@ -13,9 +14,10 @@ mod writer;
 
 pub use self::entry::{AttemptEntry, Entry, ScoredNode};
 pub use self::reader::{
-    Hour, JournalAttempt, JournalPod, JournalPreemption, JournalRejection, Reader,
+    Hour, JournalAttempt, JournalPod, JournalPreemption, JournalRejection, JournalScore, Loss,
+    Reader,
 };
 pub use self::recorder::JournalRecorder;
 pub use self::sender::{Sender, WhenFull};
 pub use self::store::{JournalError, Retention, SCHEMA, VERSION};
-pub use self::writer::{Journal, Written, tidy};
+pub use self::writer::{Journal, JournalCounts, Tallied, Written, tidy};

@@ -7,6 +7,7 @@ use plimsoll_api::PodKey;
 use rusqlite::{Connection, Row, params};
 use serde::Serialize;
 
+use crate::questions;
 use crate::store::{JournalError, Store};
 
 /// An open journal. It may be written meanwhile.
@@ -63,6 +64,24 @@ pub struct JournalAttempt {
     /// The plugins that rejected it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub rejections: Vec<JournalRejection>,
+    /// The best nodes, if their scores were recorded.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub best: Vec<JournalScore>,
+    /// The pods that it chose to evict, as `namespace/name`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub victims: Vec<String>,
+}
+
+/// A node with its scores.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct JournalScore {
+    /// The node.
+    pub node: String,
+    /// Its total.
+    pub total: i64,
+    /// By plugin, the normalized score times its weight.
+    pub by_plugin: BTreeMap<String, i64>,
 }
 
 /// A plugin that rejected nodes.
@@ -95,6 +114,9 @@ pub struct JournalPod {
     /// From the one to the other, in milliseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub waited: Option<i64>,
+    /// When it was last chosen to be evicted for another pod.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub evicted_at: Option<i64>,
 }
 
 /// A pod that was evicted for another one.
@@ -109,6 +131,18 @@ pub struct JournalPreemption {
     /// The node.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub node: Option<String>,
+    /// The plugins because of which the other pod fitted no node.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub because: Vec<String>,
+}
+
+/// Entries that were lost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Loss {
+    /// The time of the last attempt before, in milliseconds since 1970.
+    pub at: i64,
+    /// How many.
+    pub entries: i64,
 }
 
 /// An hour of a journal.
@@ -131,26 +165,40 @@ impl Reader {
 
     /// The last attempts of a pod, oldest first.
     pub fn history(&self, pod: &PodKey, limit: usize) -> Result<Vec<JournalAttempt>, JournalError> {
-        let of_pod = "SELECT * FROM history WHERE id IN (SELECT attempts.id FROM attempts JOIN pods ON pods.id = \
-                      attempts.pod WHERE pods.namespace = ?1 AND pods.name = ?2 ORDER BY attempts.at DESC, attempts.id \
-                      DESC LIMIT ?3) ORDER BY at, id";
         let values = params![pod.namespace.as_str(), pod.name.as_str(), number(limit)];
         let found: Vec<(i64, JournalAttempt)> =
-            self.rows(of_pod, values, |row| Ok((row.get("id")?, attempt(row)?)))?;
-        let rejections = "SELECT plugin.text, reason.text, nodes FROM rejections JOIN texts AS plugin ON plugin.id = \
-                          plugin LEFT JOIN texts AS reason ON reason.id = reason WHERE attempt = ?1 ORDER BY \
-                          nodes DESC, plugin.text";
+            self.rows(questions::HISTORY, values, |row| Ok((row.get("id")?, attempt(row)?)))?;
         let attempts = found.into_iter().map(|(id, mut attempt)| {
-            attempt.rejections = self.rows(rejections, [id], |row| {
+            attempt.rejections = self.rows(questions::REJECTIONS, [id], |row| {
                 Ok(JournalRejection {
                     plugin: row.get(0)?,
                     reason: row.get(1)?,
                     nodes: row.get(2)?,
                 })
             })?;
+            attempt.best = self.rows(questions::SCORES, [id], |row| {
+                let by_plugin: String = row.get(2)?;
+                Ok(JournalScore {
+                    node: row.get(0)?,
+                    total: row.get(1)?,
+                    by_plugin: serde_json::from_str(&by_plugin).unwrap_or_default(),
+                })
+            })?;
+            attempt.victims = self.rows(questions::VICTIMS, [id], |row| row.get(0))?;
             Ok(attempt)
         });
         attempts.collect()
+    }
+
+    /// The history of a pod in short; `None` if it was never tried.
+    pub fn pod(&self, key: &PodKey, uid: &str) -> Result<Option<JournalPod>, JournalError> {
+        let values = params![key.namespace.as_str(), key.name.as_str(), uid];
+        Ok(self.rows(questions::POD, values, pod)?.pop())
+    }
+
+    /// The pods with this name in whatever namespace, as `namespace/name`.
+    pub fn namesakes(&self, name: &str, limit: usize) -> Result<Vec<String>, JournalError> {
+        self.rows(questions::NAMESAKES, params![name, number(limit)], |row| row.get(0))
     }
 
     /// The last preemptions, newest first: all, or those of which a pod was the victim or the preemptor.
@@ -160,48 +208,49 @@ impl Reader {
         limit: usize,
     ) -> Result<Vec<JournalPreemption>, JournalError> {
         let read = |row: &Row<'_>| {
-            Ok(JournalPreemption {
+            let preemption = JournalPreemption {
                 at: row.get("at")?,
                 victim: row.get("victim")?,
                 preemptor: row.get("preemptor")?,
                 node: row.get("node")?,
-            })
+                because: Vec::new(),
+            };
+            Ok((row.get::<_, i64>("attempt")?, preemption))
         };
-        match pod {
-            None => {
-                let sql = "SELECT * FROM preemptions ORDER BY at DESC LIMIT ?1";
-                self.rows(sql, [number(limit)], read)
-            }
+        let found = match pod {
+            None => self.rows(questions::PREEMPTIONS, [number(limit)], read)?,
             Some(pod) => {
-                let sql = "SELECT * FROM preemptions WHERE victim = ?1 OR attempt IN (SELECT attempts.id FROM attempts \
-                           JOIN pods ON pods.id = attempts.pod WHERE pods.namespace = ?2 AND pods.name = ?3) ORDER BY \
-                           at DESC LIMIT ?4";
                 let name = pod.to_string();
                 let values =
                     params![name, pod.namespace.as_str(), pod.name.as_str(), number(limit)];
-                self.rows(sql, values, read)
+                self.rows(questions::PREEMPTIONS_OF_POD, values, read)?
             }
-        }
+        };
+        let preemptions = found.into_iter().map(|(attempt, mut preemption)| {
+            preemption.because = self.rows(questions::REJECTIONS, [attempt], |row| row.get(0))?;
+            preemption.because.sort();
+            preemption.because.dedup();
+            Ok(preemption)
+        });
+        preemptions.collect()
     }
 
     /// The pods that waited longest until they were bound, the slowest first.
     pub fn slowest(&self, limit: usize) -> Result<Vec<JournalPod>, JournalError> {
-        let sql = "SELECT * FROM pods WHERE waited IS NOT NULL ORDER BY waited DESC LIMIT ?1";
-        self.rows(sql, [number(limit)], pod)
+        self.rows(questions::SLOWEST, [number(limit)], pod)
     }
 
     /// The pods that were tried most often.
     pub fn most_retried(&self, limit: usize) -> Result<Vec<JournalPod>, JournalError> {
-        let sql = "SELECT * FROM pods WHERE 1 < attempts ORDER BY attempts DESC LIMIT ?1";
-        self.rows(sql, [number(limit)], pod)
+        self.rows(questions::MOST_RETRIED, [number(limit)], pod)
     }
 
     /// Attempts by hour, the last hours, oldest first.
     pub fn hours(&self, limit: usize) -> Result<Vec<Hour>, JournalError> {
-        let sql = "SELECT hour, plugin, attempts FROM hours WHERE hour IN (SELECT DISTINCT hour FROM hours ORDER BY hour \
-                   DESC LIMIT ?1) ORDER BY hour";
         let rows: Vec<(i64, String, i64)> =
-            self.rows(sql, [number(limit)], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
+            self.rows(questions::HOURS, [number(limit)], |row| {
+                Ok((row.get(0)?, row.get(1)?, row.get(2)?))
+            })?;
         let mut hours: Vec<Hour> = Vec::new();
         for (hour, plugin, n) in rows {
             if hours.last().is_none_or(|last| last.hour != hour) {
@@ -217,10 +266,15 @@ impl Reader {
         Ok(hours)
     }
 
+    /// When entries were lost, the last times, newest first. A row stands for the losses of up to a minute.
+    pub fn losses(&self, limit: usize) -> Result<Vec<Loss>, JournalError> {
+        let read = |row: &Row<'_>| Ok(Loss { at: row.get(0)?, entries: row.get(1)? });
+        self.rows(questions::LOSSES, [number(limit)], read)
+    }
+
     /// How many entries were lost because they came faster than they could be written.
     pub fn lost(&self) -> Result<i64, JournalError> {
-        let sql = "SELECT coalesce(sum(entries), 0) FROM losses";
-        let sums: Vec<i64> = self.rows(sql, [], |row| row.get(0))?;
+        let sums: Vec<i64> = self.rows(questions::LOST, [], |row| row.get(0))?;
         Ok(sums.into_iter().sum())
     }
 
@@ -257,6 +311,8 @@ fn attempt(row: &Row<'_>) -> rusqlite::Result<JournalAttempt> {
         answered_at: row.get("answered_at")?,
         error: row.get("error")?,
         rejections: Vec::new(),
+        best: Vec::new(),
+        victims: Vec::new(),
     })
 }
 
@@ -268,6 +324,7 @@ fn pod(row: &Row<'_>) -> rusqlite::Result<JournalPod> {
         ready_at: row.get("ready_at")?,
         bound_at: row.get("bound_at")?,
         waited: row.get("waited")?,
+        evicted_at: row.get("evicted_at")?,
     })
 }
 

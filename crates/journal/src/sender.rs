@@ -14,6 +14,10 @@ const BATCH: usize = 64;
 pub(crate) struct Counts {
     pub(crate) written: AtomicU64,
     pub(crate) lost: AtomicU64,
+    /// How often something could not be written at once, or at all.
+    pub(crate) errors: AtomicU64,
+    /// The size of the file in bytes, after the last time that something was written.
+    pub(crate) size: AtomicU64,
 }
 
 /// What the writer is told.

@@ -22,6 +22,8 @@ pub const VERSION: i64 = 1;
 const APPLICATION: i64 = 0x504c_494d;
 
 const HOUR: i64 = 3_600_000;
+/// Losses within a minute are one row, so that there are never many.
+const MINUTE: i64 = 60_000;
 
 /// At most so many texts are remembered with their numbers.
 const MOST_TEXTS: usize = 100_000;
@@ -150,8 +152,22 @@ impl Store {
 
     /// Notes that entries were lost.
     pub(crate) fn lose(&self, at: i64, n: u64) -> rusqlite::Result<()> {
+        let n = i64::try_from(n).unwrap_or(i64::MAX);
+        let mut add = self.connection.prepare_cached(
+            "UPDATE losses SET entries = entries + ?2 WHERE rowid = (SELECT max(rowid) FROM losses) AND ?1 - at < ?3",
+        )?;
+        if 0 < add.execute(params![at, n, MINUTE])? {
+            return Ok(());
+        }
         let mut insert = self.connection.prepare_cached("INSERT INTO losses VALUES (?1, ?2)")?;
-        insert.execute(params![at, i64::try_from(n).unwrap_or(i64::MAX)]).map(|_| ())
+        insert.execute(params![at, n]).map(|_| ())
+    }
+
+    /// How many bytes the file has, without its log of what is not in it yet.
+    pub(crate) fn size(&self) -> rusqlite::Result<u64> {
+        let sql = "SELECT page_count * page_size FROM pragma_page_count(), pragma_page_size()";
+        let size: i64 = self.connection.query_row(sql, [], |row| row.get(0))?;
+        Ok(u64::try_from(size).unwrap_or(0))
     }
 
     /// The time of the newest attempt.
@@ -200,6 +216,7 @@ impl Store {
                 [],
             )?;
             transaction.execute("DELETE FROM hours WHERE hour < ?1", [at - at.rem_euclid(HOUR)])?;
+            transaction.execute("DELETE FROM losses WHERE at < ?1", [at])?;
             self.pods.clear();
             self.binding.clear();
         }

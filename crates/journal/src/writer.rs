@@ -54,8 +54,9 @@ impl Journal {
         let store = Store::open(path)?;
         let failed = |error| JournalError::Sqlite { path: path.to_owned(), error };
         store.newest().map_err(failed)?;
+        let size = store.size().map_err(failed)?;
         let (to, from) = sync_channel(QUEUED);
-        let counts = Arc::new(Counts::default());
+        let counts = Arc::new(Counts { size: size.into(), ..Counts::default() });
         let sender =
             Sender { to: to.clone(), batch: Vec::new(), counts: counts.clone(), when_full };
         let thread = {
@@ -65,6 +66,7 @@ impl Journal {
             std::thread::Builder::new().name("journal".to_owned()).spawn(move || {
                 let error = writer.run(&from).err().map(|error| error.to_string());
                 if let Some(error) = &error {
+                    writer.counts.errors.fetch_add(1, Ordering::Relaxed);
                     on_error(error);
                 }
                 error
@@ -77,10 +79,9 @@ impl Journal {
         Ok((Journal { thread, to, counts }, sender))
     }
 
-    /// How many entries were written and lost so far.
-    pub fn counts(&self) -> (u64, u64) {
-        let Counts { written, lost } = &*self.counts;
-        (written.load(Ordering::Relaxed), lost.load(Ordering::Relaxed))
+    /// What is counted while it is written. It can be read as long as anybody likes.
+    pub fn counts(&self) -> JournalCounts {
+        JournalCounts(self.counts.clone())
     }
 
     /// Waits until everything is written that the [`Sender`] has handed over. What is sent afterwards is lost.
@@ -94,6 +95,36 @@ impl Journal {
         let entries = self.counts.written.load(Ordering::Relaxed);
         let lost = self.counts.lost.load(Ordering::Relaxed);
         Written { entries, lost, error }
+    }
+}
+
+/// What is counted while a journal is written.
+#[derive(Clone, Debug)]
+pub struct JournalCounts(Arc<Counts>);
+
+/// How much was written so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tallied {
+    /// Entries that were written.
+    pub written: u64,
+    /// Entries that were lost.
+    pub lost: u64,
+    /// Errors: another program held the file for seconds, or nothing more can be written.
+    pub errors: u64,
+    /// The size of the file, in bytes.
+    pub size: u64,
+}
+
+impl JournalCounts {
+    /// The present counts.
+    pub fn read(&self) -> Tallied {
+        let Counts { written, lost, errors, size } = &*self.0;
+        Tallied {
+            written: written.load(Ordering::Relaxed),
+            lost: lost.load(Ordering::Relaxed),
+            errors: errors.load(Ordering::Relaxed),
+            size: size.load(Ordering::Relaxed),
+        }
     }
 }
 
@@ -135,6 +166,12 @@ impl Writer {
         }
     }
 
+    /// Notes the size of the file.
+    fn measure(&self) -> rusqlite::Result<()> {
+        self.counts.size.store(self.store.size()?, Ordering::Relaxed);
+        Ok(())
+    }
+
     fn write(&mut self, entries: &mut Vec<Entry>) -> Result<(), JournalError> {
         let failed = |error| JournalError::Sqlite { path: self.path.clone(), error };
         if !entries.is_empty() {
@@ -143,6 +180,7 @@ impl Writer {
                 if !is_busy(&error) || tries == TRIES {
                     return Err(failed(error));
                 }
+                self.counts.errors.fetch_add(1, Ordering::Relaxed);
                 tries += 1;
             }
             self.counts.written.fetch_add(entries.len() as u64, Ordering::Relaxed);
@@ -158,6 +196,7 @@ impl Writer {
             self.tidied = Instant::now();
             self.store.keep(self.retention).map_err(failed)?;
         }
+        self.measure().map_err(failed)?;
         Ok(())
     }
 }

@@ -27,6 +27,7 @@ pub(crate) fn decision(name: &str, number: u32, now: i64, outcome: Outcome) -> D
         first_ready: Some(at(now - 1000)),
         judged: 3,
         rejectors,
+        best: None,
     };
     Decision { context: Some(Box::new(context)), ..Decision::of_pod(key(name), number, outcome) }
 }

@@ -205,3 +205,38 @@ fn what_comes_too_fast_is_lost_and_counted() {
     assert!(0 < written.lost);
     assert!(written.entries + written.lost <= sent, "{written:?}");
 }
+
+#[test]
+fn losses_are_told_by_the_minute_and_deleted_with_what_is_old() {
+    let folder = folder();
+    let path = folder.path().join("journal.db");
+    let (journal, mut sender) =
+        Journal::begin(&path, Retention::default(), WhenFull::Lose, |_| ()).expect("it is new");
+    let counts = journal.counts();
+    let other = rusqlite::Connection::open(&path).expect("it is there");
+    other.execute_batch("BEGIN IMMEDIATE").expect("nobody else writes");
+    let one = entry(1000, &decision("a", 1, 1000, scheduled("n1")));
+    while counts.read().lost == 0 {
+        sender.send(one.clone());
+    }
+    drop(other);
+    drop(sender);
+    let written = journal.finish();
+    let tallied = counts.read();
+    assert_eq!((tallied.written, tallied.lost), (written.entries, written.lost));
+    let size = std::fs::metadata(&path).expect("it is there").len();
+    assert!(0 < tallied.size && tallied.size <= size.max(tallied.size), "{tallied:?}");
+    let reader = Reader::open(&path).expect("it is a journal");
+    let losses = reader.losses(10).expect("it can be read");
+    let told: i64 = losses.iter().map(|loss| loss.entries).sum();
+    assert_eq!((losses.len(), u64::try_from(told)), (1, Ok(written.lost)), "{losses:?}");
+    assert_eq!(reader.lost().expect("it can be read"), told);
+    let later = entry(9_000_000, &decision("b", 1, 9_000_000, scheduled("n1")));
+    write(&path, Retention { age: Duration::from_mins(1), ..Retention::default() }, [later]);
+    plimsoll_journal::tidy(
+        &path,
+        Retention { age: Duration::from_mins(1), ..Retention::default() },
+    )
+    .expect("it can be written");
+    assert_eq!(reader.losses(10).expect("it can be read"), []);
+}

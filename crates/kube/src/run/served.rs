@@ -55,6 +55,8 @@ pub struct Serving {
     pub set_verbosity: SetVerbosity,
     /// Answers questions about the cluster.
     pub advisor: Arc<dyn Advisor>,
+    /// Further metrics that are served.
+    pub registries: Vec<Registry>,
 }
 
 impl std::fmt::Debug for Serving {
@@ -112,7 +114,7 @@ pub(super) async fn listen(
     };
     let process = ProcessInfo {
         checks,
-        registries: vec![registry],
+        registries: [registry].into_iter().chain(serving.registries.clone()).collect(),
         build: serving.build.clone(),
         features: serving.features.clone(),
         flags: serving.flags.clone(),

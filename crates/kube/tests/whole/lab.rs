@@ -289,6 +289,7 @@ impl ServingSocket {
             set_verbosity: Arc::new(|_| Ok(())),
             advisor: Arc::new(NoAdvisor),
         });
+            registries: Vec::new(),
         ServingSocket { address, files }
     }
 

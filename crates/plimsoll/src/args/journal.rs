@@ -62,23 +62,26 @@ pub(crate) enum Question {
     MostRetried,
     /// Attempts by hour, and by the plugins that rejected pods
     Hours,
+    /// When entries were lost, because they came faster than they could be written
+    Losses,
 }
 
 /// The journal of `plimsoll run`.
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Journal")]
 pub(crate) struct JournalFlags {
-    /// Write every decision to this SQLite file, for `plimsoll journal`
+    /// Write every decision to this SQLite file, for `plimsoll journal`; `off` for none
     ///
-    /// An earlier journal is continued.
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    /// An earlier journal is continued. Without this option it is decisions.db in $STATE_DIRECTORY, which systemd sets, or
+    /// else in /var/lib/plimsoll, if that directory is there and can be written.
+    #[arg(long, value_name = "FILE|off", value_hint = ValueHint::FilePath)]
     pub(crate) journal: Option<PathBuf>,
 
     /// How long decisions stay in the journal
-    #[arg(long, value_name = "DURATION", default_value = "168h", requires = "journal")]
+    #[arg(long, value_name = "DURATION", default_value = "168h")]
     pub(crate) journal_age: GoDuration,
 
     /// The size of the journal beyond which the oldest decisions are deleted
-    #[arg(long, value_name = "SIZE", default_value = "1Gi", requires = "journal")]
+    #[arg(long, value_name = "SIZE", default_value = "1Gi")]
     pub(crate) journal_size: Quantity,
 }

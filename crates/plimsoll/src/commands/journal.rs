@@ -45,6 +45,13 @@ pub(crate) fn run(args: &Journal) -> Result<()> {
                 Format::Table => render::pods(&mut out, &pods, screen)?,
             }
         }
+        Question::Losses => {
+            let losses = reader.losses(limit)?;
+            match format {
+                Format::Json => json(&losses)?,
+                Format::Table => render::losses(&mut out, &losses, screen)?,
+            }
+        }
         Question::Hours => {
             let hours = reader.hours(limit)?;
             match format {

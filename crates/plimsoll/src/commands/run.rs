@@ -97,11 +97,12 @@ async fn begin(args: Run, registry: &Arc<Registry>) -> Result<()> {
     let election =
         lease::Settings::from_config(leader_election, &controller).context("leaderElection")?;
     let connection = &setup.configuration.effective.client_connection;
+    let (journal, recorder) = journals::of_run(&journal)?.unzip();
     let engine = Options {
         stopwatch: Some(plimsoll_kube::run::stopwatch),
         tie_break: TieBreak::Random,
         audit_every: main.audit,
-        detail: if journal.journal.is_some() { Detail::Choice } else { Detail::None },
+        detail: if journal.is_some() { Detail::Choice } else { Detail::None },
         max_in_unschedulable: span(
             "--pod-max-in-unschedulable-pods-duration",
             main.pod_max_in_unschedulable_pods_duration,
@@ -112,14 +113,14 @@ async fn begin(args: Run, registry: &Arc<Registry>) -> Result<()> {
         rankings.into_iter().map(|one| one.priorities as Arc<dyn Prioritize>).collect();
     let answers = Answers::new(&setup, registry.clone(), rankings.clone(), engine);
     let about = (&setup.configuration, &given_gates, verbosity);
-    let serving = serving(listening, about, Arc::new(answers))?;
+    let registries = journal.as_ref().map(journals::metrics).transpose()?.into_iter().collect();
+    let serving = serving(listening, about, (Arc::new(answers), registries))?;
     let seed = rand::random();
     tracing::info!(seed, "created the engine; it breaks ties by this seed");
     let extenders: Vec<_> = setup.configuration.extenders_in_order().into_iter().cloned().collect();
     let header = recordings::header("run", &setup, &engine, seed);
     let asked: Vec<_> = extenders.iter().map(for_engine).collect();
     let recording = begin_recording(&record, header.with_extenders(&asked), main.ranking)?;
-    let (journal, recorder) = journals::of_run(&journal)?.unzip();
     let journalist = recorder.map(|recorder| Box::new(recorder) as Box<dyn Recorder>);
     let recorders = recording.as_ref().map(Recording::recorder).into_iter().chain(journalist);
     let setup = run::RunConfig {

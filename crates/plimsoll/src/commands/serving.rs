@@ -51,7 +51,7 @@ pub(super) fn listening(
 pub(super) fn serving(
     listening: Listening,
     (configuration, gates, verbosity): (&Configuration, &GivenGates, Verbosity),
-    advisor: Arc<dyn Advisor>,
+    (advisor, registries): (Arc<dyn Advisor>, Vec<prometheus::Registry>),
 ) -> Result<Serving> {
     let Listening { options, asked, decided } = listening;
     let features = gates.all().map(|gate| Feature {
@@ -71,6 +71,7 @@ pub(super) fn serving(
         flags: super::flags::in_effect(configuration),
         profiling: configuration.effective.enable_profiling != Some(false),
         advisor,
+        registries,
         set_verbosity: Arc::new(move |level| {
             let number = level.trim().parse();
             let number = number.map_err(|_| VerbosityError::NoNumber(level.to_owned()))?;

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use plimsoll_api::Timestamp;
-use plimsoll_journal::{Hour, JournalAttempt, JournalPod, JournalPreemption};
+use plimsoll_journal::{Hour, JournalAttempt, JournalPod, JournalPreemption, Loss};
 
 use super::style::Screen;
 use crate::wording::some_of;
@@ -53,10 +53,11 @@ pub(crate) fn preemptions(
     if preemptions.is_empty() {
         return writeln!(out, "No pod was evicted for another one.");
     }
-    let mut table = screen.table(&["AT", "EVICTED", "FOR", "NODE"]);
+    let mut table = screen.table(&["AT", "EVICTED", "FOR", "NODE", "WHICH WAS REJECTED BY"]);
     for one in preemptions {
         let node = one.node.clone().unwrap_or_default();
-        table.add_row([time(one.at), one.victim.clone(), one.preemptor.clone(), node]);
+        let because = some_of(&one.because, PLUGINS);
+        table.add_row([time(one.at), one.victim.clone(), one.preemptor.clone(), node, because]);
     }
     writeln!(out, "{}", table.trim_fmt())
 }
@@ -94,8 +95,20 @@ pub(crate) fn hours(out: &mut impl Write, hours: &[Hour], screen: Screen) -> io:
     writeln!(out, "{}", table.trim_fmt())
 }
 
+/// Prints a row for each minute in which entries were lost.
+pub(crate) fn losses(out: &mut impl Write, losses: &[Loss], screen: Screen) -> io::Result<()> {
+    if losses.is_empty() {
+        return writeln!(out, "No entry was lost.");
+    }
+    let mut table = screen.table(&["AFTER", ">LOST"]);
+    for loss in losses {
+        table.add_row([time(loss.at), loss.entries.to_string()]);
+    }
+    writeln!(out, "{}", table.trim_fmt())
+}
+
 /// A time as in RFC 3339.
-fn time(millis: i64) -> String {
+pub(crate) fn time(millis: i64) -> String {
     Timestamp::from_millisecond(millis).map_or_else(|_| millis.to_string(), |time| time.to_string())
 }
 

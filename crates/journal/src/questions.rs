@@ -1,0 +1,118 @@
+//! The questions, as SQL. None reads all attempts: each finds its rows by an index, or reads a table in its own order and
+//! stops after as many rows as are wanted.
+
+/// The last attempts of a pod (namespace, name, number of rows), oldest first.
+pub(crate) const HISTORY: &str = "SELECT * FROM history WHERE id IN (SELECT attempts.id FROM attempts JOIN pods ON pods.id = \
+     attempts.pod WHERE pods.namespace = ?1 AND pods.name = ?2 ORDER BY attempts.at DESC, attempts.id DESC LIMIT ?3) \
+     ORDER BY at, id";
+
+/// The plugins that rejected a pod in an attempt.
+pub(crate) const REJECTIONS: &str = "SELECT plugin.text, reason.text, nodes FROM rejections JOIN texts AS plugin ON plugin.id = \
+     plugin LEFT JOIN texts AS reason ON reason.id = reason WHERE attempt = ?1 ORDER BY nodes DESC, plugin.text";
+
+/// The best nodes of an attempt.
+pub(crate) const SCORES: &str = "SELECT node.text, total, by_plugin FROM scores JOIN texts AS node ON node.id = node WHERE \
+     attempt = ?1 ORDER BY rank";
+
+/// The pods that an attempt chose to evict.
+pub(crate) const VICTIMS: &str = "SELECT pod FROM victims WHERE attempt = ?1 ORDER BY pod";
+
+/// The last preemptions (number of rows), newest first. Victims are in the order in which they were written.
+pub(crate) const PREEMPTIONS: &str = "SELECT attempts.at AS at, victims.pod AS victim, pods.namespace || '/' || pods.name AS \
+     preemptor, node.text AS node, attempts.id AS attempt FROM victims JOIN attempts ON attempts.id = victims.attempt JOIN \
+     pods ON pods.id = attempts.pod LEFT JOIN texts AS node ON node.id = attempts.nominated ORDER BY victims.rowid DESC LIMIT \
+     ?1";
+
+/// The last preemptions with which a pod (name, namespace, name in it) has to do (number of rows), newest first.
+pub(crate) const PREEMPTIONS_OF_POD: &str = "SELECT * FROM preemptions WHERE victim = ?1 OR attempt IN (SELECT attempts.id FROM \
+     attempts JOIN pods ON pods.id = attempts.pod WHERE pods.namespace = ?2 AND pods.name = ?3) ORDER BY at DESC LIMIT ?4";
+
+/// A pod with its history in short (namespace, name, uid).
+pub(crate) const POD: &str = "SELECT * FROM pods WHERE namespace = ?1 AND name = ?2 AND uid = ?3";
+
+/// The pods with a name in whatever namespace (name, number of rows). There is no index by name, so this reads the names of
+/// all pods; it is asked only when a pod was not found.
+pub(crate) const NAMESAKES: &str =
+    "SELECT DISTINCT namespace || '/' || name FROM pods WHERE name = ?1 ORDER BY 1 LIMIT ?2";
+
+/// The pods that waited longest (number of rows).
+pub(crate) const SLOWEST: &str =
+    "SELECT * FROM pods WHERE waited IS NOT NULL ORDER BY waited DESC LIMIT ?1";
+
+/// The pods that were tried most often (number of rows).
+pub(crate) const MOST_RETRIED: &str =
+    "SELECT * FROM pods WHERE 1 < attempts ORDER BY attempts DESC LIMIT ?1";
+
+/// The counts of the last hours (number of hours), oldest first.
+pub(crate) const HOURS: &str = "SELECT hour, plugin, attempts FROM hours WHERE hour IN (SELECT DISTINCT hour FROM hours ORDER BY \
+     hour DESC LIMIT ?1) ORDER BY hour";
+
+/// The last losses (number of rows), newest first.
+pub(crate) const LOSSES: &str = "SELECT at, entries FROM losses ORDER BY rowid DESC LIMIT ?1";
+
+/// How many entries were lost. A row stands for a minute, so there are few.
+pub(crate) const LOST: &str = "SELECT coalesce(sum(entries), 0) FROM losses";
+
+#[cfg(test)]
+mod tests {
+    use rusqlite::Connection;
+
+    use super::*;
+    use crate::store::SCHEMA;
+
+    /// What SQLite would do for a question, a line a step.
+    fn plan(question: &str) -> Vec<String> {
+        let journal = Connection::open_in_memory().expect("there is memory");
+        journal.execute_batch(SCHEMA).expect("the schema is right");
+        let mut query =
+            journal.prepare(&format!("EXPLAIN QUERY PLAN {question}")).expect("it is SQL");
+        // The values do not change the plan.
+        let values = vec![0_i64; query.parameter_count()];
+        let steps = query.query_map(rusqlite::params_from_iter(values), |row| row.get(3));
+        steps.expect("it is SQL").collect::<Result<_, _>>().expect("it is text")
+    }
+
+    /// The steps that read a whole table: those without an index, unless the table is read in its own order and a limit ends
+    /// that.
+    fn reads_all(question: &str) -> Vec<String> {
+        let steps = plan(question);
+        let is_sorted_first = steps.iter().any(|step| step.contains("TEMP B-TREE FOR ORDER BY"));
+        let ends_early = question.contains("LIMIT") && !is_sorted_first;
+        let is_whole = |step: &&String| {
+            let is_scan = step.starts_with("SCAN ") && !step.contains(" USING ");
+            // A list of chosen numbers, not a table.
+            is_scan && !step.contains("LIST SUBQUERY") && !ends_early
+        };
+        steps.iter().filter(is_whole).cloned().collect()
+    }
+
+    #[test]
+    fn no_question_reads_all_attempts() {
+        for question in [
+            HISTORY,
+            REJECTIONS,
+            SCORES,
+            VICTIMS,
+            PREEMPTIONS,
+            PREEMPTIONS_OF_POD,
+            POD,
+            SLOWEST,
+            MOST_RETRIED,
+            HOURS,
+            LOSSES,
+        ] {
+            assert_eq!(reads_all(question), [""; 0], "{question}: {:#?}", plan(question));
+        }
+    }
+
+    #[test]
+    fn a_question_without_an_index_is_found_out() {
+        for slow in [
+            "SELECT * FROM attempts WHERE result = 'error'",
+            "SELECT * FROM victims ORDER BY pod || attempt DESC LIMIT 10",
+            "SELECT * FROM preemptions WHERE preemptor = 'a/b'",
+        ] {
+            assert!(!reads_all(slow).is_empty(), "{slow}: {:#?}", plan(slow));
+        }
+    }
+}
