@@ -55,6 +55,7 @@ mod notices;
 mod old_scale;
 mod options;
 mod progress;
+mod recorded;
 mod recordings;
 mod render;
 mod report;

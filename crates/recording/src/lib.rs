@@ -18,6 +18,7 @@ mod reader;
 mod recorder;
 mod replay;
 mod shrink;
+mod state;
 mod writer;
 
 pub use decode::Entry;
@@ -29,4 +30,5 @@ pub use reader::{Ending, Reader};
 pub use recorder::{Recording, Summary, WhenFull};
 pub use replay::{Difference, Replay, Replayed, Tally};
 pub use shrink::{Shrunk, shrink};
+pub use state::RecordedState;
 pub use writer::{Destination, Limits, part_path};

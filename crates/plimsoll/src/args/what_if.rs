@@ -7,6 +7,7 @@ use plimsoll_api::{Effect, Labels, ObjectKey, Str, Taint};
 use plimsoll_sim::what_if::NodeChoice;
 
 use super::{Cluster, Engine, Output};
+use crate::recorded::At;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -19,6 +20,9 @@ Examples:
   # Is there room for this release, if two more nodes come?
   plimsoll what-if -f cluster.json --apply release/ --add-nodes 2 --like node-7
 
+  # Would one more node have been enough, an hour into this recording?
+  plimsoll what-if --recording recording --at 1h --add-nodes 1 --like node-7
+
   # What if the shop had twice as many pods, under another configuration?
   plimsoll what-if -f cluster.json --scale shop/web=40 --with-config new.yaml -o json";
 
@@ -29,9 +33,20 @@ Examples:
 /// The answer says which pods go where, which stay without a node and why, and how full the cluster is before and after.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
+#[command(mut_arg("files", |files| files.required(false).required_unless_present("recording")))]
 pub(crate) struct WhatIf {
     #[command(flatten)]
     pub(crate) cluster: Cluster,
+
+    /// Instead of files, the cluster of a recording of `run` or `simulate`, at its end or --at a time
+    ///
+    /// The recorded profiles decide, unless --config or --with-config is given.
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with = "files")]
+    pub(crate) recording: Option<PathBuf>,
+
+    /// The time of the recording, such as 2026-11-25T15:00:00Z, or 1h30m after its beginning
+    #[arg(long, value_name = "TIME", value_parser = At::parse, requires = "recording")]
+    pub(crate) at: Option<At>,
 
     #[command(flatten)]
     pub(crate) actions: Actions,

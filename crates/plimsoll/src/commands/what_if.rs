@@ -14,6 +14,8 @@ use plimsoll_sim::what_if::{Action, Model, Scenario, Target};
 use super::Scene;
 use crate::args::{Format, GivenAction, ObjectName, WhatIf};
 use crate::input;
+use crate::options::Setup;
+use crate::recorded::Recorded;
 use crate::render::style::Screen;
 use crate::render::what_if as render;
 
@@ -28,12 +30,32 @@ pub(crate) fn run(mut args: WhatIf, registry: &Registry) -> Result<ExitCode> {
     if let Some(config) = args.with_config.take() {
         args.cluster.config = Some(config);
     }
-    let Scene { setup, cluster } = Scene::read(&args.cluster, registry)?;
     let kinds = registry.kinds();
     let actions = args.actions.0.into_iter().map(|given| resolve(given, &kinds));
     let actions: Vec<(String, Vec<Action>)> = actions.collect::<Result<_>>()?;
-    let options = Options { engine: args.engine.into(), detail: Detail::Choice, ..setup.options() };
-    let scheduler = Scheduler::new(setup.profiles, options, SEED)?;
+    let with_choice = |options: Options| Options {
+        engine: args.engine.into(),
+        detail: Detail::Choice,
+        ..options
+    };
+    let (scheduler, cluster) = match &args.recording {
+        None => {
+            let Scene { setup, cluster } = Scene::read(&args.cluster, registry)?;
+            let options = with_choice(setup.options());
+            (Scheduler::new(setup.profiles, options, SEED)?, cluster)
+        }
+        Some(path) => {
+            let recorded = Recorded::read(path, args.at, registry)?;
+            let scheduler = if args.cluster.config.is_some() {
+                let setup = Setup::choose(&args.cluster, &[], registry)?;
+                let options = with_choice(setup.options());
+                Scheduler::new(setup.profiles, options, SEED)?
+            } else {
+                recorded.scheduler(path, registry, with_choice)?
+            };
+            (scheduler, recorded.cluster)
+        }
+    };
     let mut scenario = Scenario::new(scheduler, cluster);
     for (typed, actions) in actions {
         for action in actions {

@@ -262,3 +262,54 @@ fn what_run_has_recorded_before_it_was_killed_replays() {
     let end = report["end"].as_str().expect("it has an end");
     assert!(end.contains("without a mark"), "{end}");
 }
+
+#[test]
+fn a_cluster_of_the_past_is_changed_as_one_of_files() {
+    let folder = tempfile::tempdir().expect("there is room");
+    let write = |name: &str, content: &str| {
+        fs::write(folder.path().join(name), content).expect("there is room");
+    };
+    write("cluster.yaml", CLUSTER);
+    let line = "simulate -f cluster.yaml --completion-after 10m --record rec -o json";
+    assert_eq!(run_in(folder.path(), line).status, 0);
+    // As it is until pods complete: the more important pod has taken the other node.
+    let (before, after) = ("  priority: 10\n", "  priority: 10\n  nodeName: n2\n");
+    write("placed.yaml", &CLUSTER.replace(before, after));
+    let node = "\
+apiVersion: v1
+kind: Node
+metadata: {name: big}
+status: {allocatable: {cpu: '16', memory: 8Gi, pods: '10'}}
+";
+    write("node.yaml", node);
+    let ask = |line: &str| {
+        let answer = run_in(folder.path(), &format!("what-if {line} -o json"));
+        assert_eq!((answer.status, answer.err.as_str()), (0, ""), "{line}");
+        serde_json::from_str::<Value>(&answer.out).expect("it is one document")
+    };
+    for action in ["", "--lose n1", "--add-nodes 1 --like node.yaml", "--delete pod/shop/high"] {
+        let past = ask(&format!("--recording rec --at 5m {action}"));
+        assert_eq!(past, ask(&format!("-f placed.yaml {action}")), "{action}");
+    }
+    let more = ask("--recording rec --at 5m --add-nodes 1 --like node.yaml");
+    assert!(more["placed"].to_string().contains("shop/large"), "{more}");
+    // At the end all pods that fit have completed.
+    assert_eq!(ask("--recording rec")["utilisation"]["before"]["cpu"], json!(0.0));
+    let refused = |line: &str| {
+        let answer = run_in(folder.path(), &format!("what-if --recording rec {line}"));
+        assert_eq!(answer.status, 1, "{line}");
+        answer.err
+    };
+    let late = refused("--at 2h");
+    assert!(
+        late.contains("error: rec: ends at ") && late.contains("give a time between"),
+        "{late}"
+    );
+    let early = refused("--at 1960-01-01T00:00:00Z");
+    assert!(
+        early.contains("error: rec: begins at ") && early.contains("give a later time"),
+        "{early}"
+    );
+    let none = refused("--drain n7");
+    assert!(none.contains("no node is named n7; there is n1, n2"), "{none}");
+}
