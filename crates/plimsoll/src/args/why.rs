@@ -1,9 +1,9 @@
 //! The command line of `plimsoll why`.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use clap::error::ErrorKind;
-use clap::{CommandFactory, Error};
+use clap::{CommandFactory, Error, ValueHint};
 use plimsoll_api::PodKey;
 
 use super::{Args, Cluster, Output, pod_key};
@@ -16,6 +16,9 @@ Examples:
   # The changes as JSON Patches, to be applied to the manifests
   plimsoll why -f cluster.json team-a/web-0 -o json | jq '.remedies[0].changes'
 
+  # What does a journal know of a pod that is gone?
+  plimsoll why --journal decisions.db team-a/web-0
+
   # Why is this pod on its node, and by how much?
   plimsoll why -f cluster.json team-a/web-1 -o json | jq .runnerUp";
 
@@ -27,9 +30,16 @@ Examples:
 /// much it is worse, and the plugins that decided. Like `explain`, it decides the pod against the state in the files.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
+#[command(mut_arg("files", |files| files.required(false).required_unless_present("journal")))]
 pub(crate) struct Why {
     #[command(flatten)]
     pub(crate) cluster: Cluster,
+
+    /// Instead of files, a journal of decisions: the last attempt, as far as it was written
+    ///
+    /// A journal has no objects, so nothing is said about what would have to change.
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with = "files")]
+    pub(crate) journal: Option<PathBuf>,
 
     /// The pod; without a namespace it is in `default`
     #[arg(value_name = "NAMESPACE/NAME", value_parser = pod_key)]

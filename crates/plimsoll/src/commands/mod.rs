@@ -21,6 +21,7 @@ mod simulate;
 mod swarm;
 mod what_if;
 mod why;
+mod why_journal;
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -32,6 +33,7 @@ use plimsoll_sim::InitialCluster;
 
 pub(crate) use self::run::with_dashes;
 pub(crate) use self::what_if::target;
+pub(crate) use self::why_journal::JournalWhy;
 use crate::args::{self, Args, Command, Config};
 use crate::input::STDIN;
 use crate::options::Setup;
@@ -42,9 +44,9 @@ pub(crate) fn run(args: Args, registry: Registry) -> Result<ExitCode> {
     let registry = &Arc::new(registry);
     let done = match args.command {
         Command::WhatIf(args) => return what_if::run(*args, registry),
+        Command::Kubectl(args) => return kubectl::run(*args),
         Command::Run(args) => run::run(*args, registry),
         Command::Simulate(args) => simulate::run(&args, registry),
-        Command::Kubectl(args) => return kubectl::run(*args),
         Command::Explain(args) => explain::run(&args, registry),
         Command::Why(args) => why::run(*args, registry),
         Command::Capacity(args) => capacity::run(&args, registry),

@@ -10,8 +10,8 @@ use plimsoll_framework::Registry;
 use plimsoll_sim::{InitialCluster, Simulation};
 use serde_json::{Value, json};
 
-use super::Scene;
 use super::explain::offer;
+use super::{Scene, why_journal};
 use crate::alternatives::alternatives;
 use crate::args::{Format, Why};
 use crate::input;
@@ -25,6 +25,9 @@ const SEED: u64 = 0;
 /// Answers for one pod.
 pub(crate) fn run(args: Why, registry: &Registry) -> Result<()> {
     let (args, key) = args.settle().unwrap_or_else(|error| error.exit());
+    if let Some(journal) = &args.journal {
+        return why_journal::run(journal, &key, args.output.format);
+    }
     let Scene { setup, cluster } = Scene::read(&args.cluster, registry)?;
     let pod = subject(&cluster, &key, &setup)?;
     let alternatives = match pod.node_name {

@@ -11,3 +11,4 @@ pub(crate) mod summary;
 pub(crate) mod table;
 pub(crate) mod what_if;
 pub(crate) mod why;
+pub(crate) mod why_journal;
