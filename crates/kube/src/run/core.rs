@@ -12,6 +12,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::clock::EngineClock;
 use super::heartbeat::Heartbeat;
+use super::remedies::{RemedyAnswer, RemedyNotes};
 use super::scores;
 use crate::extender::{self, HttpExtenders};
 use crate::lease::State;
@@ -62,6 +63,8 @@ pub(crate) struct Core {
     inbox: Inbox,
     writer: Arc<Writer>,
     extenders: Arc<HttpExtenders>,
+    /// What would help pods, if that is written.
+    remedies: Option<RemedyNotes>,
     /// Whether the whole cluster is known.
     knows_all: bool,
     /// Set once, when the first decision can be made.
@@ -80,7 +83,7 @@ impl Core {
         scheduler: Scheduler,
         clock: EngineClock,
         inbox: Inbox,
-        (writer, extenders): (Arc<Writer>, Arc<HttpExtenders>),
+        (writer, extenders, remedies): (Arc<Writer>, Arc<HttpExtenders>, Option<RemedyNotes>),
         ready: watch::Sender<bool>,
         heartbeat: Heartbeat,
         (logs_scores, detail): (bool, Detail),
@@ -91,6 +94,7 @@ impl Core {
             inbox,
             writer,
             extenders,
+            remedies,
             knows_all: false,
             ready,
             heartbeat,
@@ -188,8 +192,11 @@ impl Core {
         }
     }
 
-    fn perform(&self, effects: &mut Vec<Effect>) {
+    fn perform(&mut self, effects: &mut Vec<Effect>) {
         if !effects.is_empty() {
+            if let Some(remedies) = &mut self.remedies {
+                remedies.add_to(effects);
+            }
             self.writer.perform(self.extenders.perform(std::mem::take(effects)));
         }
     }
@@ -221,6 +228,9 @@ impl Core {
             query.answer(self.clock.now(), &mut self.scheduler);
             self.heartbeat.beat();
         }
+        while let Some(answer) = self.remedies.as_mut().and_then(RemedyNotes::try_next) {
+            self.tell(answer);
+        }
     }
 
     /// Whether the lease is lost, so that nothing may be done any more.
@@ -237,6 +247,13 @@ impl Core {
         let inbox = &mut self.inbox;
         // It still wakes up from time to time, to show that it is alive.
         let span = span.unwrap_or(Duration::MAX).min(self.heartbeat.rest());
+        let remedies = &mut self.remedies;
+        let remedy = async {
+            match remedies {
+                Some(remedies) => remedies.next().await,
+                None => std::future::pending().await,
+            }
+        };
         let alarm = async {
             match span {
                 Duration::MAX => std::future::pending().await,
@@ -250,6 +267,7 @@ impl Core {
             Some(query) = inbox.queries.recv() => {
                 query.answer(self.clock.now(), &mut self.scheduler);
             }
+            answer = remedy => self.tell(answer),
             Ok(()) = inbox.unsynced.changed(), if !self.knows_all => {}
             Ok(()) = inbox.leads.changed() => {}
             () = inbox.stop.cancelled() => {}
@@ -264,6 +282,15 @@ impl Core {
             () = self.writer.eased(MOST_QUEUED / 2) => {}
             () = tokio::time::sleep(LOOK_WHILE_QUEUED) => {}
             () = self.inbox.stop.cancelled() => {}
+        }
+    }
+
+    /// Writes what would help a pod, if it still waits and this instance leads.
+    fn tell(&mut self, answer: RemedyAnswer) {
+        if self.may_decide()
+            && let Some(remedies) = &mut self.remedies
+        {
+            self.writer.perform(remedies.late(answer, &self.scheduler));
         }
     }
 

@@ -7,6 +7,7 @@ mod candidacy;
 mod clock;
 mod core;
 mod heartbeat;
+mod remedies;
 mod scores;
 mod served;
 
@@ -27,6 +28,7 @@ use self::clock::EngineClock;
 pub use self::clock::stopwatch;
 use self::core::{Core, Inbox};
 use self::heartbeat::Heartbeat;
+pub use self::remedies::RemedySource;
 pub use self::scores::SCORES;
 use self::served::ServedState;
 pub use self::served::{Serving, SetVerbosity};
@@ -79,6 +81,9 @@ pub struct RunConfig {
     pub serving: Option<Serving>,
     /// Are shown everything that enters the engine, and what it decides.
     pub recorders: Vec<Box<dyn Recorder>>,
+    /// Who finds the smallest change that would help a pod, for its events and its condition; `None` to write what
+    /// kube-scheduler writes.
+    pub remedies: Option<RemedySource>,
 }
 
 /// How the run ended.
@@ -162,6 +167,7 @@ pub async fn run(config: RunConfig, stop: CancellationToken) -> Result<Exit, Run
     let (clock, (engine_handle, mut queries)) = (EngineClock::start(), EngineHandle::new());
     let (ready, is_ready) = watch::channel(false);
     let (heartbeat, stuck) = (Heartbeat::new(config.stall_timeout), CancellationToken::new());
+    let remedies = remedies::begin(config.remedies, &engine_handle, &connection, config.rate);
     let end_serving = CancellationToken::new();
     let _ends = end_serving.clone().drop_guard();
     if let Some(serving) = config.serving {
@@ -200,7 +206,7 @@ pub async fn run(config: RunConfig, stop: CancellationToken) -> Result<Exit, Run
         leads: candidacy.state.clone(),
         stop: stop_deciding.clone(),
     };
-    let outlets = (writer.clone(), extenders.clone());
+    let outlets = (writer.clone(), extenders.clone(), remedies);
     let log = (logs_scores, config.engine.detail);
     let core = Core::new(scheduler, clock, inbox, outlets, ready, heartbeat.clone(), log);
     let mut core = on_own_thread(core, config.grace);
@@ -334,7 +340,9 @@ async fn begin_to_serve(
     stop: &CancellationToken,
     end: CancellationToken,
 ) -> Result<bool, RunError> {
-    let server = stop.run_until_cancelled(served::listen(serving, access, state)).await;
+    // The future contains the whole server, which is too large for the stack.
+    let listening = Box::pin(served::listen(serving, access, state));
+    let server = stop.run_until_cancelled(listening).await;
     let Some(server) = server.transpose()? else { return Ok(false) };
     if let Some(server) = server {
         tokio::spawn(server.serve(end));

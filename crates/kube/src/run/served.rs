@@ -196,18 +196,17 @@ struct EngineView {
     manifests: Caller,
 }
 
-impl EngineView {
-    async fn read(&self, pod: &PodKey) -> Result<Option<Value>, ManifestError> {
-        let path = format!("/api/v1/namespaces/{}/pods/{}", pod.namespace, pod.name);
-        let request = ApiRequest::get(path);
-        match call::send_and_read(&self.manifests, &request, READ_TIMEOUT).await {
-            Ok(bytes) => {
-                let read = serde_json::from_slice(&bytes);
-                read.map(Some).map_err(|error| ManifestError(error.to_string()))
-            }
-            Err(error) if error.is_not_found() => Ok(None),
-            Err(error) => Err(ManifestError(error.to_string())),
+/// The manifest of a pod, as the API server has it; `None` if there is no such pod.
+pub(super) async fn manifest(from: &Caller, pod: &PodKey) -> Result<Option<Value>, ManifestError> {
+    let path = format!("/api/v1/namespaces/{}/pods/{}", pod.namespace, pod.name);
+    let request = ApiRequest::get(path);
+    match call::send_and_read(from, &request, READ_TIMEOUT).await {
+        Ok(bytes) => {
+            let read = serde_json::from_slice(&bytes);
+            read.map(Some).map_err(|error| ManifestError(error.to_string()))
         }
+        Err(error) if error.is_not_found() => Ok(None),
+        Err(error) => Err(ManifestError(error.to_string())),
     }
 }
 
@@ -237,7 +236,7 @@ impl SchedulerView for EngineView {
     }
 
     fn manifest(&self, pod: PodKey) -> BoxFuture<'_, Result<Option<Value>, ManifestError>> {
-        Box::pin(async move { self.read(&pod).await })
+        Box::pin(async move { manifest(&self.manifests, &pod).await })
     }
 
     fn advisor(&self) -> Arc<dyn Advisor> {

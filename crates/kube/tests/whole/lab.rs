@@ -151,6 +151,7 @@ impl Instance {
             stall_timeout: PATIENCE,
             serving: None,
             recorders: Vec::new(),
+            remedies: None,
         };
         change(&mut config);
         let stop = CancellationToken::new();
@@ -246,11 +247,11 @@ impl Advisor for NoAdvisor {
         Err(AdviceError::Failed("nobody answers here".to_owned()))
     }
 
-    fn what_if(&self, _: ClusterSnapshot, _: &Value) -> Result<Value, AdviceError> {
     fn decision_text(&self, _: &Decision) -> String {
         "nobody answers here".to_owned()
     }
 
+    fn what_if(&self, _: ClusterSnapshot, _: &Value) -> Result<Value, AdviceError> {
         Err(AdviceError::Failed("nobody answers here".to_owned()))
     }
 
@@ -288,8 +289,8 @@ impl ServingSocket {
             profiling: true,
             set_verbosity: Arc::new(|_| Ok(())),
             advisor: Arc::new(NoAdvisor),
-        });
             registries: Vec::new(),
+        });
         ServingSocket { address, files }
     }
 

@@ -88,6 +88,13 @@ pub(crate) struct Main {
     #[arg(long, value_name = "N", default_value_t = 1000)]
     pub(crate) audit: u32,
 
+    /// Add the smallest change that would help to the event and the condition of a pod that fits nowhere
+    ///
+    /// It is found beside the scheduler, which does not wait for it, and written once it is known.
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true)]
+    #[arg(default_value = "false", default_missing_value = "true", action = ArgAction::Set)]
+    pub(crate) why_in_events: bool,
+
     #[command(flatten)]
     pub(crate) ranking: Ranking,
 }

@@ -14,7 +14,8 @@ use plimsoll_kube::client::Access;
 use plimsoll_kube::extender::for_engine;
 use plimsoll_kube::lease;
 use plimsoll_kube::limit::Rate;
-use plimsoll_kube::run::{self, Exit};
+use plimsoll_kube::run::{self, Exit, RemedySource};
+use plimsoll_kube::serve::Advisor;
 use plimsoll_kube::server_release;
 use plimsoll_kube::watch::Pace;
 use plimsoll_legacy::config::Migration;
@@ -112,9 +113,11 @@ async fn begin(args: Run, registry: &Arc<Registry>) -> Result<()> {
     let rankings: Vec<_> =
         rankings.into_iter().map(|one| one.priorities as Arc<dyn Prioritize>).collect();
     let answers = Answers::new(&setup, registry.clone(), rankings.clone(), engine);
+    let answers: Arc<dyn Advisor> = Arc::new(answers);
+    let remedies = main.why_in_events.then(|| RemedySource(answers.clone()));
     let about = (&setup.configuration, &given_gates, verbosity);
     let registries = journal.as_ref().map(journals::metrics).transpose()?.into_iter().collect();
-    let serving = serving(listening, about, (Arc::new(answers), registries))?;
+    let serving = serving(listening, about, (answers, registries))?;
     let seed = rand::random();
     tracing::info!(seed, "created the engine; it breaks ties by this seed");
     let extenders: Vec<_> = setup.configuration.extenders_in_order().into_iter().cloned().collect();
@@ -137,6 +140,7 @@ async fn begin(args: Run, registry: &Arc<Registry>) -> Result<()> {
         seed,
         serving: Some(serving),
         recorders: recorders.collect(),
+        remedies,
     };
     // The future contains the whole scheduler, which is too large for the stack.
     let ended = Box::pin(run::run(setup, stop)).await;
