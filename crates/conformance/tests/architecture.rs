@@ -20,7 +20,8 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("recording", &["api", "engine", "framework"]),
     ("advisor", &["api", "engine", "framework"]),
     ("journal", &["api", "engine", "framework"]),
-    ("kube", &["api", "config", "engine", "framework"]),
+    ("ui", &["api", "engine", "framework"]),
+    ("kube", &["api", "config", "engine", "framework", "ui"]),
     (
         "plimsoll",
         &[
@@ -36,6 +37,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "plugins",
             "recording",
             "sim",
+            "ui",
         ],
     ),
     ("testkit", &["api", "framework"]),

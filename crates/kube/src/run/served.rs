@@ -6,7 +6,7 @@ use std::time::Duration;
 use futures::future::BoxFuture;
 use plimsoll_api::PodKey;
 use plimsoll_engine::metrics::Family;
-use plimsoll_engine::{ClusterSnapshot, PendingPod};
+use plimsoll_engine::{ClusterSnapshot, PendingPod, QueuedPodInfo};
 use plimsoll_framework::PodInfo;
 use prometheus::Registry;
 use serde_json::Value;
@@ -43,6 +43,8 @@ pub struct Serving {
     pub authorization: Option<Access>,
     /// The configuration in effect, as JSON in the form of version v1.
     pub configuration: Arc<str>,
+    /// The same of the default configuration.
+    pub default_configuration: Arc<str>,
     /// The build.
     pub build: Build,
     /// The feature gates.
@@ -107,6 +109,7 @@ pub(super) async fn listen(
     let view = EngineView {
         engine: served.engine,
         configuration: configuration.clone(),
+        default_configuration: serving.default_configuration.clone(),
         state: served.state,
         set_verbosity: serving.set_verbosity.clone(),
         advisor: serving.advisor.clone(),
@@ -190,6 +193,7 @@ fn checks(served: &ServedState) -> HealthChecks {
 struct EngineView {
     engine: EngineHandle,
     configuration: Arc<str>,
+    default_configuration: Arc<str>,
     state: watch::Receiver<State>,
     set_verbosity: SetVerbosity,
     advisor: Arc<dyn Advisor>,
@@ -235,6 +239,10 @@ impl SchedulerView for EngineView {
         Box::pin(self.engine.snapshot(pod))
     }
 
+    fn picture(&self) -> Soon<'_, (ClusterSnapshot, Vec<QueuedPodInfo>)> {
+        Box::pin(self.engine.picture())
+    }
+
     fn manifest(&self, pod: PodKey) -> BoxFuture<'_, Result<Option<Value>, ManifestError>> {
         Box::pin(async move { manifest(&self.manifests, &pod).await })
     }
@@ -245,6 +253,10 @@ impl SchedulerView for EngineView {
 
     fn configuration(&self) -> Arc<str> {
         self.configuration.clone()
+    }
+
+    fn default_configuration(&self) -> Arc<str> {
+        self.default_configuration.clone()
     }
 
     fn is_leader(&self) -> bool {

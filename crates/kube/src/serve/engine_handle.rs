@@ -2,7 +2,7 @@
 
 use plimsoll_api::PodKey;
 use plimsoll_engine::metrics::Family;
-use plimsoll_engine::{ClusterSnapshot, PendingPod, Scheduler};
+use plimsoll_engine::{ClusterSnapshot, PendingPod, QueuedPodInfo, Scheduler};
 use plimsoll_framework::{PodInfo, Time};
 use tokio::sync::{mpsc, oneshot};
 
@@ -26,6 +26,7 @@ enum QueryKind {
     Pods(oneshot::Sender<Vec<PodInfo>>),
     Dump(oneshot::Sender<String>),
     Snapshot(Option<PodKey>, oneshot::Sender<(ClusterSnapshot, Option<PendingPod>)>),
+    Picture(oneshot::Sender<(ClusterSnapshot, Vec<QueuedPodInfo>)>),
 }
 
 impl EngineQuery {
@@ -46,6 +47,11 @@ impl EngineQuery {
             QueryKind::Snapshot(pod, to) => {
                 let pending = pod.and_then(|pod| scheduler.pending_state(&pod));
                 drop(to.send((scheduler.snapshot(now), pending)));
+            }
+            QueryKind::Picture(to) if to.is_closed() => {}
+            QueryKind::Picture(to) => {
+                let queue = scheduler.pending().cloned().collect();
+                drop(to.send((scheduler.snapshot(now), queue)));
             }
             QueryKind::Dump(to) => drop(to.send(scheduler.dump(now, DUMP_BYTES))),
         }
@@ -104,6 +110,11 @@ impl EngineHandle {
         pod: Option<PodKey>,
     ) -> Result<(ClusterSnapshot, Option<PendingPod>), Unresponsive> {
         self.query(|to| QueryKind::Snapshot(pod, to)).await
+    }
+
+    /// The cluster at this moment, with all pods that are not bound yet.
+    pub async fn picture(&self) -> Result<(ClusterSnapshot, Vec<QueuedPodInfo>), Unresponsive> {
+        self.query(QueryKind::Picture).await
     }
 
     async fn query<T>(

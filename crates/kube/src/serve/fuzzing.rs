@@ -15,7 +15,7 @@ use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use plimsoll_api::PodKey;
 use plimsoll_engine::metrics::Family;
-use plimsoll_engine::{ClusterSnapshot, Decision, PendingPod};
+use plimsoll_engine::{ClusterSnapshot, Decision, PendingPod, QueuedPodInfo};
 use plimsoll_framework::PodInfo;
 use serde_json::Value;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -67,6 +67,10 @@ impl SchedulerView for Nobody {
         silent()
     }
 
+    fn picture(&self) -> Soon<'_, (ClusterSnapshot, Vec<QueuedPodInfo>)> {
+        silent()
+    }
+
     fn manifest(&self, _: PodKey) -> BoxFuture<'_, Result<Option<Value>, ManifestError>> {
         futures::future::ready(Ok(None)).boxed()
     }
@@ -76,6 +80,10 @@ impl SchedulerView for Nobody {
     }
 
     fn configuration(&self) -> Arc<str> {
+        "{}".into()
+    }
+
+    fn default_configuration(&self) -> Arc<str> {
         "{}".into()
     }
 

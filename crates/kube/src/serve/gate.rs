@@ -12,6 +12,7 @@ use http::{Method, StatusCode};
 
 use super::auth::{Access, AuthorizationResult};
 use super::server_state::{Peer, ServerState};
+use super::ui::is_of_page;
 use super::{limits, reply};
 
 /// Health checks cost almost nothing, and must always be answered.
@@ -56,6 +57,9 @@ async fn admit(state: &ServerState, peer: &Peer, request: &mut Request) -> Resul
     let most = if is_question { limits::QUESTION_BYTES } else { limits::BODY_BYTES };
     if most < length {
         return Err(reply::error(StatusCode::PAYLOAD_TOO_LARGE, "http: request body too large"));
+    }
+    if is_of_page(request.uri().path()) {
+        return Ok(());
     }
     let material = state.material.borrow().clone();
     let (headers, uri) = (request.headers(), request.uri());

@@ -13,7 +13,9 @@
 //! | `/explain?pod=NAMESPACE/NAME` | what would be decided about a pending pod, and why |
 //! | `/api/v1/why?pod=NAMESPACE/NAME` | the least that would have to change so that a pod fits, or why it is on its node |
 //! | `POST /api/v1/what-if`, `/api/v1/capacity` | what would happen if the cluster changed; how many more pods fit |
+//! | `/api/v1/overview`, `nodes`, `node`, `pods`, `pod`, `groups`, `devices`, `config`, `timeline`, `events` | what the page shows |
 //! | `/api/v1/openapi.json` | the description of `/api/v1` |
+//! | `/ui/` | the page |
 //! | `/debug/cache` | nodes, pods and the queue as the engine knows them |
 //! | `/debug/flags/v` | `PUT` sets the log level, with `enableProfiling` |
 //! | `/flagz`, `/statusz` | the flags in effect, and what runs since when: text, or JSON and YAML of `config.k8s.io` |
@@ -47,9 +49,11 @@ mod server_state;
 #[cfg(test)]
 mod tests;
 mod tls;
+mod ui;
 mod zpages;
 
 pub use advisor::{AdviceError, Advisor, WhyQuestion};
+pub use api::OPENAPI;
 pub use engine_handle::{EngineHandle, EngineQuery};
 pub use listen::ListenError;
 pub use options::{AuthnOptions, AuthzOptions, OptionError, Options, ProxyOptions, ServingOptions};

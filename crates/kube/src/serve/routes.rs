@@ -18,7 +18,7 @@ use super::health::Health;
 use super::query::pod_key;
 use super::scheduler_view::{Explained, Unresponsive};
 use super::server_state::ServerState;
-use super::{api, gate, limits, metrics, reply, zpages};
+use super::{api, gate, limits, metrics, reply, ui, zpages};
 
 pub(super) type AppState = State<Arc<ServerState>>;
 pub(super) type Pairs = Query<Vec<(String, String)>>;
@@ -48,6 +48,11 @@ pub(super) fn routes(state: Arc<ServerState>) -> Router {
         .route("/api/v1/what-if", post(api::what_if))
         .route("/api/v1/capacity", post(api::capacity))
         .route("/api/v1/openapi.json", get(api::description))
+        .route("/api/v1/events", get(api::events))
+        .route("/api/v1/{question}", get(api::page))
+        .route("/ui", get(ui::lead))
+        .route("/ui/", get(ui::page))
+        .route("/ui/{asset}", get(ui::page_asset))
         .route("/debug/cache", get(dump))
         .route("/debug/flags/v", any(verbosity))
         .route("/flagz", any(zpages::flags))

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use futures::future::BoxFuture;
 use plimsoll_api::PodKey;
 use plimsoll_engine::metrics::Family;
-use plimsoll_engine::{ClusterSnapshot, Decision, PendingPod};
+use plimsoll_engine::{ClusterSnapshot, Decision, PendingPod, QueuedPodInfo};
 use plimsoll_framework::PodInfo;
 use serde_json::Value;
 
@@ -39,6 +39,9 @@ pub trait SchedulerView: Send + Sync + 'static {
     /// The cluster at this moment, and what is known of one of its pods if that is pending.
     fn snapshot(&self, pod: Option<PodKey>) -> Soon<'_, (ClusterSnapshot, Option<PendingPod>)>;
 
+    /// The cluster at this moment, with all pods that are not bound yet.
+    fn picture(&self) -> Soon<'_, (ClusterSnapshot, Vec<QueuedPodInfo>)>;
+
     /// The manifest of a pod, as the API server has it; `None` if there is no such pod.
     fn manifest(&self, pod: PodKey) -> BoxFuture<'_, Result<Option<Value>, ManifestError>>;
 
@@ -47,6 +50,9 @@ pub trait SchedulerView: Send + Sync + 'static {
 
     /// The configuration in effect, as one JSON object in the form of `kubescheduler.config.k8s.io/v1`.
     fn configuration(&self) -> Arc<str>;
+
+    /// The same of the default configuration.
+    fn default_configuration(&self) -> Arc<str>;
 
     /// Whether this instance leads.
     fn is_leader(&self) -> bool;

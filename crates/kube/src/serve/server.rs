@@ -1,16 +1,19 @@
 //! The server: accepts and serves connections.
 
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use axum::Router;
 use kube::Client;
+use plimsoll_api::Timestamp;
 use tokio::net::TcpListener;
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
+use tokio::time::MissedTickBehavior;
 use tokio_util::sync::CancellationToken;
 
+use super::api::{Pages, SAMPLE_INTERVAL};
 use super::auth::{Authenticator, Authorizer, AuthorizerError, Lookup, NoChance};
 use super::connection::Service;
 use super::connections::Connections;
@@ -195,6 +198,7 @@ impl Server {
             handshakes: Mutex::new(Handshakes::new(Instant::now())),
             work: Semaphore::new(limits::REQUESTS),
             advice: Arc::new(Semaphore::new(1)),
+            pages: Pages::default(),
             connections: Connections::default(),
         });
         let max_streams = u32::try_from(serving.max_streams).unwrap_or(0);
@@ -226,6 +230,7 @@ impl Server {
         tracing::info!(address = ?listener.local_addr().ok(), "Serving securely");
         let mut tasks = JoinSet::new();
         let keeping = tokio::spawn(keeper.keep(material, patience.files));
+        let sampling = tokio::spawn(sample(state.clone()));
         let connections = state.connections.clone();
         let service = Service { state, router, max_streams, patience, stop: stop.clone() };
         loop {
@@ -249,9 +254,24 @@ impl Server {
         }
         drop(listener);
         keeping.abort();
+        sampling.abort();
         let finished = async { while tasks.join_next().await.is_some() {} };
         if tokio::time::timeout(patience.shutdown, finished).await.is_err() {
             tracing::debug!("some connections did not end in time");
+        }
+    }
+}
+
+/// Keeps what the metrics were, for the charts of the page.
+async fn sample(state: Arc<ServerState>) {
+    let mut turn = tokio::time::interval(SAMPLE_INTERVAL);
+    turn.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        turn.tick().await;
+        if let Ok(families) = state.scheduler.metrics().await {
+            let now = Timestamp::now().as_millisecond();
+            let mut samples = state.pages.samples.lock().unwrap_or_else(PoisonError::into_inner);
+            samples.add(now, &families);
         }
     }
 }

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex};
 use rustls::pki_types::CertificateDer;
 use tokio::sync::{Semaphore, watch};
 
+use super::api::Pages;
 use super::auth::{Authenticator, Authorizer};
 use super::connections::Connections;
 use super::health::Health;
@@ -32,6 +33,8 @@ pub(super) struct ServerState {
     pub(super) work: Semaphore,
     /// The permit to answer a question on a copy of the cluster: there is one copy at a time.
     pub(super) advice: Arc<Semaphore>,
+    /// What the page is told from.
+    pub(super) pages: Pages,
     pub(super) connections: Connections,
 }
 

@@ -283,6 +283,7 @@ impl ServingSocket {
             authentication: None,
             authorization: None,
             configuration: r#"{"apiVersion":"kubescheduler.config.k8s.io/v1"}"#.into(),
+            default_configuration: r#"{"apiVersion":"kubescheduler.config.k8s.io/v1"}"#.into(),
             build: Build::default(),
             features: Vec::new(),
             flags: Vec::new(),

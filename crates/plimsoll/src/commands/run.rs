@@ -117,7 +117,8 @@ async fn begin(args: Run, registry: &Arc<Registry>) -> Result<()> {
     let remedies = main.why_in_events.then(|| RemedySource(answers.clone()));
     let about = (&setup.configuration, &given_gates, verbosity);
     let registries = journal.as_ref().map(journals::metrics).transpose()?.into_iter().collect();
-    let serving = serving(listening, about, (answers, registries))?;
+    let default = Configuration::default_for(&options::catalogue(registry, &given_gates));
+    let serving = serving(listening, about, &default, (answers, registries))?;
     let seed = rand::random();
     tracing::info!(seed, "created the engine; it breaks ties by this seed");
     let extenders: Vec<_> = setup.configuration.extenders_in_order().into_iter().cloned().collect();

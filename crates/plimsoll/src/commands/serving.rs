@@ -51,6 +51,7 @@ pub(super) fn listening(
 pub(super) fn serving(
     listening: Listening,
     (configuration, gates, verbosity): (&Configuration, &GivenGates, Verbosity),
+    default: &Configuration,
     (advisor, registries): (Arc<dyn Advisor>, Vec<prometheus::Registry>),
 ) -> Result<Serving> {
     let Listening { options, asked, decided } = listening;
@@ -60,12 +61,14 @@ pub(super) fn serving(
         enabled: gate.enabled,
     });
     let effective = serde_json::to_string(&configuration.effective);
+    let default = serde_json::to_string(&default.effective);
     Ok(Serving {
         options,
         listener: None,
         authentication: asked,
         authorization: decided,
         configuration: effective.context("cannot write the configuration as JSON")?.into(),
+        default_configuration: default.context("cannot write the configuration as JSON")?.into(),
         build: build(gates),
         features: features.collect(),
         flags: super::flags::in_effect(configuration),

@@ -22,7 +22,7 @@ fn is_as_described(answer: &Value) {
 
 /// Checks an answer against one schema of the description.
 #[track_caller]
-fn is_of_schema(name: &str, answer: &Value) {
+pub(crate) fn is_of_schema(name: &str, answer: &Value) {
     let mut description: Value = serde_json::from_str(&text(OPENAPI)).expect("it is JSON");
     let components = description["components"].take();
     let schema = json!({"$ref": format!("#/components/schemas/{name}"), "components": components});
@@ -140,8 +140,9 @@ impl Drop for Serving {
     }
 }
 
+/// What `look` finds, once it finds something.
 #[track_caller]
-fn until<T>(what: &str, look: impl Fn() -> Option<T>) -> T {
+pub(crate) fn until<T>(what: &str, look: impl Fn() -> Option<T>) -> T {
     let begun = Instant::now();
     loop {
         if let Some(found) = look() {
@@ -247,4 +248,31 @@ fn a_running_instance_answers_as_files_do() {
 
     let told = serving.why("token-of-operator", "pay/none", |answer| answer["code"] == 404);
     assert_eq!(told["message"], "pods \"none\" not found");
+
+    let see = |token: &str, path: &str, schema: &str| {
+        let answer = serving.client.with_token(token).get(&format!("/api/v1/{path}"));
+        let answer = answer.expect("it answers");
+        let answer: Value = serde_json::from_str(&answer.body).expect("it is JSON");
+        is_of_schema(schema, &answer);
+        answer
+    };
+    let told = see("token-of-operator", "overview", "Overview");
+    assert_eq!((&told["nodes"]["all"], &told["views"]["live"]), (&json!(1), &json!(true)));
+    assert_eq!((&told["pods"]["placed"], &told["pods"]["gated"]), (&json!(1), &json!(1)));
+    see("token-of-operator", "nodes", "Nodes");
+    see("token-of-operator", "timeline", "Timeline");
+    assert_eq!(
+        see("token-of-operator", "config", "Configuration")["differences"][0]["field"],
+        "clientConnection.kubeconfig"
+    );
+    let told = see("token-of-shop", "node?name=n1", "Node");
+    assert_eq!((&told["pods"], &told["withheld"]), (&json!([]), &json!(1)));
+    let told = see("token-of-shop", "pods", "Pods");
+    let names: Vec<&Value> =
+        told["pods"].as_array().expect("a list").iter().map(|pod| &pod["pod"]).collect();
+    assert_eq!(names, ["shop/large", "shop/gated"]);
+    assert_eq!(told["pods"][0]["rejectedBy"], json!(["NodeResourcesFit"]));
+    see("token-of-shop", "pod?pod=shop/gated", "Pod");
+    let page = serving.client.get("/ui/").expect("it answers");
+    assert!(page.body.starts_with("<!doctype html>"), "{}", page.body);
 }

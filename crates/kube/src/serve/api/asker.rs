@@ -100,7 +100,12 @@ impl Asker<'_> {
     }
 
     /// Whether the API server would let the user do this with pods.
-    async fn may(&self, verb: &str, namespace: &str, name: &str) -> Result<bool, Response> {
+    pub(super) async fn may(
+        &self,
+        verb: &str,
+        namespace: &str,
+        name: &str,
+    ) -> Result<bool, Response> {
         let access = Access::Resource { namespace, verb, resource: "pods", name };
         match self.state.authorizer.may(self.user, access).await {
             AuthorizationResult::Allowed => Ok(true),
@@ -131,7 +136,10 @@ impl Asker<'_> {
     }
 
     /// Those of the namespaces whose pods the user may not list.
-    async fn hidden(&self, mut namespaces: BTreeSet<String>) -> Result<BTreeSet<String>, Response> {
+    pub(super) async fn hidden(
+        &self,
+        mut namespaces: BTreeSet<String>,
+    ) -> Result<BTreeSet<String>, Response> {
         if namespaces.is_empty() || self.may("list", "", "").await? {
             return Ok(BTreeSet::new());
         }

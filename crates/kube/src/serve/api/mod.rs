@@ -5,12 +5,15 @@
 
 mod asker;
 mod openapi;
+mod page;
 mod posted;
+mod samples;
 mod why;
 mod withhold;
 
-#[cfg(test)]
-pub(super) use openapi::OPENAPI;
+pub use openapi::OPENAPI;
 pub(super) use openapi::description;
+pub(super) use page::{Pages, events, page};
 pub(super) use posted::{capacity, what_if};
+pub(super) use samples::INTERVAL as SAMPLE_INTERVAL;
 pub(super) use why::why;

@@ -6,7 +6,7 @@ use http::StatusCode;
 use crate::serve::reply;
 
 /// The description, as OpenAPI 3.1.
-pub(in crate::serve) const OPENAPI: &str = include_str!("openapi.json");
+pub const OPENAPI: &str = include_str!("openapi.json");
 
 /// `/api/v1/openapi.json`.
 pub(in crate::serve) async fn description() -> Response {

@@ -13,7 +13,7 @@ use plimsoll_api::wire::{Object, object};
 use plimsoll_engine::metrics::Family;
 use plimsoll_engine::{
     ClusterSnapshot, Event, Observation, Options as EngineOptions, PendingPod, Profile,
-    ProfileSpec, Scheduler,
+    ProfileSpec, QueuedPodInfo, Scheduler,
 };
 use plimsoll_framework::{FeatureGates, PodInfo, Point, Time};
 use plimsoll_plugins::in_tree;
@@ -82,6 +82,9 @@ impl SchedulerView for HandleView {
     fn snapshot(&self, pod: Option<PodKey>) -> Soon<'_, (ClusterSnapshot, Option<PendingPod>)> {
         self.0.snapshot(pod).boxed()
     }
+    fn picture(&self) -> Soon<'_, (ClusterSnapshot, Vec<QueuedPodInfo>)> {
+        self.0.picture().boxed()
+    }
     fn manifest(&self, _: PodKey) -> BoxFuture<'_, Result<Option<Value>, ManifestError>> {
         futures::future::ready(Ok(Some(json!({})))).boxed()
     }
@@ -89,6 +92,9 @@ impl SchedulerView for HandleView {
         Arc::new(FakeAdvisor(Ok(json!({}))))
     }
     fn configuration(&self) -> Arc<str> {
+        "{}".into()
+    }
+    fn default_configuration(&self) -> Arc<str> {
         "{}".into()
     }
     fn is_leader(&self) -> bool {

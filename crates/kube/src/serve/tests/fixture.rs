@@ -9,7 +9,7 @@ use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use plimsoll_api::PodKey;
 use plimsoll_engine::metrics::Family;
-use plimsoll_engine::{ClusterSnapshot, Decision, PendingPod};
+use plimsoll_engine::{ClusterSnapshot, Decision, PendingPod, QueuedPodInfo};
 use plimsoll_framework::{PodInfo, Time};
 use rcgen::{
     BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
@@ -176,6 +176,17 @@ impl SchedulerView for FakeScheduler {
         self.soon((snapshot, None))
     }
 
+    fn picture(&self) -> Soon<'_, (ClusterSnapshot, Vec<QueuedPodInfo>)> {
+        let snapshot = ClusterSnapshot {
+            taken: Time::from_millis(1_725_603_591_000),
+            nodes: Vec::new(),
+            pods: self.pods.clone(),
+            nominated: Vec::new(),
+            objects: Vec::new(),
+        };
+        self.soon((snapshot, Vec::new()))
+    }
+
     fn manifest(&self, pod: PodKey) -> BoxFuture<'_, Result<Option<Value>, ManifestError>> {
         let manifest = self.pods.iter().any(|known| known.key == pod).then(|| json!({}));
         futures::future::ready(Ok(manifest)).boxed()
@@ -187,6 +198,10 @@ impl SchedulerView for FakeScheduler {
 
     fn configuration(&self) -> Arc<str> {
         r#"{"apiVersion":"kubescheduler.config.k8s.io/v1"}"#.into()
+    }
+
+    fn default_configuration(&self) -> Arc<str> {
+        r#"{"apiVersion":"kubescheduler.config.k8s.io/v1","parallelism":16}"#.into()
     }
 
     fn is_leader(&self) -> bool {

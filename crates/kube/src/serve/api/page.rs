@@ -1,0 +1,185 @@
+//! The questions of the page, answered from one picture of the cluster after another.
+//!
+//! However many pages are open, the engine takes a picture only now and then: if it takes long, more rarely.
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, PoisonError};
+use std::time::Duration;
+
+use axum::Extension;
+use axum::extract::{Query, State};
+use axum::response::Response;
+use http::{HeaderMap, Uri};
+use plimsoll_ui::{Failure, Picture, Question, SeenConfiguration, Views, changes};
+use serde_json::Value;
+use tokio::sync::{Mutex, Semaphore};
+use tokio::time::Instant;
+
+use super::asker::{Asker, User, told};
+use super::samples::Samples;
+use crate::serve::reply;
+use crate::serve::routes::{AppState, Pairs, unavailable};
+use crate::serve::scheduler_view::SchedulerView;
+use crate::serve::server_state::ServerState;
+
+/// A picture is at least this old before another one is taken.
+const FRESH: Duration = Duration::from_secs(1);
+
+/// A picture is taken again after so many times the span that taking it took, so that the engine spends at most a fiftieth
+/// of its time on pictures.
+const REST: u32 = 50;
+
+/// A user who may not list all pods is asked about in at most so many namespaces, each of which is a review.
+const NAMESPACES: usize = 50;
+
+/// At most so many streams of events are open.
+const STREAMS: usize = 32;
+
+/// How long a stream of events lasts: less than any request may take.
+const STREAM_SPAN: Duration = Duration::from_secs(45);
+
+/// What the page is told from.
+pub(in crate::serve) struct Pages {
+    last: Mutex<Option<Taken>>,
+    pub(in crate::serve) samples: std::sync::Mutex<Samples>,
+    streams: Arc<Semaphore>,
+}
+
+struct Taken {
+    picture: Arc<Picture>,
+    /// Until then it is fresh.
+    until: Instant,
+}
+
+impl Default for Pages {
+    fn default() -> Self {
+        Pages {
+            last: Mutex::default(),
+            samples: std::sync::Mutex::default(),
+            streams: Arc::new(Semaphore::new(STREAMS)),
+        }
+    }
+}
+
+impl Pages {
+    /// The last picture if it is fresh, or else a new one.
+    async fn picture(&self, state: &ServerState) -> Result<Arc<Picture>, Response> {
+        // Whoever comes meanwhile waits for the same picture.
+        let mut last = self.last.lock().await;
+        if let Some(Taken { picture, until }) = &*last
+            && Instant::now() < *until
+        {
+            return Ok(picture.clone());
+        }
+        let begin = Instant::now();
+        let (snapshot, queue) = state.scheduler.picture().await.map_err(unavailable)?;
+        let span = begin.elapsed();
+        let views = Views {
+            cluster: true,
+            timeline: true,
+            configuration: true,
+            live: true,
+            ..Views::default()
+        };
+        let made = tokio::task::spawn_blocking(move || {
+            Arc::new(Picture::new(snapshot, queue, std::collections::BTreeMap::new(), views))
+        });
+        let picture = made.await.map_err(|error| {
+            reply::error(http::StatusCode::INTERNAL_SERVER_ERROR, &error.to_string())
+        })?;
+        let until = Instant::now() + FRESH.max(span.saturating_mul(REST));
+        *last = Some(Taken { picture: picture.clone(), until });
+        Ok(picture)
+    }
+}
+
+/// Answers one of [`Question`].
+pub(in crate::serve) async fn page(
+    State(state): AppState,
+    Extension(user): User,
+    Query(query): Pairs,
+    headers: HeaderMap,
+    uri: Uri,
+) -> Response {
+    let asker = Asker { state: &state, user: &user, headers: &headers, uri: &uri };
+    told(answer(&asker, &query).await)
+}
+
+/// Tells when there is something new to ask for.
+pub(in crate::serve) async fn events(State(state): AppState) -> Response {
+    let Ok(permit) = state.pages.streams.clone().try_acquire_owned() else {
+        let why = "too many pages are open, please try again later";
+        return reply::busy(http::StatusCode::TOO_MANY_REQUESTS, why, 1);
+    };
+    let version = move || {
+        // The stream has it until it ends.
+        let _permit = &permit;
+        state.pages.samples.lock().unwrap_or_else(PoisonError::into_inner).version()
+    };
+    changes(version, STREAM_SPAN)
+}
+
+async fn answer(asker: &Asker<'_>, query: &[(String, String)]) -> Result<Value, Response> {
+    let question = match Question::parse(asker.uri.path(), query) {
+        Some(Ok(question)) => question,
+        Some(Err(error)) => return Err(asker.wrong(&error.to_string())),
+        None => return Err(asker.not_found("there is no such path")),
+    };
+    let state = asker.state;
+    match &question {
+        Question::Configuration => {
+            let answer = configuration(&*state.scheduler);
+            return answer.map_err(|error| asker.failed(&error.to_string()));
+        }
+        Question::Timeline => {
+            let samples = state.pages.samples.lock().unwrap_or_else(PoisonError::into_inner);
+            let answer = serde_json::to_value(samples.timeline());
+            return answer.map_err(|error| asker.failed(&error.to_string()));
+        }
+        Question::History(_) | Question::Journal => {
+            let why = "a running scheduler does not read its journal: `plimsoll serve --journal FILE` does";
+            return Err(asker.not_found(why));
+        }
+        Question::Pod(pod) => asker.must("get", &pod.namespace, &pod.name).await?,
+        _ => {}
+    }
+    let picture = state.pages.picture(state).await?;
+    let hidden = match &question {
+        Question::Pod(_) => BTreeSet::new(),
+        _ => hidden(asker, &question, picture.namespaces(&question)).await?,
+    };
+    let answered = tokio::task::spawn_blocking(move || {
+        picture.answer(&question, &|namespace| !hidden.contains(namespace))
+    });
+    match answered.await {
+        Ok(Some(Ok(answer))) => Ok(answer),
+        Ok(Some(Err(Failure::NotFound(why)))) => Err(asker.not_found(&why)),
+        Ok(Some(Err(Failure::Wrong(why)))) => Err(asker.wrong(&why)),
+        Ok(Some(Err(Failure::Failed(why)))) => Err(asker.failed(&why)),
+        Ok(None) => Err(asker.not_found("there is no such path")),
+        Err(error) => Err(asker.failed(&error.to_string())),
+    }
+}
+
+/// The namespaces of which the user may not see the pods.
+async fn hidden(
+    asker: &Asker<'_>,
+    question: &Question,
+    namespaces: BTreeSet<String>,
+) -> Result<BTreeSet<String>, Response> {
+    if namespaces.len() <= NAMESPACES || asker.may("list", "", "").await? {
+        return asker.hidden(namespaces).await;
+    }
+    match question {
+        Question::Pods(_) => Err(asker.wrong(
+            "you may not list the pods of all namespaces: name one with namespace=NAMESPACE",
+        )),
+        _ => Ok(namespaces),
+    }
+}
+
+fn configuration(scheduler: &dyn SchedulerView) -> serde_json::Result<Value> {
+    let configuration = serde_json::from_str(&scheduler.configuration())?;
+    let default = serde_json::from_str(&scheduler.default_configuration())?;
+    serde_json::to_value(SeenConfiguration::new(configuration, &default))
+}

@@ -1,0 +1,15 @@
+//! The documents of the page: plain structs, each made from a [`Picture`](crate::Picture).
+
+mod configuration;
+mod devices;
+mod groups;
+mod nodes;
+mod overview;
+mod pods;
+
+pub use self::configuration::{Difference, SeenConfiguration, differences};
+pub(crate) use self::devices::devices;
+pub(crate) use self::groups::groups;
+pub(crate) use self::nodes::{node, nodes};
+pub(crate) use self::overview::overview;
+pub(crate) use self::pods::{pod, pods};

@@ -1,0 +1,132 @@
+//! How many pods and nodes there are, and how much is used.
+
+use std::collections::BTreeMap;
+
+use plimsoll_api::{Effect, Resources, Str};
+use serde::Serialize;
+
+use crate::picture::{KnownDecision, Picture, PodState, Views};
+
+/// At most so many reasons are listed.
+const MOST_REASONS: usize = 20;
+
+/// How many pods and nodes there are, and how much is used.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Overview {
+    as_of: String,
+    views: Views,
+    nodes: NodeCounts,
+    /// How many pods are in each state.
+    pods: BTreeMap<&'static str, usize>,
+    /// What the nodes have and what pods request, by resource.
+    resources: Vec<Usage>,
+    zones: Vec<ZoneUsage>,
+    /// Why pods are pending, the most frequent first.
+    reasons: Vec<PendingReason>,
+}
+
+#[derive(Debug, Default, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct NodeCounts {
+    all: usize,
+    /// Those that are cordoned.
+    unschedulable: usize,
+    /// Those with a taint that keeps pods off.
+    tainted: usize,
+}
+
+/// How much of a resource there is, and how much pods request.
+#[derive(Debug, Serialize)]
+pub(crate) struct Usage {
+    name: Str,
+    allocatable: i64,
+    requested: i64,
+}
+
+#[derive(Debug, Serialize)]
+struct ZoneUsage {
+    /// Empty for nodes without a zone.
+    zone: Str,
+    nodes: usize,
+    pods: usize,
+    resources: Vec<Usage>,
+}
+
+#[derive(Debug, Serialize)]
+struct PendingReason {
+    reason: String,
+    pods: usize,
+}
+
+impl Usage {
+    /// The usage of each of these resources.
+    pub(crate) fn of(names: &[Str], allocatable: &Resources, requested: &Resources) -> Vec<Self> {
+        let usage = |name: &Str| Usage {
+            name: name.clone(),
+            allocatable: allocatable.get(name),
+            requested: requested.get(name),
+        };
+        names.iter().map(usage).collect()
+    }
+}
+
+/// The overview of a cluster.
+pub(crate) fn overview(picture: &Picture) -> Overview {
+    let mut pods: BTreeMap<&'static str, usize> =
+        PodState::ALL.into_iter().map(|state| (state.as_str(), 0)).collect();
+    for pod in &picture.pods {
+        *pods.entry(pod.state.as_str()).or_default() += 1;
+    }
+    let mut nodes = NodeCounts { all: picture.nodes.len(), ..NodeCounts::default() };
+    let mut all = (Resources::default(), Resources::default());
+    let mut zones = BTreeMap::<Str, (usize, usize, Resources, Resources)>::new();
+    for node in &picture.nodes {
+        nodes.unschedulable += usize::from(node.node.unschedulable);
+        let keeps_off = |effect| matches!(effect, Effect::NoSchedule | Effect::NoExecute);
+        let is_tainted = node.node.taints.iter().any(|taint| keeps_off(taint.effect));
+        nodes.tainted += usize::from(is_tainted);
+        all.0.add(&node.node.allocatable);
+        all.1.add(&node.requested);
+        let zone = zones.entry(node.zone().cloned().unwrap_or_default()).or_default();
+        zone.0 += 1;
+        zone.1 += node.pods.len();
+        zone.2.add(&node.node.allocatable);
+        zone.3.add(&node.requested);
+    }
+    let names = &picture.resources;
+    let zones = zones.into_iter().map(|(zone, (nodes, pods, allocatable, requested))| ZoneUsage {
+        zone,
+        nodes,
+        pods,
+        resources: Usage::of(names, &allocatable, &requested),
+    });
+    Overview {
+        as_of: picture.as_of(),
+        views: picture.views,
+        nodes,
+        pods,
+        resources: Usage::of(names, &all.0, &all.1),
+        zones: zones.collect(),
+        reasons: reasons(picture),
+    }
+}
+
+fn reasons(picture: &Picture) -> Vec<PendingReason> {
+    let mut counts = BTreeMap::<String, usize>::new();
+    for pod in picture.pods.iter().filter(|pod| pod.state != PodState::Placed) {
+        let queued = pod.queued.as_ref();
+        let rejectors = queued.map(|queued| queued.rejectors.join(", ")).unwrap_or_default();
+        let reason = match &pod.decision {
+            _ if !rejectors.is_empty() => rejectors,
+            Some(KnownDecision::Rejected(message)) => message.clone(),
+            _ => continue,
+        };
+        *counts.entry(reason).or_default() += 1;
+    }
+    let counts = counts.into_iter().map(|(reason, pods)| PendingReason { reason, pods });
+    let mut counts: Vec<PendingReason> = counts.collect();
+    counts.sort_by_key(|one| std::cmp::Reverse(one.pods));
+    counts.truncate(MOST_REASONS);
+    counts
+}

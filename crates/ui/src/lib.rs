@@ -1,0 +1,22 @@
+//! The page that shows a cluster in a browser.
+//!
+//! [`asset`] has the files of the page, which are built from `web/` and are part of the program. [`Question`] is what the
+//! page asks, and [`Picture`] answers: an index of the cluster at one moment, from which every document is taken. Both serve
+//! `plimsoll run`, whose server authorizes requests, and `plimsoll serve`, which shows files through [`PlainServer`] on
+//! loopback.
+
+mod assets;
+mod documents;
+mod events;
+mod picture;
+mod plain;
+mod question;
+mod timeline;
+
+pub use self::assets::{Asset, SECURITY_HEADERS, asset};
+pub use self::documents::{Difference, SeenConfiguration, differences};
+pub use self::events::{PING, changes};
+pub use self::picture::{KnownDecision, Picture, PodState, Views};
+pub use self::plain::{ListenError, PlainServer, Source};
+pub use self::question::{BadQuestion, Failure, MOST_PODS, PodsQuestion, Question, WhyQuestion};
+pub use self::timeline::{Chart, Line, Timeline};

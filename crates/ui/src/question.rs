@@ -1,0 +1,282 @@
+//! What the page asks.
+
+use plimsoll_api::PodKey;
+
+use crate::picture::PodState;
+
+/// At most so many pods are listed in one answer.
+pub const MOST_PODS: usize = 1000;
+
+/// At most so many changes or nodes can be asked for.
+const MOST: usize = 1000;
+
+/// A question about the cluster at one moment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Question {
+    /// How many pods and nodes there are, and how much is used.
+    Overview,
+    /// All nodes, by column.
+    Nodes,
+    /// A node with its pods.
+    Node(String),
+    /// A part of the list of pods.
+    Pods(PodsQuestion),
+    /// A pod.
+    Pod(PodKey),
+    /// The groups of pods.
+    Groups,
+    /// The devices, and who has them.
+    Devices,
+    /// The configuration, and how it differs from the default one.
+    Configuration,
+    /// What happened over time.
+    Timeline,
+    /// The attempts to schedule a pod.
+    History(PodKey),
+    /// What stands out in the journal.
+    Journal,
+}
+
+/// Which pods are listed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PodsQuestion {
+    /// In any of these states; empty for all.
+    pub states: Vec<PodState>,
+    /// In this namespace.
+    pub namespace: Option<String>,
+    /// With this text in `namespace/name`.
+    pub search: Option<String>,
+    /// The number of the first one that is listed.
+    pub from: usize,
+    /// How many are listed.
+    pub limit: usize,
+}
+
+/// Why is a pod where it is?
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WhyQuestion {
+    /// The pod.
+    pub pod: PodKey,
+    /// How many changes are wanted; `None` for the default.
+    pub remedies: Option<usize>,
+    /// How many of the nearest nodes are wanted; `None` for the default.
+    pub nearest: Option<usize>,
+}
+
+/// A question that is wrong. The text says what to ask instead.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum BadQuestion {
+    /// The parameter is not known.
+    #[error("unknown parameter {0:?}: {1}")]
+    Unknown(String, &'static str),
+    /// The parameter is given twice.
+    #[error("parameter {0:?} is given twice: {1}")]
+    Repeated(String, &'static str),
+    /// A parameter is missing.
+    #[error("{0}")]
+    Missing(&'static str),
+    /// The value has the wrong form.
+    #[error("parameter {parameter} is {value:?}: {expected}")]
+    Value {
+        /// The parameter.
+        parameter: &'static str,
+        /// Its value.
+        value: String,
+        /// What it can be.
+        expected: String,
+    },
+}
+
+/// Why a question has no answer.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Failure {
+    /// What is asked about is not there.
+    #[error("{0}")]
+    NotFound(String),
+    /// The question is wrong.
+    #[error("{0}")]
+    Wrong(String),
+    /// It should have been answered.
+    #[error("{0}")]
+    Failed(String),
+}
+
+const NODE: &str = "ask for one node: /api/v1/node?name=NAME";
+const PODS: &str =
+    "ask /api/v1/pods with state=, namespace=, search=, from= and limit=, all optional";
+const POD: &str = "ask for one pod: /api/v1/pod?pod=NAMESPACE/NAME";
+const HISTORY: &str = "ask for one pod: /api/v1/history?pod=NAMESPACE/NAME";
+const WHY: &str =
+    "ask for one pod: /api/v1/why?pod=NAMESPACE/NAME, with remedies=N and nearest=N if you like";
+const NONE: &str = "this path has no parameters";
+
+impl Question {
+    /// The question of a request for `path`, such as `/api/v1/nodes`; `None` if this path is no question about the cluster.
+    pub fn parse(path: &str, query: &[(String, String)]) -> Option<Result<Self, BadQuestion>> {
+        let without = |question: Question| Parameters::of(query, &[], NONE).map(|_| question);
+        Some(match path {
+            "/api/v1/overview" => without(Question::Overview),
+            "/api/v1/nodes" => without(Question::Nodes),
+            "/api/v1/groups" => without(Question::Groups),
+            "/api/v1/devices" => without(Question::Devices),
+            "/api/v1/config" => without(Question::Configuration),
+            "/api/v1/timeline" => without(Question::Timeline),
+            "/api/v1/journal" => without(Question::Journal),
+            "/api/v1/node" => node(query),
+            "/api/v1/pods" => PodsQuestion::parse(query).map(Question::Pods),
+            "/api/v1/pod" => one_pod(query, POD).map(Question::Pod),
+            "/api/v1/history" => one_pod(query, HISTORY).map(Question::History),
+            _ => return None,
+        })
+    }
+}
+
+impl WhyQuestion {
+    /// The question of a request for `/api/v1/why`.
+    pub fn parse(query: &[(String, String)]) -> Result<Self, BadQuestion> {
+        let parameters = Parameters::of(query, &["pod", "remedies", "nearest"], WHY)?;
+        Ok(WhyQuestion {
+            pod: parameters.pod()?.ok_or(BadQuestion::Missing(WHY))?,
+            remedies: parameters.number("remedies", MOST)?,
+            nearest: parameters.number("nearest", MOST)?,
+        })
+    }
+}
+
+impl PodsQuestion {
+    fn parse(query: &[(String, String)]) -> Result<Self, BadQuestion> {
+        let names = ["state", "namespace", "search", "from", "limit"];
+        let parameters = Parameters::of(query, &names, PODS)?;
+        let states = parameters.get("state").unwrap_or_default();
+        let state = |name: &str| {
+            PodState::ALL.into_iter().find(|state| state.as_str() == name).ok_or_else(|| {
+                let known: Vec<_> = PodState::ALL.iter().map(|state| state.as_str()).collect();
+                let expected = format!("write one of {}, or several with commas", known.join(", "));
+                BadQuestion::Value { parameter: "state", value: name.to_owned(), expected }
+            })
+        };
+        let states = states.split(',').filter(|name| !name.is_empty()).map(state);
+        let text = |name| parameters.get(name).filter(|text| !text.is_empty()).map(str::to_owned);
+        Ok(PodsQuestion {
+            states: states.collect::<Result<_, _>>()?,
+            namespace: text("namespace"),
+            search: text("search"),
+            from: parameters.number("from", usize::MAX)?.unwrap_or(0),
+            limit: parameters.number("limit", MOST_PODS)?.unwrap_or(100),
+        })
+    }
+}
+
+fn node(query: &[(String, String)]) -> Result<Question, BadQuestion> {
+    let name = Parameters::of(query, &["name"], NODE)?.get("name").map(str::to_owned);
+    Ok(Question::Node(name.ok_or(BadQuestion::Missing(NODE))?))
+}
+
+fn one_pod(query: &[(String, String)], usage: &'static str) -> Result<PodKey, BadQuestion> {
+    Parameters::of(query, &["pod"], usage)?.pod()?.ok_or(BadQuestion::Missing(usage))
+}
+
+/// Parameters that are known, each at most once.
+struct Parameters<'a>(&'a [(String, String)]);
+
+impl<'a> Parameters<'a> {
+    fn of(
+        query: &'a [(String, String)],
+        known: &[&str],
+        usage: &'static str,
+    ) -> Result<Self, BadQuestion> {
+        for (at, (name, _)) in query.iter().enumerate() {
+            if !known.contains(&name.as_str()) {
+                return Err(BadQuestion::Unknown(name.clone(), usage));
+            }
+            if query[..at].iter().any(|(other, _)| other == name) {
+                return Err(BadQuestion::Repeated(name.clone(), usage));
+            }
+        }
+        Ok(Parameters(query))
+    }
+
+    fn get(&self, name: &str) -> Option<&'a str> {
+        self.0.iter().find(|(other, _)| other == name).map(|(_, value)| value.as_str())
+    }
+
+    fn number(&self, parameter: &'static str, most: usize) -> Result<Option<usize>, BadQuestion> {
+        let Some(value) = self.get(parameter) else { return Ok(None) };
+        let number = value.parse().ok().filter(|number| *number <= most);
+        number.map(Some).ok_or_else(|| BadQuestion::Value {
+            parameter,
+            value: value.to_owned(),
+            expected: format!("write a number from 0 to {most}"),
+        })
+    }
+
+    fn pod(&self) -> Result<Option<PodKey>, BadQuestion> {
+        let Some(value) = self.get("pod") else { return Ok(None) };
+        let key = value.split_once('/').filter(|(namespace, name)| {
+            !namespace.is_empty() && !name.is_empty() && !name.contains('/')
+        });
+        let key = key.map(|(namespace, name)| PodKey::new(namespace, name));
+        key.map(Some).ok_or_else(|| BadQuestion::Value {
+            parameter: "pod",
+            value: value.to_owned(),
+            expected: "write NAMESPACE/NAME".to_owned(),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(path: &str, query: &[(&str, &str)]) -> Result<Question, String> {
+        let owned = |&(key, value): &(&str, &str)| (key.to_owned(), value.to_owned());
+        let query: Vec<_> = query.iter().map(owned).collect();
+        let question = Question::parse(path, &query).expect("the path is known");
+        question.map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn a_question_has_its_parameters() {
+        let pods = PodsQuestion {
+            states: vec![PodState::Gated, PodState::Placed],
+            search: Some("web".to_owned()),
+            from: 200,
+            limit: 50,
+            ..PodsQuestion::default()
+        };
+        let query =
+            [("state", "gated,placed"), ("search", "web"), ("from", "200"), ("limit", "50")];
+        assert_eq!(parse("/api/v1/pods", &query), Ok(Question::Pods(pods)));
+        let pod = Question::Pod(PodKey::new("shop", "web-0"));
+        assert_eq!(parse("/api/v1/pod", &[("pod", "shop/web-0")]), Ok(pod));
+        assert_eq!(parse("/api/v1/node", &[("name", "n1")]), Ok(Question::Node("n1".to_owned())));
+        assert_eq!(Question::parse("/api/v1/other", &[]), None);
+    }
+
+    #[test]
+    fn what_is_wrong_is_named_with_what_to_write() {
+        for (path, query, expected) in [
+            (
+                "/api/v1/nodes",
+                &[("a", "b")][..],
+                "unknown parameter \"a\": this path has no parameters",
+            ),
+            ("/api/v1/node", &[], "ask for one node: /api/v1/node?name=NAME"),
+            ("/api/v1/pod", &[("pod", "web")], "parameter pod is \"web\": write NAMESPACE/NAME"),
+            (
+                "/api/v1/pods",
+                &[("limit", "1001")],
+                "parameter limit is \"1001\": write a number from 0 to 1000",
+            ),
+            ("/api/v1/pods", &[("from", "1"), ("from", "2")], "parameter \"from\" is given twice"),
+            (
+                "/api/v1/pods",
+                &[("state", "lost")],
+                "parameter state is \"lost\": write one of active,",
+            ),
+        ] {
+            let error = parse(path, query).expect_err("it is wrong");
+            assert!(error.starts_with(expected), "{error}");
+        }
+    }
+}
