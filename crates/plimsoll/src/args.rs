@@ -8,6 +8,7 @@ mod kubectl;
 mod ranking;
 mod replay;
 mod run;
+mod serve;
 mod what_if;
 mod why;
 
@@ -28,6 +29,7 @@ pub(crate) use self::kubectl::{ClusterQuestion, Kubectl, NamedPod, SchedulerPlac
 pub(crate) use self::ranking::Ranking;
 pub(crate) use self::replay::{Record, Replay, ReplayEngine};
 pub(crate) use self::run::{Authentication, Authorization, Client, Election, Run, Serving};
+pub(crate) use self::serve::Serve;
 pub(crate) use self::what_if::{
     GivenAction, NodeTaint, ObjectName, WhatIf, labelled_pods, node_choice, node_taint,
     object_name, object_number, replicas,
@@ -135,6 +137,7 @@ pub(crate) enum Command {
     WhatIf(Box<WhatIf>),
     Capacity(Box<Capacity>),
     Kubectl(Box<Kubectl>),
+    Serve(Box<Serve>),
     Journal(Journal),
     Replay(Replay),
     Plugins(Plugins),

@@ -348,6 +348,11 @@ impl Simulation {
         &mut self.scheduler
     }
 
+    /// The scheduler in its present state. The rest of the cluster is not simulated any more.
+    pub fn into_scheduler(self) -> Scheduler {
+        self.scheduler
+    }
+
     /// The claim bindings that a pod needed in its last attempt.
     pub fn claims_of(&self, pod: &PodKey) -> &[ClaimBinding] {
         self.claims.get(pod).map_or(&[], Vec::as_slice)

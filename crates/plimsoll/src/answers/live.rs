@@ -3,10 +3,13 @@
 use std::sync::Arc;
 
 use anyhow::{Context, Result};
-use plimsoll_advisor::{Limits, Subject, WhyError};
+use plimsoll_advisor::{Limits, Subject, Why, WhyError};
+use plimsoll_api::PodKey;
 use plimsoll_config::Configuration;
-use plimsoll_engine::{ClusterSnapshot, Decision, Detail, Options, Scheduler, TieBreak};
-use plimsoll_framework::{FeatureGates, Prioritize, Registry};
+use plimsoll_engine::{
+    ClusterSnapshot, Decision, Detail, Options, PendingPod, Scheduler, TieBreak,
+};
+use plimsoll_framework::{FeatureGates, Prioritize, Registry, Time};
 use plimsoll_kube::serve::{AdviceError, Advisor, WhyQuestion};
 use plimsoll_sim::InitialCluster;
 use plimsoll_sim::what_if::Scenario;
@@ -72,12 +75,48 @@ impl Answers {
     fn try_why(&self, question: WhyQuestion) -> Result<Value> {
         let WhyQuestion { pod, manifest, snapshot, pending, remedies, nearest, with_text } =
             question;
-        let alternatives = match &pending {
-            Some(pending) => alternatives(
-                &self.configuration,
-                (&self.registry, &self.gates),
-                &pending.info.pod.scheduler_name,
-            )?,
+        let taken = snapshot.taken;
+        let mut scheduler = self.copy(snapshot)?;
+        let profile = pending.as_ref().map(|pending| pending.info.pod.scheduler_name.clone());
+        let why = self.explain_why(
+            (&mut scheduler, taken),
+            (&pod, &manifest),
+            (pending.as_ref(), profile.as_deref()),
+            (remedies, nearest),
+        )?;
+        let mut answer = as_json(&why)?;
+        if with_text {
+            answer["text"] = plain(|out, screen| render::why::answer(out, &why, screen)).into();
+        }
+        Ok(answer)
+    }
+
+    /// The same of a scheduler that is not copied. It is afterwards as it was.
+    pub(crate) fn why_on(
+        &self,
+        (scheduler, now): (&mut Scheduler, Time),
+        (pod, manifest): (&PodKey, &Value),
+        wanted: (Option<usize>, Option<usize>),
+    ) -> Result<Value> {
+        let pending = scheduler.pending_state(pod);
+        let profile = pending.map(|pending| pending.info.pod.scheduler_name.clone());
+        let profile = (None, profile.as_deref());
+        as_json(&self.explain_why((scheduler, now), (pod, manifest), profile, wanted)?)
+    }
+
+    /// Answers about a pod. `pending` is what another scheduler knows of it, and `profile` the name of its scheduler if it is
+    /// pending.
+    fn explain_why(
+        &self,
+        (scheduler, now): (&mut Scheduler, Time),
+        (pod, manifest): (&PodKey, &Value),
+        (pending, profile): (Option<&PendingPod>, Option<&str>),
+        (remedies, nearest): (Option<usize>, Option<usize>),
+    ) -> Result<Why> {
+        let alternatives = match profile {
+            Some(profile) => {
+                alternatives(&self.configuration, (&self.registry, &self.gates), profile)?
+            }
             None => Vec::new(),
         };
         let defaults = Limits::default();
@@ -86,21 +125,8 @@ impl Answers {
             nearest: nearest.unwrap_or(defaults.nearest),
             ..defaults
         };
-        let taken = snapshot.taken;
-        let mut scheduler = self.copy(snapshot)?;
-        let subject = Subject {
-            pod: &pod,
-            manifest: &manifest,
-            alternatives: &alternatives,
-            limits,
-            pending: pending.as_ref(),
-        };
-        let why = plimsoll_advisor::why(&mut scheduler, taken, &subject)?;
-        let mut answer = serde_json::to_value(&why).context("cannot write the answer as JSON")?;
-        if with_text {
-            answer["text"] = plain(|out, screen| render::why::answer(out, &why, screen)).into();
-        }
-        Ok(answer)
+        let subject = Subject { pod, manifest, alternatives: &alternatives, limits, pending };
+        Ok(plimsoll_advisor::why(scheduler, now, &subject)?)
     }
 }
 
@@ -173,4 +199,8 @@ fn read<T: for<'a> Deserialize<'a>>(request: &Value) -> Result<T, AdviceError> {
 fn failed(error: impl Into<anyhow::Error>) -> AdviceError {
     let error = error.into();
     AdviceError::Failed(format!("{error:#}"))
+}
+
+fn as_json(why: &Why) -> Result<Value> {
+    serde_json::to_value(why).context("cannot write the answer as JSON")
 }

@@ -1,6 +1,7 @@
 //! Answers that files and a running instance have in common.
 
 pub(crate) mod capacity;
+mod files;
 mod live;
 mod request;
 
@@ -11,6 +12,7 @@ use plimsoll_config::Configuration;
 use plimsoll_engine::{Options, Profile, Scheduler};
 use plimsoll_framework::{FeatureGates, Prioritize, Registry};
 
+pub(crate) use self::files::FilesSource;
 pub(crate) use self::live::Answers;
 use crate::options::Setup;
 

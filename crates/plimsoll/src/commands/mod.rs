@@ -16,6 +16,7 @@ mod plugins;
 mod rbac;
 mod replay;
 mod run;
+mod serve;
 mod serving;
 mod simulate;
 mod swarm;
@@ -50,6 +51,7 @@ pub(crate) fn run(args: Args, registry: Registry) -> Result<ExitCode> {
         Command::Explain(args) => explain::run(&args, registry),
         Command::Why(args) => why::run(*args, registry),
         Command::Capacity(args) => capacity::run(&args, registry),
+        Command::Serve(args) => serve::run(&args, registry),
         Command::Journal(args) => journal::run(&args),
         Command::Replay(args) => replay::run(&args, registry),
         Command::Plugins(args) => plugins::run(&args, registry),

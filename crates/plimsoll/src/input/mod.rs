@@ -6,8 +6,8 @@ mod objects;
 mod source;
 mod workloads;
 
-use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::bail;
 use plimsoll_api::wire::Object;
@@ -206,6 +206,25 @@ pub(crate) fn manifest(sources: &[Source], name: &str, kinds: &Kinds) -> Option<
             document.get(&at).cloned()
         })
     })
+}
+
+/// The manifests of the objects with these kinds and names, by them.
+pub(crate) fn manifests(
+    sources: &[Source],
+    wanted: &BTreeSet<String>,
+    kinds: &Kinds,
+) -> BTreeMap<String, Value> {
+    let mut manifests = BTreeMap::new();
+    for source in sources {
+        for document in objects::documents(source).unwrap_or_default() {
+            for (at, name) in objects::names(&document, kinds) {
+                if let Some(manifest) = document.get(&at).filter(|_| wanted.contains(&name)) {
+                    manifests.entry(name).or_insert_with(|| manifest.clone());
+                }
+            }
+        }
+    }
+    manifests
 }
 
 /// Kind and name, which no two objects share.

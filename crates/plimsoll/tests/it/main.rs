@@ -27,5 +27,6 @@ mod recordings;
 mod releases;
 mod run;
 mod scale_of_10;
+mod serve;
 mod what_if;
 mod why;

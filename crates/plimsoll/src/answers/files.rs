@@ -1,0 +1,333 @@
+//! Answers the page about files: a cluster, a journal, or both.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result};
+use plimsoll_api::{Kinds, PodKey};
+use plimsoll_config::Configuration;
+use plimsoll_engine::{ClusterSnapshot, Outcome, QueuePlace, QueuedPodInfo, Scheduler};
+use plimsoll_framework::{Registry, Time};
+use plimsoll_journal::{JournalError, Reader};
+use plimsoll_kube::serve::{AdviceError, Advisor, OPENAPI};
+use plimsoll_sim::{InitialCluster, Simulation};
+use plimsoll_ui::{
+    Chart, Failure, KnownDecision, Line, Picture, Question, SeenConfiguration, Source, Timeline,
+    Views, WhyQuestion,
+};
+use serde_json::{Value, json};
+
+use super::{Answers, Deciders};
+use crate::input;
+use crate::options::{self, Setup};
+use crate::{args, caveats};
+
+/// At most so many attempts of a pod are shown, and so many pods in a list of the journal.
+const MOST_ENTRIES: usize = 200;
+
+/// At most so many hours of a journal are shown: two weeks.
+const MOST_HOURS: usize = 14 * 24;
+
+/// How often the page hears of pods that were decided since.
+const NEWS: Duration = Duration::from_secs(1);
+
+/// A picture is made again after so many times the span that making it took.
+const REST: u32 = 20;
+
+/// Answers the page about files.
+pub(crate) struct FilesSource {
+    answers: Answers,
+    configuration: Value,
+    cluster: Option<FilesCluster>,
+    journal: Option<Mutex<Reader>>,
+    views: Views,
+    picture: Mutex<Arc<Picture>>,
+    version: AtomicU64,
+}
+
+/// A cluster that files describe.
+struct FilesCluster {
+    /// Knows the cluster, and has decided nothing.
+    scheduler: Mutex<Scheduler>,
+    now: Time,
+    snapshot: ClusterSnapshot,
+    queue: Vec<QueuedPodInfo>,
+    sources: Vec<input::Source>,
+    kinds: Kinds,
+    /// The manifests of the pending pods, once they were asked for.
+    manifests: OnceLock<BTreeMap<String, Value>>,
+}
+
+impl FilesSource {
+    /// Reads the files.
+    pub(crate) fn read(
+        args: &args::Cluster,
+        journal: Option<&Path>,
+        registry: &Arc<Registry>,
+    ) -> Result<Arc<Self>> {
+        let sources = input::read(&args.files)?;
+        let setup = Setup::choose(args, &sources, registry)?;
+        let default = {
+            let gates = options::given_gates(args.emulation.release(), &args.feature_gates)?;
+            Configuration::default_for(&options::catalogue(registry, &gates)).effective
+        };
+        let written = |configuration| {
+            serde_json::to_value(configuration).context("cannot write the configuration as JSON")
+        };
+        let default = written(&default)?;
+        let configuration =
+            SeenConfiguration::new(written(&setup.configuration.effective)?, &default);
+        let cluster = (!args.files.is_empty()).then(|| {
+            let kinds = registry.kinds();
+            let cluster = input::load(&sources, setup.config_map.as_ref(), &kinds)?;
+            caveats::before(&cluster);
+            FilesCluster::new(cluster, sources, kinds, Deciders::of(&setup, registry))
+        });
+        let cluster = cluster.transpose()?;
+        let journal = journal.map(Reader::open).transpose()?;
+        let views = Views {
+            cluster: cluster.is_some(),
+            history: journal.is_some(),
+            timeline: journal.is_some(),
+            configuration: true,
+            ..Views::default()
+        };
+        let picture = picture_of(cluster.as_ref(), BTreeMap::new(), views);
+        Ok(Arc::new(FilesSource {
+            answers: Answers::new(&setup, registry.clone(), Vec::new(), setup.options()),
+            configuration: serde_json::to_value(&configuration)
+                .context("cannot write the configuration as JSON")?,
+            cluster,
+            journal: journal.map(Mutex::new),
+            views,
+            picture: Mutex::new(Arc::new(picture)),
+            version: AtomicU64::new(1),
+        }))
+    }
+
+    /// Decides the pending pods on a thread of its own, each as if it were the next one, so that lists can say why they are
+    /// pending. The thread ends with the process.
+    pub(crate) fn decide_pending_pods(self: &Arc<Self>) {
+        let source = self.clone();
+        std::thread::spawn(move || source.decide_all());
+    }
+
+    fn decide_all(&self) {
+        let Some(cluster) = &self.cluster else { return };
+        let ready = cluster.queue.iter().filter(|info| info.place == QueuePlace::Active);
+        let mut ready = ready.map(|info| &info.pod.key).peekable();
+        let (mut decisions, mut told, mut rest) = (BTreeMap::new(), Instant::now(), NEWS);
+        while let Some(key) = ready.next() {
+            let decision = lock(&cluster.scheduler).explain(key);
+            let known = decision.map(|decision| match decision.outcome {
+                Outcome::Scheduled { node, .. } => KnownDecision::Fits(node),
+                Outcome::Unschedulable { message, .. } | Outcome::Error { message } => {
+                    KnownDecision::Rejected(message)
+                }
+            });
+            decisions.extend(known.map(|known| (key.clone(), known)));
+            if rest <= told.elapsed() || ready.peek().is_none() {
+                let begin = Instant::now();
+                let picture = picture_of(Some(cluster), decisions.clone(), self.views);
+                *lock(&self.picture) = Arc::new(picture);
+                self.version.fetch_add(1, Ordering::Relaxed);
+                told = Instant::now();
+                rest = NEWS.max((told - begin).saturating_mul(REST));
+            }
+            // A question about one pod need not wait for all others.
+            std::thread::yield_now();
+        }
+    }
+
+    fn cluster(&self) -> Result<&FilesCluster, Failure> {
+        self.cluster.as_ref().ok_or_else(|| {
+            Failure::NotFound("there is no cluster: start `plimsoll serve` with -f FILE".to_owned())
+        })
+    }
+
+    fn journal(&self) -> Result<MutexGuard<'_, Reader>, Failure> {
+        self.journal.as_ref().map(lock).ok_or_else(|| {
+            Failure::NotFound(
+                "there is no journal: start `plimsoll serve` with --journal FILE".to_owned(),
+            )
+        })
+    }
+}
+
+impl FilesCluster {
+    fn new(
+        cluster: InitialCluster,
+        sources: Vec<input::Source>,
+        kinds: Kinds,
+        deciders: Deciders<'_>,
+    ) -> Result<Self> {
+        let simulation = Simulation::new(deciders.scheduler()?, cluster);
+        let now = simulation.now();
+        let scheduler = simulation.into_scheduler();
+        Ok(FilesCluster {
+            snapshot: scheduler.snapshot(now),
+            queue: scheduler.pending().cloned().collect(),
+            scheduler: Mutex::new(scheduler),
+            now,
+            sources,
+            kinds,
+            manifests: OnceLock::new(),
+        })
+    }
+
+    /// The manifest of a pod, as the files have it; `None` if it is not pending.
+    fn manifest(&self, pod: &PodKey) -> Option<Value> {
+        let manifests = self.manifests.get_or_init(|| {
+            let pending = self.queue.iter().map(|info| format!("Pod {}", info.pod.key));
+            let pending: BTreeSet<String> = pending.collect();
+            input::manifests(&self.sources, &pending, &self.kinds)
+        });
+        let mut manifest = manifests.get(&format!("Pod {pod}"))?.clone();
+        // In a list of pods it need not say what it is.
+        if let Some(object) = manifest.as_object_mut() {
+            object.entry("apiVersion").or_insert_with(|| json!("v1"));
+            object.entry("kind").or_insert_with(|| json!("Pod"));
+        }
+        Some(manifest)
+    }
+}
+
+impl Source for FilesSource {
+    fn answer(&self, question: &Question) -> Result<Value, Failure> {
+        let picture = lock(&self.picture).clone();
+        if let Some(answer) = picture.answer(question, &|_| true) {
+            return answer;
+        }
+        if *question == Question::Configuration {
+            return Ok(self.configuration.clone());
+        }
+        let journal = self.journal()?;
+        let answer = match question {
+            Question::History(pod) => history(&journal, pod),
+            Question::Journal => notable(&journal),
+            _ => timeline(&journal).map(|timeline| json!(timeline)),
+        };
+        answer.map_err(|error| Failure::Failed(error.to_string()))
+    }
+
+    fn why(&self, question: &WhyQuestion) -> Result<Value, Failure> {
+        let cluster = self.cluster()?;
+        let WhyQuestion { pod, remedies, nearest } = question;
+        let mut scheduler = lock(&cluster.scheduler);
+        if !scheduler.knows_pod(pod) {
+            let why = format!(
+                "pod {pod} is not known: it is not in the files, another scheduler is to place it, or it has ended"
+            );
+            return Err(Failure::NotFound(why));
+        }
+        let manifest = cluster.manifest(pod).unwrap_or_default();
+        let answer = self.answers.why_on(
+            (&mut scheduler, cluster.now),
+            (pod, &manifest),
+            (*remedies, *nearest),
+        );
+        answer.map_err(|error| Failure::Failed(format!("{error:#}")))
+    }
+
+    fn what_if(&self, request: &Value) -> Result<Value, Failure> {
+        let snapshot = self.cluster()?.snapshot.clone();
+        self.answers.what_if(snapshot, request).map_err(failure)
+    }
+
+    fn capacity(&self, request: &Value) -> Result<Value, Failure> {
+        let snapshot = self.cluster()?.snapshot.clone();
+        self.answers.capacity(snapshot, request).map_err(failure)
+    }
+
+    fn description(&self) -> &'static str {
+        OPENAPI
+    }
+
+    fn version(&self) -> u64 {
+        self.version.load(Ordering::Relaxed)
+    }
+}
+
+fn picture_of(
+    cluster: Option<&FilesCluster>,
+    decisions: BTreeMap<PodKey, KnownDecision>,
+    views: Views,
+) -> Picture {
+    let nothing = ClusterSnapshot {
+        taken: Time::ZERO,
+        nodes: Vec::new(),
+        pods: Vec::new(),
+        nominated: Vec::new(),
+        objects: Vec::new(),
+    };
+    let (snapshot, queue) = match cluster {
+        Some(cluster) => (cluster.snapshot.clone(), cluster.queue.clone()),
+        None => (nothing, Vec::new()),
+    };
+    Picture::new(snapshot, queue, decisions, views)
+}
+
+/// Attempts by hour.
+fn timeline(journal: &Reader) -> Result<Timeline, JournalError> {
+    let hours = journal.hours(MOST_HOURS)?;
+    #[expect(clippy::cast_precision_loss, reason = "a chart shows three digits")]
+    let value = |n: i64| Some(n as f64);
+    let plugins = hours.iter().flat_map(|hour| hour.rejected.keys().cloned());
+    let plugins: BTreeSet<String> = plugins.collect();
+    let rejected = plugins.into_iter().map(|plugin| Line {
+        values: hours
+            .iter()
+            .map(|hour| value(hour.rejected.get(&plugin).copied().unwrap_or(0)))
+            .collect(),
+        name: plugin,
+    });
+    let scheduled = Line {
+        name: "scheduled".to_owned(),
+        values: hours.iter().map(|hour| value(hour.scheduled)).collect(),
+    };
+    Ok(Timeline {
+        at: hours.iter().map(|hour| hour.hour).collect(),
+        charts: vec![
+            Chart { title: "Attempts that found a node", unit: "an hour", lines: vec![scheduled] },
+            Chart {
+                title: "Attempts that a plugin rejected",
+                unit: "an hour",
+                lines: rejected.collect(),
+            },
+        ],
+    })
+}
+
+/// The attempts to schedule a pod, and the preemptions that it was part of.
+fn history(journal: &Reader, pod: &PodKey) -> Result<Value, JournalError> {
+    Ok(json!({
+        "pod": pod.to_string(),
+        "attempts": journal.history(pod, MOST_ENTRIES)?,
+        "preemptions": journal.preemptions(Some(pod), MOST_ENTRIES)?,
+    }))
+}
+
+/// What stands out in a journal.
+fn notable(journal: &Reader) -> Result<Value, JournalError> {
+    Ok(json!({
+        "slowest": journal.slowest(MOST_ENTRIES)?,
+        "mostRetried": journal.most_retried(MOST_ENTRIES)?,
+        "preemptions": journal.preemptions(None, MOST_ENTRIES)?,
+        "lost": journal.lost()?,
+    }))
+}
+
+fn failure(error: AdviceError) -> Failure {
+    match error {
+        AdviceError::Unknown(why) => Failure::NotFound(why),
+        AdviceError::Wrong(why) => Failure::Wrong(why),
+        AdviceError::Failed(why) => Failure::Failed(why),
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,266 @@
+//! `plimsoll serve`: the page, and the API on files.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+use expect_test::expect;
+use serde_json::{Value, json};
+
+use crate::api::{is_of_schema, until};
+use crate::pages::place;
+use crate::run::{check_refused, run};
+
+/// A pod of a group, and two devices, of which a claim has one.
+const GROUPS_AND_DEVICES: &str = "\
+apiVersion: v1
+kind: Node
+metadata: {name: n1}
+status: {allocatable: {cpu: '2', memory: 8Gi, pods: '10'}}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: train-0}
+spec: {schedulingGroup: {podGroupName: train}, containers: [{name: c}]}
+---
+apiVersion: resource.k8s.io/v1
+kind: ResourceSlice
+metadata: {name: slice-1}
+spec:
+  driver: gpu.example.com
+  nodeName: n1
+  pool: {name: n1, generation: 1, resourceSliceCount: 1}
+  devices: [{name: gpu-0}, {name: gpu-1}]
+---
+apiVersion: resource.k8s.io/v1
+kind: ResourceClaim
+metadata: {name: own}
+spec: {devices: {requests: [{name: r, exactly: {deviceClassName: gpu}}]}}
+status:
+  allocation:
+    devices: {results: [{request: r, driver: gpu.example.com, pool: n1, device: gpu-0}]}
+";
+
+/// `plimsoll serve`, until it is dropped.
+struct Served {
+    process: Child,
+    address: String,
+}
+
+impl Served {
+    fn start(args: &[&str]) -> Self {
+        let mut process = Command::new(env!("CARGO_BIN_EXE_plimsoll"))
+            .args(["serve", "--listen", "127.0.0.1:0"])
+            .args(args)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("the binary starts");
+        let mut line = String::new();
+        let out = process.stdout.take().expect("it is a pipe");
+        BufReader::new(out).read_line(&mut line).expect("it says where it listens");
+        let address = line.trim().strip_prefix("http://").and_then(|rest| rest.strip_suffix('/'));
+        let address = address.unwrap_or_else(|| panic!("no address: {line:?}")).to_owned();
+        Served { process, address }
+    }
+
+    /// The status and the body of an answer.
+    fn send(&self, method: &str, path: &str, headers: &str, body: &str) -> (u16, String) {
+        let mut stream = TcpStream::connect(&self.address).expect("it listens");
+        let length = body.len();
+        let request = format!(
+            "{method} {path} HTTP/1.1\r\nConnection: close\r\nContent-Length: {length}\r\n{headers}\r\n{body}"
+        );
+        stream.write_all(request.as_bytes()).expect("it reads");
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).expect("it answers");
+        let (head, body) = answer.split_once("\r\n\r\n").expect("an answer has a head");
+        let code = head.split(' ').nth(1).and_then(|code| code.parse().ok());
+        (code.expect("an answer has a status"), body.to_owned())
+    }
+
+    fn get(&self, path: &str) -> Value {
+        let (_, body) = self.send("GET", path, &format!("Host: {}\r\n", self.address), "");
+        serde_json::from_str(&body).unwrap_or_else(|error| panic!("{path}: {error}: {body}"))
+    }
+
+    fn post(&self, path: &str, body: &Value) -> Value {
+        let headers = format!("Host: {}\r\nContent-Type: application/json\r\n", self.address);
+        let (_, body) = self.send("POST", path, &headers, &body.to_string());
+        serde_json::from_str(&body).unwrap_or_else(|error| panic!("{path}: {error}: {body}"))
+    }
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+fn example() -> String {
+    place("examples/cluster").display().to_string()
+}
+
+#[test]
+fn what_the_page_shows_of_the_example_is_as_described() {
+    let served = Served::start(&["-f", &example()]);
+    let overview = served.get("/api/v1/overview");
+    is_of_schema("Overview", &overview);
+    let nodes = served.get("/api/v1/nodes");
+    is_of_schema("Nodes", &nodes);
+    let names = nodes["names"].as_array().expect("there are nodes");
+    assert_eq!(overview["nodes"]["all"], names.len());
+    for name in names.iter().filter_map(Value::as_str) {
+        is_of_schema("Node", &served.get(&format!("/api/v1/node?name={name}")));
+    }
+    let pods = served.get("/api/v1/pods?limit=1000");
+    is_of_schema("Pods", &pods);
+    let listed = pods["pods"].as_array().expect("there are pods");
+    assert_eq!(pods["total"], listed.len());
+    assert_ne!(listed[0]["state"], "placed", "pending ones are first");
+    for pod in listed.iter().filter_map(|pod| pod["pod"].as_str()) {
+        is_of_schema("Pod", &served.get(&format!("/api/v1/pod?pod={pod}")));
+    }
+    for (path, schema) in
+        [("groups", "Groups"), ("devices", "Devices"), ("config", "Configuration")]
+    {
+        is_of_schema(schema, &served.get(&format!("/api/v1/{path}")));
+    }
+    assert_eq!(served.get("/api/v1/config")["differences"], json!([]));
+    assert_eq!(served.get("/api/v1/timeline")["code"], 404, "there is no journal");
+}
+
+#[test]
+fn answers_are_those_of_the_command_line() {
+    let (cluster, pod) = (example(), "ml/train-huge-0");
+    let served = Served::start(&["-f", &cluster]);
+    let line = |line: &str| -> Value {
+        serde_json::from_str(&run(&[], line).out).expect("it is one document")
+    };
+    let why = served.get(&format!("/api/v1/why?pod={pod}"));
+    is_of_schema("Why", &why);
+    assert_eq!(why, line(&format!("why -f {cluster} {pod} -o json")));
+    assert_eq!(why, served.get(&format!("/api/v1/why?pod={pod}")), "it is asked again");
+    let plan = served.post("/api/v1/what-if", &json!({"actions": [{"drain": "highmem-a1"}]}));
+    is_of_schema("Plan", &plan);
+    assert_eq!(plan, line(&format!("what-if -f {cluster} --drain highmem-a1 -o json")));
+    let shape = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": {"containers": [
+        {"name": "c", "resources": {"requests": {"cpu": "3"}}},
+    ]}});
+    let capacity = served.post("/api/v1/capacity", &json!({"pods": [shape]}));
+    is_of_schema("Capacity", &capacity);
+    let unknown = served.get("/api/v1/why?pod=ml/none");
+    assert_eq!(unknown["code"], 404, "{unknown}");
+    let wrong = served.post("/api/v1/what-if", &json!({"actions": [{"drain": "n7"}]}));
+    assert_eq!(wrong["code"], 400, "{wrong}");
+}
+
+#[test]
+fn pending_pods_are_decided_and_say_why_they_are_pending() {
+    let served = Served::start(&["-f", &example()]);
+    let told = until("the decision about ml/train-huge-0", || {
+        let told = served.get("/api/v1/pod?pod=ml/train-huge-0");
+        told["message"].is_string().then_some(told)
+    });
+    assert_eq!(told["state"], "unschedulable");
+    let message = told["message"].as_str().expect("it is text");
+    assert!(message.contains("nodes are available"), "{message}");
+    let counts = until("the counts", || {
+        let told = served.get("/api/v1/overview");
+        (told["pods"]["unschedulable"] != 0).then_some(told)
+    });
+    assert!(counts["reasons"].to_string().contains("nodes are available"), "{counts}");
+    let listed = served.get("/api/v1/pods?state=unschedulable&search=train-huge");
+    assert_eq!(listed["pods"][0]["pod"], "ml/train-huge-0");
+}
+
+#[test]
+fn groups_and_devices_are_shown_where_there_are_any() {
+    let folder = tempfile::tempdir().expect("there is room");
+    let file = folder.path().join("cluster.yaml");
+    std::fs::write(&file, GROUPS_AND_DEVICES).expect("there is room");
+    let gates = ["--feature-gates", "GenericWorkload=true"];
+    let served = Served::start(&["-f", &file.display().to_string(), gates[0], gates[1]]);
+    let views = &served.get("/api/v1/overview")["views"];
+    assert_eq!((&views["groups"], &views["devices"]), (&json!(true), &json!(true)));
+    let groups = served.get("/api/v1/groups");
+    is_of_schema("Groups", &groups);
+    let group = &groups["groups"][0];
+    assert_eq!((&group["group"], &group["exists"]), (&json!("default/train"), &json!(false)));
+    assert_eq!((&group["placed"], &group["pending"]), (&json!(0), &json!(1)));
+    let devices = served.get("/api/v1/devices");
+    is_of_schema("Devices", &devices);
+    let expected = json!([
+        {"driver": "gpu.example.com", "pool": "n1", "device": "gpu-0", "node": "n1", "claims": 1,
+         "claimedBy": ["default/own"]},
+        {"driver": "gpu.example.com", "pool": "n1", "device": "gpu-1", "node": "n1", "claims": 0},
+    ]);
+    assert_eq!(devices["devices"], expected);
+}
+
+#[test]
+fn a_journal_shows_the_history() {
+    let folder = tempfile::tempdir().expect("there is room");
+    let file = folder.path().join("decisions.db").display().to_string();
+    let cluster = example();
+    let simulated = run(&[], &format!("simulate -f {cluster} --explain -o json --journal {file}"));
+    assert_eq!(simulated.status, 0, "{}", simulated.err);
+    let served = Served::start(&["--journal", &file]);
+    let overview = served.get("/api/v1/overview");
+    is_of_schema("Overview", &overview);
+    assert_eq!(
+        (&overview["views"]["cluster"], &overview["views"]["history"]),
+        (&json!(false), &json!(true))
+    );
+    let timeline = served.get("/api/v1/timeline");
+    is_of_schema("Timeline", &timeline);
+    assert_ne!(timeline["at"], json!([]));
+    let history = served.get("/api/v1/history?pod=ml/train-huge-0");
+    is_of_schema("History", &history);
+    assert_eq!(history["attempts"][0]["result"], "unschedulable");
+    is_of_schema("Journal", &served.get("/api/v1/journal"));
+    let nowhere = served.post("/api/v1/what-if", &json!({"actions": []}));
+    assert_eq!(nowhere["message"], "there is no cluster: start `plimsoll serve` with -f FILE");
+}
+
+#[test]
+fn what_differs_from_the_default_configuration_is_listed() {
+    let folder = tempfile::tempdir().expect("there is room");
+    let file = folder.path().join("scheduler.yaml");
+    let text = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\npodMaxBackoffSeconds: 30\n";
+    std::fs::write(&file, text).expect("there is room");
+    let served = Served::start(&["-f", &example(), "--config", &file.display().to_string()]);
+    let expected = json!([{"field": "podMaxBackoffSeconds", "value": 30, "default": 10}]);
+    assert_eq!(served.get("/api/v1/config")["differences"], expected);
+}
+
+#[test]
+fn other_hosts_are_refused() {
+    let served = Served::start(&["-f", &example()]);
+    let (code, body) = served.send("GET", "/", &format!("Host: {}\r\n", served.address), "");
+    assert_eq!((code, body.starts_with("<!doctype html>")), (200, true));
+    let (code, body) = served.send("GET", "/api/v1/nodes", "Host: evil.example\r\n", "");
+    assert_eq!(code, 403, "{body}");
+}
+
+#[test]
+fn it_listens_for_this_machine_only_unless_told() {
+    check_refused(
+        &[],
+        &format!("serve -f {} --listen 0.0.0.0:0", example()),
+        &expect![[r#"
+            error: --listen 0.0.0.0:0: other machines reach this address, and nobody has to log in: listen on 127.0.0.1, or add --allow-remote
+        "#]],
+    );
+    assert_eq!(run(&[], "serve").status, 2, "neither files nor a journal");
+    let nothing = Path::new("/nonexistent.db").display().to_string();
+    let refused = run(&[], &format!("serve --journal {nothing}"));
+    assert_eq!(
+        (refused.status, refused.err.contains("/nonexistent.db")),
+        (1, true),
+        "{}",
+        refused.err
+    );
+}
