@@ -102,7 +102,8 @@ impl Scheduler {
         self.cache.assume(attempt.id, assumed.clone(), row);
         self.nominated.remove(&attempt.pod.key);
         let shared = std::mem::take(&mut cycle.shared);
-        let profile = self.profiles.get(&attempt.pod.scheduler_name).expect("it was just used");
+        let name = &attempt.pod.scheduler_name;
+        let profile = self.profiles.shared(name).expect("it was just used");
         let lap = self.counts.start();
         let placed = Attempt { pod: assumed, ..*attempt };
         let mut backing = Backing {
@@ -114,11 +115,11 @@ impl Scheduler {
             metrics: &mut self.plugin_metrics,
             events: &mut self.said_events,
         };
-        let reserved = BindingCycle::reserve(placed, shared, profile, &mut backing);
+        let reserved = BindingCycle::reserve(placed, shared, &profile, &mut backing);
         let status = reserved.as_ref().err().map_or(Status::Success, Unbound::status);
         let lap = self.counts.stage(profile.index, MeteredPoint::Reserve, status, lap);
         let permitted = reserved.and_then(|mut binding| {
-            let permitted = binding.permit(profile, &mut backing);
+            let permitted = binding.permit(&profile, &mut backing);
             let status = match &permitted {
                 Ok(pending) if pending.is_empty() => Status::Success,
                 Ok(_) => Status::Wait,
@@ -268,7 +269,7 @@ impl Scheduler {
         effects: &mut Vec<Effect>,
         act: impl FnOnce(&mut BindingCycle, &mut BindingHandle<'_>) -> BindingProgress,
     ) {
-        let profile = self.profiles.get(&cycle.pod.scheduler_name).expect("it placed the pod");
+        let profile = cycle.profile.clone();
         let mut engine = BindingHandle {
             backing: Backing {
                 now,
@@ -279,7 +280,7 @@ impl Scheduler {
                 metrics: &mut self.plugin_metrics,
                 events: &mut self.said_events,
             },
-            profile,
+            profile: &profile,
             extenders: &self.extenders,
             effects,
             next_effect: &mut self.next_effect,
@@ -330,10 +331,8 @@ impl Scheduler {
         self.waiting.remove(&cycle.pod.key);
         cycle.unreserve(&mut self.backing(now));
         self.send_writes(now, effects);
-        if let Some(profile) = self.profiles.get(&cycle.pod.scheduler_name) {
-            let (index, point) = (profile.index, MeteredPoint::Unreserve);
-            self.counts.stage(index, point, Status::Success, lap);
-        }
+        let (index, point) = (cycle.profile.index, MeteredPoint::Unreserve);
+        self.counts.stage(index, point, Status::Success, lap);
         let BindingCycle { id, pod, attempt: number, says_node, .. } = cycle;
         let attempt = Attempt { id, pod, number };
         let was_seen = self.queue.get(id).is_none_or(|info| info.pod.nominated_node.is_some());
@@ -401,6 +400,12 @@ impl Scheduler {
         // As in schedule_one.go, handleSchedulingFailure: the binding may have taken effect although
         // its answer is an error, and a pod that was observed on a node is not tried again.
         let reason = failure.reason;
+        if self.profiles.get(&pod.scheduler_name).is_none() {
+            // Its profile was removed while it was being bound.
+            self.queue.done(id);
+            self.is_orphaned(id, pod);
+            return;
+        }
         if self.cache.knows(id) {
             let began = self.queue.done(id).map(|done| done.began);
             self.count_failure(pod, reason, began);
@@ -479,6 +484,7 @@ impl Scheduler {
         Some(AttemptContext {
             uid: info.pod.uid.clone(),
             profile: info.pod.scheduler_name.clone(),
+            fingerprint: self.profile_of(&info.pod).fingerprint(),
             woken_by: info.woken_by.name(self.options.release),
             queued: info.queued,
             first_ready: info.first_ready,

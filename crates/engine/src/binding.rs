@@ -6,6 +6,7 @@
 mod extender;
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::time::Duration;
 
 use plimsoll_api::{PodKey, Str};
@@ -79,6 +80,10 @@ pub(crate) struct BindingCycle {
     /// The pod, on its node.
     pub(crate) pod: PodInfo,
     pub(crate) attempt: u32,
+    /// The profile that placed it. It goes on with this one even if the profile is replaced.
+    pub(crate) profile: Arc<Profile>,
+    /// When the pod was given its node.
+    pub(crate) began: Time,
     /// Whether the expected node of the pod was written.
     pub(crate) says_node: bool,
     /// When it started to wait at Permit, if it did.
@@ -162,13 +167,15 @@ impl BindingCycle {
     pub(crate) fn reserve(
         attempt: Attempt,
         shared: CycleState,
-        profile: &Profile,
+        profile: &Arc<Profile>,
         backing: &mut Backing<'_>,
     ) -> Result<Box<Self>, Unbound> {
         let mut cycle = Box::new(BindingCycle {
             id: attempt.id,
+            profile: profile.clone(),
             pod: attempt.pod,
             attempt: attempt.number,
+            began: backing.now,
             says_node: false,
             permit_began: Time::ZERO,
             lap: Lap::default(),
@@ -397,6 +404,18 @@ impl BindingCycle {
             BindingStage::Writing(Then::Bind(..)) | BindingStage::Binding { .. } => {
                 Some((MeteredPoint::Bind, self.lap))
             }
+        }
+    }
+
+    /// The extension point at which it waits.
+    pub(crate) fn point(&self) -> Point {
+        match self.stage {
+            BindingStage::Permit => Point::Permit,
+            BindingStage::Writing(Then::PreBind(_) | Then::Settle(_))
+            | BindingStage::Settling { .. } => Point::PreBind,
+            BindingStage::Writing(Then::Bind(..))
+            | BindingStage::Binding { .. }
+            | BindingStage::Extender { .. } => Point::Bind,
         }
     }
 

@@ -63,6 +63,11 @@ impl Bindings {
         self.cycles.get(id).map(|cycle| &**cycle)
     }
 
+    /// All of them, in no particular order.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &BindingCycle> {
+        self.cycles.iter().map(|(_, cycle)| &**cycle)
+    }
+
     /// How many there are.
     pub(crate) fn len(&self) -> usize {
         self.cycles.len()

@@ -31,6 +31,8 @@ pub struct AttemptContext {
     pub uid: Str,
     /// The scheduler name of its profile.
     pub profile: Str,
+    /// The [fingerprint](crate::Profile::fingerprint) of its profile.
+    pub fingerprint: u64,
     /// What moved the pod to where it could be tried, as `scheduler_queue_incoming_pods_total` calls it.
     pub woken_by: String,
     /// When the pod was added, or returned after its last attempt.

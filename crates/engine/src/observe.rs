@@ -155,7 +155,7 @@ impl Scheduler {
     }
 
     /// Removes a pending pod that now belongs to another scheduler.
-    fn is_anothers(&mut self, id: PodId) {
+    pub(crate) fn is_anothers(&mut self, id: PodId) {
         self.extenders.leave(id);
         self.queue.remove(id);
         if !self.cache.knows(id) {
@@ -291,7 +291,7 @@ impl Scheduler {
         self.leaves_nomination(now, left);
     }
 
-    fn pod_gone(&mut self, now: Time, key: &PodKey) {
+    pub(crate) fn pod_gone(&mut self, now: Time, key: &PodKey) {
         let Some(id) = self.names.find(key) else {
             self.counts.hears(EventLabel::PENDING_POD_DELETE);
             return;

@@ -104,8 +104,10 @@ pub(crate) type PluginIndex = usize;
 
 /// The plugins of one scheduler name.
 pub struct Profile {
-    /// Its index among all profiles.
+    /// Its index in what is counted by profile. Profiles that had the same scheduler name one after the other share it.
     pub(crate) index: usize,
+    /// See [`Self::fingerprint`].
+    fingerprint: u64,
     pub(crate) scheduler_name: String,
     /// The release of its plugins.
     pub(crate) release: Release,
@@ -137,6 +139,7 @@ impl Profile {
     ) -> Result<Self, ProfileError> {
         let mut profile = Profile {
             index: 0,
+            fingerprint: fingerprint(spec, gates),
             scheduler_name: spec.scheduler_name.clone(),
             release: gates.release(),
             percentage_of_nodes_to_score: spec.percentage_of_nodes_to_score,
@@ -170,6 +173,17 @@ impl Profile {
         specs.iter().map(|spec| Profile::new(spec, registry, gates)).collect()
     }
 
+    /// A number that is the same for profiles that were made from equal specifications with equal feature gates, by this
+    /// version of the program.
+    pub fn fingerprint(&self) -> u64 {
+        self.fingerprint
+    }
+
+    /// The scheduler name of the pods that it places.
+    pub fn scheduler_name(&self) -> &str {
+        &self.scheduler_name
+    }
+
     /// The metrics of its plugins.
     pub(crate) fn metrics(&self) -> impl Iterator<Item = &'static Descriptor> {
         self.plugins.iter().flat_map(|plugin| plugin.points.metrics.iter().copied())
@@ -182,6 +196,7 @@ impl Profile {
             self.order[point.index()].clear();
         }
         self.ranking = Some(ranking);
+        self.fingerprint = self.fingerprint.rotate_left(1);
         self
     }
 
@@ -333,6 +348,14 @@ impl Profile {
     pub(crate) fn named(&self, name: &str) -> Option<&ProfilePlugin> {
         self.plugins.iter().find(|plugin| plugin.name == name)
     }
+}
+
+/// FNV-1a of everything that a profile is made of.
+fn fingerprint(spec: &ProfileSpec, gates: &FeatureGates) -> u64 {
+    let text = format!("{spec:?} {gates:?}");
+    text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash: u64, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    })
 }
 
 /// The events that may help a pod that the plugin rejected: its own, or those derived from its parts.

@@ -1,6 +1,7 @@
 //! All profiles, by scheduler name.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use plimsoll_framework::parts::StoreReads;
 use plimsoll_framework::points::QueueSortPoint;
@@ -15,8 +16,11 @@ const UNKNOWN_REJECTOR: &str = "(unknown)";
 /// All profiles, by scheduler name. There is at least one, and all have the same order of the queue.
 #[derive(Debug)]
 pub(crate) struct Profiles {
-    /// By name. There are few, so a linear search is faster than a map.
-    all: Vec<Profile>,
+    /// By name. There are few, so a linear search is faster than a map. A binding cycle shares the profile that placed its
+    /// pod, and finishes with it even if the profile is replaced.
+    all: Vec<Arc<Profile>>,
+    /// The scheduler names of all profiles so far, by [index](Profile::index).
+    names: Vec<String>,
     /// The index of the first profile of the configuration, whose QueueSort orders the queue.
     first: usize,
     /// Whether plugins of any profile share what they learn at PreFilter.
@@ -24,14 +28,23 @@ pub(crate) struct Profiles {
 }
 
 impl Profiles {
-    pub(crate) fn new(mut profiles: Vec<Profile>, release: Release) -> Result<Self, ProfileError> {
+    pub(crate) fn new(profiles: Vec<Profile>, release: Release) -> Result<Self, ProfileError> {
+        Profiles::following(&[], profiles, release)
+    }
+
+    /// The profiles that replace those which had these `names` by their indices.
+    pub(crate) fn following(
+        names: &[String],
+        mut profiles: Vec<Profile>,
+        release: Release,
+    ) -> Result<Self, ProfileError> {
         let sort = |profile: &Profile| profile.at(Point::QueueSort).next().map(|(p, _)| p.name);
         let Some(first) = profiles.first() else {
             let message = "at least one profile is needed";
             return Err(ProfileError::Incomplete { profile: String::new(), message });
         };
         let (first, order) = (first.scheduler_name.clone(), sort(first));
-        let mut names = BTreeSet::new();
+        let mut own_names = BTreeSet::new();
         for profile in &profiles {
             let name = || profile.scheduler_name.clone();
             if sort(profile) != order {
@@ -42,33 +55,59 @@ impl Profiles {
                 let made_for = profile.release;
                 return Err(ProfileError::Release { profile: name(), made_for, release });
             }
-            if !names.insert(name()) {
+            if !own_names.insert(name()) {
                 return Err(ProfileError::Duplicate(name()));
             }
         }
         profiles.sort_by(|a, b| a.scheduler_name.cmp(&b.scheduler_name));
-        for (index, profile) in profiles.iter_mut().enumerate() {
-            profile.index = index;
+        let mut names = names.to_vec();
+        for profile in &mut profiles {
+            let known = names.iter().position(|name| *name == profile.scheduler_name);
+            profile.index = known.unwrap_or_else(|| {
+                names.push(profile.scheduler_name.clone());
+                names.len() - 1
+            });
         }
         let is_first = |profile: &Profile| profile.scheduler_name == first;
         let first = profiles.iter().position(is_first).expect("it was just sorted in");
         let share_filter_state = profiles.iter().any(|profile| profile.shares_filter_state);
-        Ok(Profiles { all: profiles, first, share_filter_state })
+        let all = profiles.into_iter().map(Arc::new).collect();
+        Ok(Profiles { all, names, first, share_filter_state })
     }
 
     /// All profiles, by name.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Profile> {
-        self.all.iter()
+        self.all.iter().map(|profile| &**profile)
+    }
+
+    /// The name of the plugin that orders the queue.
+    pub(crate) fn queue_sort(&self) -> Option<&'static str> {
+        self.all[self.first].at(Point::QueueSort).next().map(|(plugin, _)| plugin.name)
+    }
+
+    /// The scheduler name of the first profile of the configuration.
+    pub(crate) fn first_name(&self) -> String {
+        self.all[self.first].scheduler_name.clone()
+    }
+
+    /// The scheduler names of all profiles so far, by index.
+    pub(crate) fn names(&self) -> &[String] {
+        &self.names
     }
 
     /// The profile of a scheduler name.
     pub(crate) fn get(&self, scheduler_name: &str) -> Option<&Profile> {
-        self.all.iter().find(|profile| profile.scheduler_name == scheduler_name)
+        self.iter().find(|profile| profile.scheduler_name == scheduler_name)
+    }
+
+    /// The same, to be kept.
+    pub(crate) fn shared(&self, scheduler_name: &str) -> Option<Arc<Profile>> {
+        self.all.iter().find(|profile| profile.scheduler_name == scheduler_name).cloned()
     }
 
     /// The plugin named `name` as a rejector. All names that no profile has give the same rejector.
     pub(crate) fn rejector(&self, name: &str) -> &'static str {
-        let known = self.all.iter().find_map(|profile| profile.named(name));
+        let known = self.iter().find_map(|profile| profile.named(name));
         match known {
             Some(plugin) => plugin.name,
             None if name == NO_NODE_REJECTOR => NO_NODE_REJECTOR,
@@ -87,7 +126,7 @@ impl Profiles {
             // It waits for a change of itself, which is handled separately.
             return false;
         }
-        let mut known = self.all.iter().filter_map(|profile| profile.named(plugin)).peekable();
+        let mut known = self.iter().filter_map(|profile| profile.named(plugin)).peekable();
         // As in scheduling_queue.go: a rejector without registered events, such as an extender, hears
         // of every event.
         known.peek().is_none() || known.any(|plugin| plugin.hears(event))

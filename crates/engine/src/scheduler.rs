@@ -1,9 +1,10 @@
 //! The scheduler: handles events, and returns effects step by step.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::time::Duration;
 
-use plimsoll_api::{KindRef, Kinds, PodGroup, PodKey, Str};
+use plimsoll_api::{KindRef, Kinds, Pod, PodGroup, PodKey, Str};
 use plimsoll_framework::pod_groups::group_of;
 use plimsoll_framework::{
     NominatedPods, PodEvent, PodInfo, Point, Release, Time, View, WaitingDecision, WaitingPod,
@@ -168,6 +169,8 @@ pub struct Scheduler {
     pub(crate) audit: Audit,
     pub(crate) counts: SchedulerCounters,
     pub(crate) plugin_metrics: PluginMetrics,
+    /// Pods that have left the queue because their profile was removed.
+    pub(crate) orphans: Vec<Arc<Pod>>,
     /// They are shown everything that enters.
     pub(crate) recorders: Vec<Box<dyn Recorder>>,
 }
@@ -233,6 +236,7 @@ impl Scheduler {
             decisions: Vec::new(),
             group_decisions: Vec::new(),
             groups: Groups::default(),
+            orphans: Vec::new(),
             recorders: Vec::new(),
         })
     }
@@ -320,8 +324,15 @@ impl Scheduler {
     /// The kinds of objects that the plugins of all profiles read, pods and nodes first. Of other objects no event is
     /// needed.
     pub fn kinds(&self) -> Vec<KindRef> {
-        let mut read =
-            self.profiles.iter().fold(BTreeSet::new(), |all, profile| &all | &profile.kinds());
+        self.kinds_read_by(self.profiles.iter())
+    }
+
+    /// The kinds that these profiles read.
+    pub(crate) fn kinds_read_by<'p>(
+        &self,
+        profiles: impl Iterator<Item = &'p Profile>,
+    ) -> Vec<KindRef> {
+        let mut read = profiles.fold(BTreeSet::new(), |all, profile| &all | &profile.kinds());
         if self.options.gates.groups.generic_workload {
             read.insert(KindRef::of::<PodGroup>());
         }

@@ -406,11 +406,22 @@ impl Cache {
         self.providers = providers;
     }
 
+    /// The same while the cluster is known: asks at once, and nothing that was found out with the ones before holds.
+    pub(crate) fn replace_providers(&mut self, providers: Vec<ProvidePoint>) {
+        self.providers = providers;
+        self.revision += 1;
+        self.ask_providers();
+    }
+
     /// Objects of this kind have changed: asks again for which resources something else than a node stands.
     pub(crate) fn objects_changed(&mut self, kind: KindRef) {
         if self.providers.iter().all(|one| !one.kinds().contains(&kind)) {
             return;
         }
+        self.ask_providers();
+    }
+
+    fn ask_providers(&mut self) {
         let view = self.view();
         let provided = self.providers.iter().flat_map(|one| one.resources(&view)).collect();
         if *self.columns.provided() != provided {

@@ -177,7 +177,8 @@ impl Scheduler {
         let key = &attempt.pod.key;
         let pod = self.nominated.get(key).cloned();
         let nomination = pod.and_then(|pod| Some((pod, self.nominated.remove(key)?)));
-        let profile = self.profiles.get(&attempt.pod.scheduler_name).expect("it was just used");
+        let name = &attempt.pod.scheduler_name;
+        let profile = self.profiles.shared(name).expect("it was just used");
         let on_trial = Attempt { pod: assumed, ..attempt.clone() };
         // What plugins say on trial has no effect, beside what they assume of objects.
         let (mut decisions, mut said, mut events) = (Vec::new(), Vec::new(), Vec::new());
@@ -191,9 +192,10 @@ impl Scheduler {
             metrics: &mut metrics,
             events: &mut events,
         };
-        let reserved = BindingCycle::reserve(on_trial, cycle.shared.clone(), profile, &mut backing);
+        let reserved =
+            BindingCycle::reserve(on_trial, cycle.shared.clone(), &profile, &mut backing);
         let permitted =
-            reserved.and_then(|mut binding| match binding.permit(profile, &mut backing) {
+            reserved.and_then(|mut binding| match binding.permit(&profile, &mut backing) {
                 Ok(pending) => Ok((binding, pending)),
                 Err(why) => {
                     binding.unreserve(&mut backing);

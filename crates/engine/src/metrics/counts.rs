@@ -11,7 +11,7 @@ use super::histogram::Histogram;
 use super::inventory;
 use super::meter::{CycleMeter, Lap, MeteredPoint, Status, Watch};
 use super::phases::{Phases, Went};
-use crate::profile::PluginIndex;
+use crate::profile::{PluginIndex, Profile};
 
 /// In one of this many scheduling cycles single plugins are measured. As in scheduler.go,
 /// pluginMetricsSamplePercent, but every tenth cycle instead of a random one in ten.
@@ -218,6 +218,27 @@ impl SchedulerCounters {
             evictions: Default::default(),
             heard: None,
             events: BTreeMap::new(),
+        }
+    }
+
+    /// Counts by `n_profiles` profiles from now on, those so far included.
+    pub(crate) fn count_profiles(&mut self, n_profiles: usize) {
+        while self.profiles.len() < n_profiles {
+            self.profiles.push(OfProfile::new());
+        }
+    }
+
+    /// Counts what was counted by the index of a plugin by its name: the indices change with the profile.
+    pub(crate) fn forget_indices(&mut self, profile: &Profile) {
+        let counts = &mut self.profiles[profile.index];
+        let remembered = std::mem::take(&mut counts.remembered);
+        for (index, plugin) in profile.plugins().iter().enumerate() {
+            for &phase in MeteredPoint::ALL.iter().take(Phases::COUNT) {
+                let times = remembered.of(index, phase);
+                if times != 0 {
+                    *counts.evaluations.entry((plugin.name, phase)).or_default() += times;
+                }
+            }
         }
     }
 

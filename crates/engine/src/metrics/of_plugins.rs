@@ -31,6 +31,19 @@ impl PluginMetrics {
         all
     }
 
+    /// Adds metrics of further plugins. Those that are there already keep their values.
+    pub(crate) fn add(&mut self, metrics: impl IntoIterator<Item = &'static Descriptor>) {
+        for metric in metrics {
+            self.0.entry(metric.name).or_insert_with(|| {
+                let mut series = BTreeMap::new();
+                if metric.labels.is_empty() {
+                    series.insert(Vec::new(), nothing(metric));
+                }
+                (metric, series)
+            });
+        }
+    }
+
     /// Back to the values of the beginning.
     pub(crate) fn reset(&mut self) {
         for (metric, series) in self.0.values_mut() {

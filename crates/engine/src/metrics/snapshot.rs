@@ -44,7 +44,7 @@ impl Scheduler {
     /// Resets the metrics.
     pub fn reset_metrics(&mut self) {
         let stopwatch = self.options.stopwatch;
-        self.counts = SchedulerCounters::new(self.profiles.iter().count(), stopwatch);
+        self.counts = SchedulerCounters::new(self.profiles.names().len(), stopwatch);
         self.queue.counts = QueueCounts::new(stopwatch);
         self.plugin_metrics.reset();
     }
@@ -55,16 +55,16 @@ impl Scheduler {
             let count = counts.decisions[source as usize];
             book.number(&known::DECISIONS, &[source.as_str()], count);
         }
-        for (profile, counts) in self.profiles.iter().zip(&counts.profiles) {
+        for (profile, counts) in self.profiles.names().iter().zip(&counts.profiles) {
             for outcome in AttemptResult::ALL {
-                let labels = [outcome.as_str(), &profile.scheduler_name];
+                let labels = [outcome.as_str(), profile];
                 book.counted(&known::SCHEDULE_ATTEMPTS, &labels, counts.attempts[outcome as usize]);
                 book.measured(&known::ATTEMPT_TOOK, &labels, &counts.took[outcome as usize]);
             }
         }
-        for (profile, counts) in self.profiles.iter().zip(&counts.profiles) {
+        for (profile, counts) in self.profiles.names().iter().zip(&counts.profiles) {
             for outcome in GroupAttemptResult::ALL {
-                let labels = [outcome.as_str(), &profile.scheduler_name];
+                let labels = [outcome.as_str(), profile];
                 book.counted(&known::GROUP_ATTEMPTS, &labels, counts.groups[outcome as usize]);
                 if let Some(took) = &counts.groups_took[outcome as usize] {
                     book.histogram(&known::GROUP_ATTEMPT_TOOK, &labels, took);
@@ -97,8 +97,7 @@ impl Scheduler {
 
     fn stages(&self, book: &mut Book) {
         let counts = &self.counts;
-        let names: Vec<&str> =
-            self.profiles.iter().map(|profile| profile.scheduler_name.as_str()).collect();
+        let names = self.profiles.names();
         for (profile, counts) in names.iter().zip(&counts.profiles) {
             for stage in MeteredPoint::ALL {
                 for status in Status::ALL {
@@ -109,14 +108,15 @@ impl Scheduler {
             }
         }
         for (profile, status, took) in self.queue.counts.gates() {
-            let labels = [MeteredPoint::PreEnqueue.as_str(), status.as_str(), names[profile]];
+            let labels = [MeteredPoint::PreEnqueue.as_str(), status.as_str(), &names[profile]];
             book.histogram(&known::EXTENSION_POINT, &labels, took);
         }
         for (&(plugin, stage, status), took) in &counts.plugins {
             let labels = [plugin, stage.as_str(), status.as_str()];
             book.histogram(&known::PLUGIN_EXECUTION, &labels, took);
         }
-        for (profile, counts) in self.profiles.iter().zip(&counts.profiles) {
+        for profile in self.profiles.iter() {
+            let counts = &counts.profiles[profile.index];
             for (point, stage) in [
                 (Point::PreFilter, MeteredPoint::PreFilter),
                 (Point::Filter, MeteredPoint::Filter),

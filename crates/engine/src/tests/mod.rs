@@ -19,8 +19,10 @@ mod preemption;
 mod queue;
 mod queue_sort;
 mod ranking;
+mod replace;
 mod returns;
 mod scheduling;
+mod watchdog;
 
 use lab::Lab;
 

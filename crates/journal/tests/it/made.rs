@@ -22,6 +22,7 @@ pub(crate) fn decision(name: &str, number: u32, now: i64, outcome: Outcome) -> D
     let context = AttemptContext {
         uid: Str::from(format!("uid-{name}")),
         profile: "default-scheduler".into(),
+        fingerprint: 0,
         woken_by: "PodAdd".to_owned(),
         queued: at(now - 1000),
         first_ready: Some(at(now - 1000)),
