@@ -61,11 +61,19 @@ const TYPE_NAMES: [(&str, MakeType); 20] = [
     ("net.IP", || Type::Opaque("net.IP")),
 ];
 
-/// Checks an expression; the issues say what is wrong with it.
+/// Checks an expression about a device; the issues say what is wrong with it.
 pub(crate) fn check(parsed: &Parsed) -> Result<Checked, Vec<Issue>> {
+    check_with(parsed, vec![("device".to_owned(), Type::Device)])
+}
+
+/// Checks an expression with these variables.
+pub(crate) fn check_with(
+    parsed: &Parsed,
+    variables: Vec<(String, Type)>,
+) -> Result<Checked, Vec<Issue>> {
     let mut checker = Checker {
         bindings: Bindings::default(),
-        scope: vec![("device".to_owned(), Type::Device)],
+        scope: variables,
         issues: Vec::new(),
         checked: Checked {
             types: vec![Type::Error; parsed.nodes],

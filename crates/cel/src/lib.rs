@@ -1,4 +1,5 @@
-//! Selectors of devices: CEL expressions as kube-scheduler 1.36 compiles and evaluates them.
+//! Selectors of devices: CEL expressions as kube-scheduler 1.36 compiles and evaluates them. The same language picks
+//! pods ([`PodExpression`]).
 //!
 //! ```
 //! use plimsoll_cel::{AttributeValue, Device, Expression};
@@ -45,6 +46,7 @@ mod macros;
 mod overloads;
 mod parser;
 mod plan;
+mod pod;
 mod source;
 mod types;
 mod validators;
@@ -53,6 +55,7 @@ mod value;
 pub use crate::device::{AttributeValue, Device};
 pub use crate::error::{CompileError, EvaluationError};
 pub use crate::eval::DomainPath;
+pub use crate::pod::PodExpression;
 
 use crate::eval::Evaluation;
 use crate::plan::Plan;

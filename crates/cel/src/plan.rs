@@ -20,9 +20,20 @@ pub(crate) struct Plan {
     pub(crate) reads: Option<Vec<DomainPath>>,
 }
 
-/// The plan of an expression; the error is that of a conversion of a constant.
+/// The plan of an expression about a device; the error is that of a conversion of a constant.
 pub(crate) fn plan(root: &Expr, checked: &Checked) -> Result<Plan, String> {
-    let mut planner = Planner { checked, scope: Vec::new(), slots: 0, reads: Some(Vec::new()) };
+    plan_with(root, checked, &[])
+}
+
+/// The plan of an expression with these variables, whose values are in the first slots.
+pub(crate) fn plan_with(
+    root: &Expr,
+    checked: &Checked,
+    variables: &[&str],
+) -> Result<Plan, String> {
+    let scope = variables.iter().enumerate().map(|(slot, name)| ((*name).to_owned(), slot));
+    let (scope, slots) = (scope.collect(), variables.len());
+    let mut planner = Planner { checked, scope, slots, reads: Some(Vec::new()) };
     let root = planner.node(root)?;
     let Planner { slots, mut reads, .. } = planner;
     if let Some(reads) = &mut reads {
