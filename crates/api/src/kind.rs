@@ -11,10 +11,10 @@ use serde_json::Value;
 use crate::store::{ErasedStore, Store};
 use crate::wire::{Manifest, Object, Reader, WireError};
 use crate::{
-    CsiDriver, CsiNode, CsiStorageCapacity, DeviceClass, DeviceTaintRule, Namespace, Node,
-    ObjectKey, PersistentVolume, PersistentVolumeClaim, Pod, PodDisruptionBudget, PodGroup,
-    ReplicaSet, ReplicationController, ResourceClaim, ResourceSlice, Service, StatefulSet,
-    StorageClass, Str, VolumeAttachment,
+    CompositePodGroup, CsiDriver, CsiNode, CsiStorageCapacity, DeviceClass, DeviceTaintRule,
+    Namespace, Node, ObjectKey, PersistentVolume, PersistentVolumeClaim, Pod, PodDisruptionBudget,
+    PodGroup, ReplicaSet, ReplicationController, ResourceClaim, ResourceSlice, Service,
+    StatefulSet, StorageClass, Str, VolumeAttachment,
 };
 
 /// A kind of objects that scheduling reads, implemented by the type of one object.
@@ -369,7 +369,7 @@ impl fmt::Debug for AnyObject {
 }
 
 /// The kinds of Kubernetes that scheduling reads.
-const BUILT_IN: [KindRef; 20] = [
+const BUILT_IN: [KindRef; 21] = [
     KindRef::of::<Pod>(),
     KindRef::of::<Node>(),
     KindRef::of::<Namespace>(),
@@ -390,6 +390,7 @@ const BUILT_IN: [KindRef; 20] = [
     KindRef::of::<DeviceClass>(),
     KindRef::of::<DeviceTaintRule>(),
     KindRef::of::<PodGroup>(),
+    KindRef::of::<CompositePodGroup>(),
 ];
 
 /// The kinds that are read: those of Kubernetes, and those that plugins add.

@@ -56,7 +56,7 @@ pub use object_meta::ObjectMeta;
 pub use object_stores::{Derived, ObjectStores};
 pub use pod::{Pod, PodKey, PodPhase};
 pub use pod_affinity::{AffinityTerm, PodAffinity, WeightedTerm};
-pub use pod_group::PodGroup;
+pub use pod_group::{CompositePodGroup, PodGroup};
 pub use pod_template::{Controller, PodTemplate, PreemptionPolicy};
 pub use ports::HostPort;
 pub use quantity::{Quantity, QuantityError};

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{ObjectKey, Str};
+use crate::{ObjectKey, PreemptionPolicy, Str, Timestamp};
 
 /// scheduling.k8s.io PodGroup: pods that name it are scheduled together. It is read only if the feature gate
 /// `GenericWorkload` is on.
@@ -21,26 +21,62 @@ pub struct PodGroup {
     pub topology: Option<Vec<Str>>,
     /// Whether its pods may be evicted one by one.
     pub disruption: DisruptionMode,
-    /// Its priority, which is not that of its pods.
+    /// Its priority. Since 1.37 its pods must have the same.
     pub priority: i32,
     /// Whether it was once scheduled: the condition `PodGroupScheduled` (since 1.37 `PodGroupInitiallyScheduled`) is true.
     pub condition: Option<GroupCondition>,
+    /// Whether it may evict pods of lower priority (`preemptionPolicy`); read only with the feature gate
+    /// `PodGroupPreemptionPolicy`.
+    pub preemption_policy: PreemptionPolicy,
+    /// The name of the CompositePodGroup that it is part of, in the same namespace (`parentCompositePodGroupName`); read
+    /// only with the feature gate `CompositePodGroup`.
+    pub parent: Option<Str>,
+    /// When it was created.
+    pub created: Option<Timestamp>,
 }
 
-/// How many pods of a group must be placed together.
+/// scheduling.k8s.io CompositePodGroup: groups, and groups of groups, that are scheduled together. It has no pods of its
+/// own. It is read only if the feature gate `CompositePodGroup` is on.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CompositePodGroup {
+    /// Namespace and name. Its groups are in the same namespace.
+    pub key: ObjectKey,
+    /// Its unique identity.
+    pub uid: Str,
+    /// The generation of its spec.
+    pub generation: i64,
+    /// How many of its groups must be placed together: the count of a gang is `minGroupCount`.
+    pub policy: GroupPolicy,
+    /// The labels of nodes of which all pods of its groups must have the same value; `None` without
+    /// `schedulingConstraints`.
+    pub topology: Option<Vec<Str>>,
+    /// Whether the pods of its groups may be evicted one by one.
+    pub disruption: DisruptionMode,
+    /// Its priority. The pods of all its groups must have that of the root.
+    pub priority: i32,
+    /// Whether it may evict pods of lower priority (`preemptionPolicy`); read only with the feature gate
+    /// `PodGroupPreemptionPolicy`.
+    pub preemption_policy: PreemptionPolicy,
+    /// The name of the CompositePodGroup that it is part of (`parentCompositePodGroupName`).
+    pub parent: Option<Str>,
+    /// When it was created.
+    pub created: Option<Timestamp>,
+}
+
+/// How many pods of a group, or groups of a composite one, must be placed together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum GroupPolicy {
-    /// Each pod that fits is bound.
+    /// Each one that fits is bound.
     #[default]
     Basic,
     /// None is bound until so many of them fit.
     Gang {
-        /// How many, at least 1. Pods that run already count.
+        /// How many, at least 1. Pods that run already count. In a composite group these are groups.
         min_count: u32,
     },
 }
 
-/// Whether pods of a group may be evicted one by one for a group of higher priority.
+/// Whether pods of a group may be evicted one by one for others of higher priority; in 1.36 for groups only.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum DisruptionMode {
     /// Each by itself (`Pod`; since 1.37 `single`).
@@ -61,16 +97,35 @@ pub struct GroupCondition {
     pub message: String,
 }
 
-impl PodGroup {
-    /// How many pods must be placed together; `None` for a group that is no gang.
-    pub fn min_count(&self) -> Option<u32> {
-        match self.policy {
+impl GroupPolicy {
+    /// How many must be placed together; `None` for a group that is no gang.
+    pub fn min_count(self) -> Option<u32> {
+        match self {
             GroupPolicy::Basic => None,
             GroupPolicy::Gang { min_count } => Some(min_count),
         }
     }
+}
+
+impl PodGroup {
+    /// How many pods must be placed together; `None` for a group that is no gang.
+    pub fn min_count(&self) -> Option<u32> {
+        self.policy.min_count()
+    }
 
     /// The label of nodes of which all its pods must have the same value. There is at most one.
+    pub fn topology_key(&self) -> Option<&Str> {
+        self.topology.as_ref()?.first()
+    }
+}
+
+impl CompositePodGroup {
+    /// How many groups must be placed together; `None` for one that is no gang.
+    pub fn min_group_count(&self) -> Option<u32> {
+        self.policy.min_count()
+    }
+
+    /// The label of nodes of which all pods must have the same value. There is at most one.
     pub fn topology_key(&self) -> Option<&Str> {
         self.topology.as_ref()?.first()
     }

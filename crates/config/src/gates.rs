@@ -139,6 +139,7 @@ fn stage_of(name: &str, release: Release) -> Option<Stage> {
 
 /// The gates that have an effect here. Any other gate can be given, but has none.
 const ASKED: &[&str] = &[
+    "CompositePodGroup",
     "DRAConsumableCapacity",
     "DRADeviceBindingConditions",
     "DRADeviceTaintRules",
@@ -157,6 +158,7 @@ const ASKED: &[&str] = &[
     "MatchLabelKeysInPodTopologySpread",
     "NodeDeclaredFeatures",
     "NominatedNodeNameForExpectation",
+    "PodGroupPreemptionPolicy",
     "PodLevelResources",
     "SchedulerAsyncPreemption",
     "SchedulerPopFromBackoffQ",
@@ -183,6 +185,7 @@ const NEEDS: &[(&str, &[&str])] = &[
     ("DRAWorkloadResourceClaims", &["GenericWorkload"]),
     ("GangScheduling", &["GenericWorkload"]),
     ("InPlacePodLevelResourcesVerticalScaling", &["PodLevelResources", "NodeDeclaredFeatures"]),
+    ("PodGroupPreemptionPolicy", &["GenericWorkload"]),
     ("TopologyAwareWorkloadScheduling", &["GenericWorkload"]),
     ("WorkloadAwarePreemption", &["GangScheduling"]),
     ("WorkloadWithJob", &["GenericWorkload"]),

@@ -403,7 +403,7 @@ impl Scheduler {
         if self.profiles.get(&pod.scheduler_name).is_none() {
             // Its profile was removed while it was being bound.
             self.queue.done(id);
-            self.is_orphaned(id, pod);
+            self.is_orphaned(now, id, pod);
             return;
         }
         if self.cache.knows(id) {
@@ -442,6 +442,7 @@ impl Scheduler {
         failure.reason == FailureReason::Unschedulable
             && !self.cache.view().nodes.is_empty()
             && self.profile_of(pod).at(Point::PostFilter).next().is_some()
+            && self.profile_of(pod).asks_post_filter(pod)
     }
 
     pub(crate) fn write(

@@ -304,7 +304,7 @@ impl<E: ExtenderSteps> CycleInputs<'_, E> {
         filters: &Filters,
         cycle: &mut Cycle,
     ) -> Result<CycleResult, Stop<E::Questions>> {
-        if !self.on.asks_post_filter {
+        if !self.on.asks_post_filter || !self.member.profile.asks_post_filter(self.member.pod) {
             return Ok(CycleResult::Unschedulable(Box::new(run.unasked())));
         }
         let Member { profile, pod } = self.member;

@@ -341,6 +341,20 @@ impl Filters {
         }
     }
 
+    /// Whether a pod passes on one node, with the nominated pods ahead of it and without them.
+    pub(crate) fn pass(&self, pod: &PodInfo, on: Snapshot<'_>, row: Row) -> bool {
+        let Snapshot { view: View { nodes, .. }, nominated, .. } = on;
+        let is_candidate = match &self.candidates {
+            Candidates::All => true,
+            Candidates::Only(names) => names.contains(nodes.name_of(row)),
+        };
+        let rejection = || {
+            let rejection = self.judge_with_nominated(pod, nodes, nominated, row);
+            rejection.or_else(|| self.judge_row(pod, nodes, row))
+        };
+        is_candidate && rejection().is_none()
+    }
+
     fn judge_row(&self, pod: &PodInfo, nodes: &Columns, row: Row) -> Option<NodeRejection> {
         let filters = self.order.iter().map(|&(plugin, at)| (plugin, &self.prepared[at].1));
         let (plugin, rejection) = self.rejection_by(filters, pod, nodes, row)?;

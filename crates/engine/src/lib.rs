@@ -64,7 +64,9 @@ pub use effect::{
 pub use event::{Event, Observation};
 pub use extenders::{Call, Extender, ExtenderError, ExtenderId, ExtenderQuestion, ExtenderReply};
 pub use gates::Gates;
-pub use groups::{GroupDecision, GroupResult, MemberDecision, MemberResult, PlacementDecision};
+pub use groups::{
+    GroupDecision, GroupResult, MemberDecision, MemberResult, PlacementDecision, SubgroupDecision,
+};
 pub use node_judge::{NodeJudge, Verdicts};
 pub use pick::TieBreak;
 pub use plimsoll_framework::{ProfileSpec, WriteCause, WriteError};

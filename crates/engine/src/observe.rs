@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
-use plimsoll_api::{Node, Pod, PodKey, Str};
+use plimsoll_api::{Node, ObjectKey, Pod, PodKey, Str};
 use plimsoll_framework::events::{self, Object};
 use plimsoll_framework::parts::{NodeReads, StoreReads};
+use plimsoll_framework::pod_groups::group_of;
 use plimsoll_framework::{Action, Change, ClusterEvent, PodInfo, Release, Time};
 
 use crate::binding::BindingCycle;
@@ -94,7 +95,7 @@ impl Scheduler {
         }
         if pod.node_name.is_none() && self.profiles.get(&pod.scheduler_name).is_none() {
             if let Some(id) = number {
-                self.is_anothers(id);
+                self.is_anothers(now, id);
             }
             return;
         }
@@ -155,11 +156,21 @@ impl Scheduler {
     }
 
     /// Removes a pending pod that now belongs to another scheduler.
-    pub(crate) fn is_anothers(&mut self, id: PodId) {
+    pub(crate) fn is_anothers(&mut self, now: Time, id: PodId) {
+        let group = group_of(&self.names[id]);
         self.extenders.leave(id);
         self.queue.remove(id);
         if !self.cache.knows(id) {
             self.forget_pod(id);
+        }
+        self.member_left(now, group);
+    }
+
+    /// A pod of a group has left the queue: it may have held the others back.
+    fn member_left(&mut self, now: Time, group: Option<ObjectKey>) {
+        if let Some(group) = group {
+            let with = Surroundings { profiles: &self.profiles, cache: &self.cache };
+            self.queue.member_left(now, &group, with);
         }
     }
 
@@ -288,6 +299,7 @@ impl Scheduler {
             // It was changed while it was being bound. kube-scheduler handles this only as an addition.
             self.counted_changes(now, &before, pod, Audience::All);
         }
+        self.member_left(now, group_of(pod));
         self.leaves_nomination(now, left);
     }
 
@@ -308,7 +320,9 @@ impl Scheduler {
             Some(before) => self.freed(now, &before, Audience::All),
             None => self.counts.hears(EventLabel::PENDING_POD_DELETE),
         }
+        let group = group_of(&self.names[id]);
         self.forget_pod(id);
+        self.member_left(now, group);
         self.leaves_nomination(now, left);
     }
 

@@ -9,7 +9,7 @@ use plimsoll_framework::metrics::Descriptor;
 use plimsoll_framework::parts::{NodeReads, PodReads, StoreReads};
 use plimsoll_framework::points::{FilterPoint, PostFilterPoint, PreEnqueuePoint};
 use plimsoll_framework::{
-    Action, Candidates, Change, ClusterEvent, CycleState, Entry, FeatureGates, Hint,
+    Action, Candidates, Change, ClusterEvent, CycleState, Entry, FeatureGates, GroupRules, Hint,
     MAX_NODE_SCORE, PodInfo, Point, Points, Prioritize, ProfileSpec, Registry, Release, Row, View,
 };
 
@@ -120,6 +120,8 @@ pub struct Profile {
     ranking: Option<Arc<dyn Prioritize>>,
     /// Whether plugins share what they learn at PreFilter.
     pub(crate) shares_filter_state: bool,
+    /// By which rules groups of pods are decided.
+    group_rules: GroupRules,
 }
 
 impl std::fmt::Debug for Profile {
@@ -148,6 +150,7 @@ impl Profile {
             order: Default::default(),
             ranking: None,
             shares_filter_state: false,
+            group_rules: GroupRules::of(gates.release()),
         };
         for (&point, names) in &spec.points {
             for (name, weight) in names {
@@ -264,6 +267,12 @@ impl Profile {
             return incomplete("at least one bind plugin must be enabled");
         }
         Ok(())
+    }
+
+    /// Whether PostFilter plugins are asked about a pod for which there is no node. Since 1.37 pods of groups do not evict by
+    /// themselves.
+    pub(crate) fn asks_post_filter(&self, pod: &PodInfo) -> bool {
+        self.group_rules < GroupRules::V1_37 || pod.scheduling_group.is_none()
     }
 
     /// The ranking that replaces the Score plugins, if any.

@@ -3,12 +3,15 @@
 use std::collections::BTreeMap;
 
 use plimsoll_api::Str;
+use plimsoll_api::pod_group::GroupCondition;
 use plimsoll_framework::{Code, Nomination, Reason};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
 use crate::decision::{Decision, NodeDecision, NodeVerdict, Outcome};
-use crate::groups::{GroupDecision, MemberDecision, MemberResult};
+use crate::groups::{
+    GroupDecision, MemberDecision, MemberResult, PlacementDecision, SubgroupDecision,
+};
 
 /// A decision about a pod with its reasons. A key whose value would be empty is left out.
 #[derive(Debug, Serialize)]
@@ -85,6 +88,9 @@ struct NodeRecord<'a> {
 #[serde(rename_all = "camelCase")]
 pub struct GroupRecord<'a> {
     group: String,
+    /// `CompositePodGroup`; left out for a PodGroup.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    kind: Option<&'static str>,
     /// The number of the cycle; left out for the first.
     #[serde(skip_serializing_if = "Option::is_none")]
     attempt: Option<u32>,
@@ -100,6 +106,27 @@ pub struct GroupRecord<'a> {
     pods: Vec<MemberRecord<'a>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     victims: Vec<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    condition: Option<ConditionRecord<'a>>,
+    /// The groups of a composite group, each before its own.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    groups: Vec<SubgroupRecord<'a>>,
+}
+
+/// A group that is part of a composite one.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct SubgroupRecord<'a> {
+    group: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    kind: Option<&'static str>,
+    result: &'static str,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    message: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    placement: Option<&'a str>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    placements: Vec<PlacementRecord<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     condition: Option<ConditionRecord<'a>>,
 }
@@ -141,25 +168,57 @@ struct ConditionRecord<'a> {
 impl<'a> GroupRecord<'a> {
     /// The record of a decision.
     pub fn of(decision: &'a GroupDecision) -> Self {
-        let placements = decision.placements.iter().map(|one| PlacementRecord {
-            name: &one.name,
-            score: one.score,
-            scores: one.scores.iter().copied().collect(),
-        });
         GroupRecord {
             group: decision.group.to_string(),
+            kind: kind(decision.is_composite),
             attempt: (1 < decision.attempt).then_some(decision.attempt),
             result: decision.result.as_str(),
             message: decision.message.as_deref(),
             placement: decision.placement.as_deref(),
-            placements: placements.collect(),
+            placements: decision.placements.iter().map(PlacementRecord::of).collect(),
             pods: decision.pods.iter().map(MemberRecord::of).collect(),
             victims: decision.victims.iter().map(ToString::to_string).collect(),
-            condition: decision.condition.as_ref().map(|condition| ConditionRecord {
-                status: if condition.is_true { "True" } else { "False" },
-                reason: &condition.reason,
-                message: &condition.message,
-            }),
+            condition: decision.condition.as_ref().map(ConditionRecord::of),
+            groups: decision.groups.iter().map(SubgroupRecord::of).collect(),
+        }
+    }
+}
+
+/// What a record calls the kind of a group.
+fn kind(is_composite: bool) -> Option<&'static str> {
+    is_composite.then_some("CompositePodGroup")
+}
+
+impl<'a> SubgroupRecord<'a> {
+    fn of(decision: &'a SubgroupDecision) -> Self {
+        SubgroupRecord {
+            group: decision.group.to_string(),
+            kind: kind(decision.is_composite),
+            result: decision.result.as_str(),
+            message: &decision.message,
+            placement: decision.placement.as_deref(),
+            placements: decision.placements.iter().map(PlacementRecord::of).collect(),
+            condition: decision.condition.as_ref().map(ConditionRecord::of),
+        }
+    }
+}
+
+impl<'a> PlacementRecord<'a> {
+    fn of(placement: &'a PlacementDecision) -> Self {
+        PlacementRecord {
+            name: &placement.name,
+            score: placement.score,
+            scores: placement.scores.iter().copied().collect(),
+        }
+    }
+}
+
+impl<'a> ConditionRecord<'a> {
+    fn of(condition: &'a GroupCondition) -> Self {
+        ConditionRecord {
+            status: if condition.is_true { "True" } else { "False" },
+            reason: &condition.reason,
+            message: &condition.message,
         }
     }
 }

@@ -64,6 +64,10 @@ impl Scheduler {
         let plugins = profiles.iter().flat_map(Profile::plugins);
         let providers = plugins.filter_map(|one| one.points.provide.clone()).collect();
         self.cache.replace_providers(providers);
+        self.cache.set_order_reads(profiles.order_reads());
+        for plugin in profiles.iter().flat_map(Profile::plugins) {
+            plugin.points.labels.iter().for_each(|label| self.cache.group_pods_by(label));
+        }
         if self.memo.is_some() {
             self.memo = Some(Memo::new(profiles.iter(), self.options.scans));
             self.cache.keep_changes();
@@ -105,9 +109,9 @@ impl Scheduler {
     }
 
     /// A pod whose binding has failed, and which no profile places any more.
-    pub(crate) fn is_orphaned(&mut self, id: PodId, pod: &PodInfo) {
+    pub(crate) fn is_orphaned(&mut self, now: Time, id: PodId, pod: &PodInfo) {
         let is_placed = self.cache.knows(id);
-        self.is_anothers(id);
+        self.is_anothers(now, id);
         if !is_placed {
             self.orphans.push(pod.seen().clone());
         }

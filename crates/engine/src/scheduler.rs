@@ -4,11 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use plimsoll_api::{KindRef, Kinds, Pod, PodGroup, PodKey, Str};
+use plimsoll_api::{CompositePodGroup, KindRef, Kinds, Pod, PodGroup, PodKey, Str};
 use plimsoll_framework::pod_groups::group_of;
 use plimsoll_framework::{
-    NominatedPods, PodEvent, PodInfo, Point, Release, Time, View, WaitingDecision, WaitingPod,
-    WriteError,
+    GroupGates, NominatedPods, PodEvent, PodInfo, Point, Release, Time, View, WaitingDecision,
+    WaitingPod, WriteError,
 };
 use rand::SeedableRng;
 use rand_pcg::Pcg64;
@@ -194,8 +194,8 @@ impl Scheduler {
         for kind in profiles.iter().flat_map(Profile::kinds) {
             cache.keep(kind);
         }
-        if options.gates.groups.generic_workload {
-            cache.keep(KindRef::of::<PodGroup>());
+        for kind in group_kinds(options.gates.groups) {
+            cache.keep(kind);
         }
         cache.set_order_reads(profiles.order_reads());
         for plugin in profiles.iter().flat_map(Profile::plugins) {
@@ -218,7 +218,8 @@ impl Scheduler {
             rng: Pcg64::seed_from_u64(seed),
             names: PodNames::default(),
             cache,
-            queue: Queue::new(options.backoff, options.max_in_unschedulable, options.stopwatch),
+            queue: Queue::new(options.backoff, options.max_in_unschedulable, options.stopwatch)
+                .with_groups(options.gates.groups),
             bindings: Bindings::default(),
             extenders: Extenders::default(),
             waiting: WaitingAtPermit::default(),
@@ -333,9 +334,7 @@ impl Scheduler {
         profiles: impl Iterator<Item = &'p Profile>,
     ) -> Vec<KindRef> {
         let mut read = profiles.fold(BTreeSet::new(), |all, profile| &all | &profile.kinds());
-        if self.options.gates.groups.generic_workload {
-            read.insert(KindRef::of::<PodGroup>());
-        }
+        read.extend(group_kinds(self.options.gates.groups));
         let mut kinds = Kinds::built_in();
         for &kind in &read {
             kinds.add(kind);
@@ -462,4 +461,11 @@ impl Scheduler {
         }
         self.waiting_decisions.push(decision);
     }
+}
+
+/// The kinds of groups that are read.
+fn group_kinds(gates: GroupGates) -> impl Iterator<Item = KindRef> {
+    let pods = gates.generic_workload.then(KindRef::of::<PodGroup>);
+    let composite = gates.composite.then(KindRef::of::<CompositePodGroup>);
+    pods.into_iter().chain(composite)
 }

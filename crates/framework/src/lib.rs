@@ -131,9 +131,10 @@ pub use plimsoll_api::{Release, ReleaseError};
 pub use plugin::{FeatureGates, NoArgs, Plugin};
 pub use pod_events::{EventRecorder, PodEvent, PodEventKind};
 pub use pod_groups::{
-    GroupDryRun, GroupGates, GroupInCycle, GroupMisfit, GroupPlacement, GroupPostFilter,
-    GroupPostFilterAnswer, PlacementGenerate, PlacementScore, PodGroupState, PodGroupStates,
-    ProposedPlacement,
+    GroupDryRun, GroupForest, GroupGates, GroupInCycle, GroupMisfit, GroupPlacement,
+    GroupPostFilter, GroupPostFilterAnswer, GroupRef, GroupRules, PlacementFeasibility,
+    PlacementFeasible, PlacementGenerate, PlacementProgress, PlacementScore, PodGroupState,
+    PodGroupStates, ProposedPlacement,
 };
 pub use pod_info::PodInfo;
 pub use points::{ErasedByNode, Held, Point, Points, PreBindPoint};
@@ -167,15 +168,15 @@ pub mod prelude {
     pub use plimsoll_api::wire::{Manifest, WireError};
     pub use plimsoll_api::{
         AccessModes, AffinityTerm, AnyObject, AnyVersions, Asks, Attached, AvoidedController,
-        BindingMode, ClaimPhase, ClaimRef, Comparison, Comparisons, Controller, CsiDriver, CsiNode,
-        CsiNodeDriver, CsiStorageCapacity, DeviceClass, DeviceTaintRule, Effect, HostPort, KeyRef,
-        Kind, KindRef, Labels, Limits, Namespace, Node, NodeImage, NodeSelection, NonZero,
-        ObjectKey, ObjectMeta, PersistentVolume, PersistentVolumeClaim, Pod, PodAffinity,
-        PodDevices, PodDisruptionBudget, PodGroup, PodImages, PodKey, PodResourceClaim,
-        PodTemplate, PodVolume, PodVolumeKind, PreemptionPolicy, PreferredNodes, ReplicaSet,
-        ReplicationController, Requirement, ResourceClaim, ResourceSlice, Resources, SelectingKind,
-        Selector, Service, SpreadConstraint, StatefulSet, StorageClass, Store, Str, Taint, Test,
-        Toleration, Versions, VolumeAttachment, VolumeMode, VolumePhase, VolumeSource,
+        BindingMode, ClaimPhase, ClaimRef, Comparison, Comparisons, CompositePodGroup, Controller,
+        CsiDriver, CsiNode, CsiNodeDriver, CsiStorageCapacity, DeviceClass, DeviceTaintRule,
+        Effect, HostPort, KeyRef, Kind, KindRef, Labels, Limits, Namespace, Node, NodeImage,
+        NodeSelection, NonZero, ObjectKey, ObjectMeta, PersistentVolume, PersistentVolumeClaim,
+        Pod, PodAffinity, PodDevices, PodDisruptionBudget, PodGroup, PodImages, PodKey,
+        PodResourceClaim, PodTemplate, PodVolume, PodVolumeKind, PreemptionPolicy, PreferredNodes,
+        ReplicaSet, ReplicationController, Requirement, ResourceClaim, ResourceSlice, Resources,
+        SelectingKind, Selector, Service, SpreadConstraint, StatefulSet, StorageClass, Store, Str,
+        Taint, Test, Toleration, Versions, VolumeAttachment, VolumeMode, VolumePhase, VolumeSource,
         WeightedTerm, WhenUnsatisfiable,
     };
     pub use smallvec::{SmallVec, smallvec};

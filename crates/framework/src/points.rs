@@ -22,7 +22,8 @@ use crate::metrics::Descriptor;
 use crate::parts::{ClusterPart, PodPart, Reads, StoreReads};
 use crate::pod_groups::{
     GroupDryRun, GroupInCycle, GroupPlacement, GroupPostFilter, GroupPostFilterAnswer,
-    PlacementGenerate, PlacementScore, ProposedPlacement,
+    PlacementFeasibility, PlacementFeasible, PlacementGenerate, PlacementProgress, PlacementScore,
+    ProposedPlacement,
 };
 use crate::pod_info::PodInfo;
 pub use crate::point::Point;
@@ -308,10 +309,17 @@ impl PostFilterPoint {
     pub fn by_node(&self) -> Option<&dyn ErasedByNode> {
         self.by_node.as_deref()
     }
+
+    /// The same, if it looks at nodes one by one in this cluster.
+    pub fn by_node_on(&self, view: &View<'_>) -> Option<&dyn ErasedByNode> {
+        self.by_node().filter(|by_node| by_node.looks_at_one_node(view))
+    }
 }
 
 /// Any [`PostFilterByNode`].
 pub trait ErasedByNode: Send + Sync {
+    /// Whether what it takes to clear a node depends on the pods of no other node.
+    fn looks_at_one_node(&self, view: &View<'_>) -> bool;
     /// What [`ErasedByNode::select_victims`] reads besides pod and node.
     fn reads(&self) -> StoreReads;
     /// The answer, if it can be given without a dry run on any node.
@@ -341,6 +349,10 @@ pub trait ErasedByNode: Send + Sync {
 struct ByNode<P>(Arc<P>);
 
 impl<P: PostFilterByNode> ErasedByNode for ByNode<P> {
+    fn looks_at_one_node(&self, view: &View<'_>) -> bool {
+        self.0.looks_at_one_node(view)
+    }
+
     fn reads(&self) -> StoreReads {
         P::Cluster::READS.stores
     }
@@ -690,6 +702,29 @@ impl PlacementScorePoint {
     }
 }
 
+type PlacementFeasibleFn =
+    dyn Fn(&GroupInCycle<'_>, PlacementProgress) -> PlacementFeasibility + Send + Sync;
+
+/// A PlacementFeasible plugin of a profile.
+pub struct PlacementFeasiblePoint(Box<PlacementFeasibleFn>);
+
+impl PlacementFeasiblePoint {
+    pub(crate) fn new<P: PlacementFeasible>(plugin: Arc<P>) -> Self {
+        PlacementFeasiblePoint(Box::new(move |group, progress| {
+            plugin.placement_feasible(group, progress)
+        }))
+    }
+
+    /// Whether the group fits with what is scheduled so far.
+    pub fn placement_feasible(
+        &self,
+        group: &GroupInCycle<'_>,
+        progress: PlacementProgress,
+    ) -> PlacementFeasibility {
+        (self.0)(group, progress)
+    }
+}
+
 type GroupPostFilterFn =
     dyn Fn(&GroupInCycle<'_>, &mut dyn GroupDryRun) -> GroupPostFilterAnswer + Send + Sync;
 
@@ -780,6 +815,8 @@ pub struct Points {
     pub bind: Option<BindPoint>,
     /// At PostBind.
     pub post_bind: Option<PostBindPoint>,
+    /// Says whether a group fits.
+    pub placement_feasible: Option<PlacementFeasiblePoint>,
     /// Makes room for groups.
     pub group_post_filter: Option<GroupPostFilterPoint>,
     /// At PlacementGenerate.

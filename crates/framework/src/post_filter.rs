@@ -178,6 +178,16 @@ impl<'a> NodeDryRun<'a> {
         self.follow(PodChange::Added(pod));
     }
 
+    /// A pod on another node comes or goes: the filters that look beyond one node follow. The columns of that node, in `row`
+    /// of `nodes`, stay as they are.
+    pub fn follow_elsewhere(&mut self, change: PodChange<'_>, nodes: &Columns, row: Row) {
+        if let Cow::Owned(filters) = &mut self.filters {
+            for filter in filters {
+                filter.update(change, nodes, row);
+            }
+        }
+    }
+
     fn follow(&mut self, change: PodChange<'_>) {
         if let Cow::Owned(filters) = &mut self.filters {
             for filter in filters {
@@ -325,6 +335,11 @@ pub trait PreemptionCandidates {
 pub trait PostFilterByNode: PostFilter {
     /// What [`select_victims`](Self::select_victims) reads besides pod and node.
     type Cluster: ClusterPart;
+    /// Whether what it takes to clear a node depends on the pods of no other node. If it does depend on them, as where pods on
+    /// several nodes must go together, nothing is remembered, and [`PostFilter::post_filter`] is asked.
+    fn looks_at_one_node(&self, _view: &View<'_>) -> bool {
+        true
+    }
     /// The answer, if it can be given without a dry run on any node. `nominated`: the node that was cleared for
     /// the pod, if it is known, and why it rejects the pod.
     fn without_dry_run(

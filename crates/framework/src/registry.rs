@@ -21,12 +21,12 @@ use crate::filter::{Filter, PreFilter, ShareFilterState};
 use crate::metrics::Descriptor;
 use crate::parts::{ClusterPart, ClusterReads, NodePart, PodPart, Reads};
 use crate::plugin::{FeatureGates, Plugin};
-use crate::pod_groups::{GroupPostFilter, PlacementGenerate, PlacementScore};
+use crate::pod_groups::{GroupPostFilter, PlacementFeasible, PlacementGenerate, PlacementScore};
 use crate::points::{
     AnsweredPoint, BindPoint, DescribePoint, FilterPoint, GroupPostFilterPoint, PermitPoint,
-    PlacementGeneratePoint, PlacementScorePoint, Point, Points, PostBindPoint, PostFilterPoint,
-    PreBindPoint, PreEnqueuePoint, ProvidePoint, QueueSortPoint, RequeuePoint, ReservePoint,
-    ScorePoint,
+    PlacementFeasiblePoint, PlacementGeneratePoint, PlacementScorePoint, Point, Points,
+    PostBindPoint, PostFilterPoint, PreBindPoint, PreEnqueuePoint, ProvidePoint, QueueSortPoint,
+    RequeuePoint, ReservePoint, ScorePoint,
 };
 use crate::post_filter::{AfterPostFilter, PostFilter, PostFilterByNode};
 use crate::provide::ProvidesResources;
@@ -441,6 +441,17 @@ impl<P: Plugin> Builder<P> {
     {
         self.point(&[Point::Permit], Reads::default(), |plugin, points| {
             points.permit = Some(PermitPoint::new(plugin.clone()));
+        })
+    }
+
+    /// It says whether a group of pods fits on a placement. As in kube-scheduler, configurations do not name this point: a
+    /// plugin has it in every profile that enables it.
+    pub fn placement_feasible(self) -> Self
+    where
+        P: PlacementFeasible,
+    {
+        self.point(&[], Reads::default(), |plugin, points| {
+            points.placement_feasible = Some(PlacementFeasiblePoint::new(plugin.clone()));
         })
     }
 

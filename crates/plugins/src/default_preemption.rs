@@ -9,11 +9,13 @@ use plimsoll_framework::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use self::search::Search;
+use self::units::{Elsewhere, Unit};
 
 mod group;
 mod search;
 #[cfg(test)]
 mod tests;
+mod units;
 
 const NEVER: &str = "preemption: not eligible due to preemptionPolicy=Never.";
 const TERMINATING: &str =
@@ -37,6 +39,9 @@ const N_VICTIMS: usize = 3;
 ///
 /// Example: a node is full with a pod of priority 1 that requests 1 CPU and one of priority 0 that
 /// requests 2. A pod of priority 5 that requests 2 CPUs evicts only the second.
+///
+/// Since 1.37, with the feature gate `GenericWorkload`, a pod of a group counts with the priority of the group, and a group with
+/// the mode `all` is evicted as a whole, also where some of its pods are on other nodes.
 ///
 /// A pod whose eviction failed is not chosen again for a while, since its eviction would fail again.
 ///
@@ -113,6 +118,7 @@ pub fn entry() -> Entry {
         .post_filter_by_node()
         .group_post_filter()
         .reads_if::<Objects<PodGroup>>(|plugin| plugin.groups.generic_workload)
+        .reads_if::<Objects<CompositePodGroup>>(|plugin| plugin.groups.composite)
         .at(Point::PreEnqueue)
         .shows_args()
         .done()
@@ -197,7 +203,12 @@ impl PostFilter for DefaultPreemption {
 }
 
 impl PostFilterByNode for DefaultPreemption {
-    type Cluster = ((DisruptionBudgets, Objects<PodGroup>), RefusedEvictions);
+    type Cluster =
+        ((DisruptionBudgets, Objects<PodGroup>, Objects<CompositePodGroup>), RefusedEvictions);
+
+    fn looks_at_one_node(&self, view: &View<'_>) -> bool {
+        !self.by_units() || !units::any_is_evicted_as_a_whole(view.stores, self.groups)
+    }
 
     /// The answer if the pod may not evict others. As in default_preemption.go, PodEligibleToPreemptOthers.
     fn without_dry_run(
@@ -219,14 +230,19 @@ impl PostFilterByNode for DefaultPreemption {
             return None;
         }
         let clearing = |other: &PodInfo| {
-            other.priority < pod.priority && other.is_terminating() && other.preempted
+            self.priority_of(other, view.stores) < pod.priority
+                && other.is_terminating()
+                && other.preempted
         };
         let is_being_cleared = view.nodes.pods_on(row).iter().any(clearing);
         is_being_cleared.then(|| PostFilterAnswer::Unschedulable(TERMINATING.into()))
     }
 
     fn early_rejection(&self, pod: &PodInfo, on_node: &PodSet) -> Option<Rejection> {
-        nobody_lower(pod, on_node)
+        // Pods of groups count with the priorities of these.
+        let has_groups =
+            self.by_units() && on_node.iter().any(|other| other.scheduling_group.is_some());
+        if has_groups { None } else { nobody_lower(pod, on_node) }
     }
 
     fn select_victims(
@@ -235,7 +251,8 @@ impl PostFilterByNode for DefaultPreemption {
         node: &mut NodeDryRun<'_>,
         stores: &Stores,
     ) -> Result<PreemptionCandidate, Rejection> {
-        let Victims { pods, broken_budgets } = victims(pod, node, stores)?;
+        let Victims { pods, broken_budgets } =
+            self.victims(pod, node, (stores, &Elsewhere::default()))?;
         let cost = cost(broken_budgets, &pods);
         Ok(PreemptionCandidate { cost, victims: staying(&pods).collect() })
     }
@@ -291,53 +308,10 @@ struct Victims {
     broken_budgets: i64,
 }
 
-/// Whether `other` may be a victim for `pod`.
-fn is_lower(other: &PodInfo, pod: &PodInfo) -> bool {
-    other.priority < pod.priority
-}
-
 /// The rejection if no pod on a node may be a victim.
 fn nobody_lower(pod: &PodInfo, on_node: &PodSet) -> Option<Rejection> {
-    let mut lower = on_node.iter().filter(|other| is_lower(other, pod));
+    let mut lower = on_node.iter().filter(|other| other.priority < pod.priority);
     lower.next().is_none().then(|| Rejection::unresolvable(NO_VICTIMS))
-}
-
-/// Finds the victims on one node. As in default_preemption.go, SelectVictimsOnNode.
-fn victims(
-    pod: &PodInfo,
-    node: &mut NodeDryRun<'_>,
-    stores: &Stores,
-) -> Result<Victims, Rejection> {
-    let may_go = |other: &&PodInfo| is_lower(other, pod) && !stores.refused.contains(&other.key);
-    let mut lower: Vec<PodInfo> = node.pods().filter(may_go).cloned().collect();
-    if lower.is_empty() {
-        return Err(Rejection::unresolvable(NO_VICTIMS));
-    }
-    for other in &lower {
-        node.remove(&other.key);
-    }
-    if let Verdict::Fail(why) = node.verdict() {
-        return Err(why);
-    }
-    lower.sort_by_cached_key(importance);
-    let (breaking, harmless) = by_budget(lower, stores.of());
-    let mut victims = Vec::new();
-    let mut broken_budgets = 0;
-    let n_breaking = breaking.len();
-    for (i, other) in breaking.into_iter().chain(harmless).enumerate() {
-        node.add(&other);
-        if !node.verdict().passes() {
-            node.remove(&other.key);
-            broken_budgets += i64::from(i < n_breaking);
-            victims.push(other);
-        }
-    }
-    victims.sort_by_cached_key(importance);
-    if victims.is_empty() {
-        let text = format!("expected at least one victim pod on node {:?}", node.name());
-        return Err(Rejection::error(text));
-    }
-    Ok(Victims { pods: victims, broken_budgets })
 }
 
 /// The victims to evict: those that are not terminating yet.
@@ -365,10 +339,65 @@ fn no_candidate(n_nodes: usize, rejections: &[(&Rejection, usize)]) -> String {
 }
 
 impl DefaultPreemption {
+    /// Whether pods of groups are victims by the rules of their groups.
+    fn by_units(&self) -> bool {
+        self.groups.generic_workload && GroupRules::V1_37 <= self.groups.rules
+    }
+
+    /// The priority by which a pod may be a victim.
+    fn priority_of(&self, pod: &PodInfo, stores: &Stores) -> i32 {
+        match self.by_units() && pod.scheduling_group.is_some() {
+            false => pod.priority,
+            true => GroupForest::of(stores, self.groups).priority_of(pod),
+        }
+    }
+
+    /// Finds the victims on one node. As in default_preemption.go, SelectVictimsOnNode.
+    fn victims(
+        &self,
+        pod: &PodInfo,
+        node: &mut NodeDryRun<'_>,
+        (stores, elsewhere): (&Stores, &Elsewhere<'_>),
+    ) -> Result<Victims, Rejection> {
+        let mut lower = self.units_on(node, stores, elsewhere);
+        lower.retain(|unit| {
+            unit.priority < pod.priority
+                && unit.pods.iter().all(|pod| !stores.refused.contains(&pod.key))
+        });
+        if lower.is_empty() {
+            return Err(Rejection::unresolvable(NO_VICTIMS));
+        }
+        for unit in &lower {
+            elsewhere.remove(unit, node);
+        }
+        if let Verdict::Fail(why) = node.verdict() {
+            return Err(why);
+        }
+        lower.sort_by_cached_key(Unit::importance);
+        let (breaking, harmless) = units::by_budget(lower, stores.of());
+        let harmless = harmless.into_iter().map(|unit| (unit, 0));
+        let (mut victims, mut broken_budgets) = (Vec::new(), 0);
+        for (unit, breaks) in breaking.into_iter().chain(harmless) {
+            elsewhere.put_back(&unit, node);
+            if !node.verdict().passes() {
+                elsewhere.remove(&unit, node);
+                broken_budgets += breaks;
+                victims.push(unit);
+            }
+        }
+        victims.sort_by_cached_key(Unit::importance);
+        if victims.is_empty() {
+            let text = format!("expected at least one victim pod on node {:?}", node.name());
+            return Err(Rejection::error(text));
+        }
+        let pods = victims.into_iter().flat_map(|unit| unit.pods).collect();
+        Ok(Victims { pods, broken_budgets })
+    }
+
     /// Searches the nodes where evictions could help. Returns the search and its choice, or else the
     /// answer.
     fn search<'a>(
-        &self,
+        &'a self,
         pod: &PodInfo,
         rejected: &[NodeRejection],
         dry_run: &'a DryRun<'a>,
@@ -381,7 +410,7 @@ impl DefaultPreemption {
         if let Some(answer) = self.without_dry_run(pod, nominated, dry_run.view()) {
             return Err(answer);
         }
-        let mut search = Search::new(rejected, dry_run);
+        let mut search = Search::new(self, rejected, dry_run);
         match self.choose(pod, &mut search) {
             Some(found @ PostFilterAnswer::Nominated(_)) => Ok((search, found)),
             Some(answer) => Err(answer),
@@ -435,13 +464,6 @@ fn importance(pod: &PodInfo) -> (Reverse<i32>, i64, PodKey) {
 fn started(pod: &PodInfo) -> i64 {
     let nanoseconds = pod.started.map(|time| i64::try_from(time.as_nanosecond()));
     nanoseconds.and_then(Result::ok).unwrap_or(i64::MAX)
-}
-
-/// Splits `pods` into those whose eviction would break a budget and the others. As in
-/// default_preemption.go, filterPodsWithPDBViolation: each pod uses up its budgets for those after it.
-fn by_budget(pods: Vec<PodInfo>, budgets: &PdbStore) -> (Vec<PodInfo>, Vec<PodInfo>) {
-    let mut left = BudgetsLeft::of(budgets);
-    pods.into_iter().partition(|pod| left.breaks(pod))
 }
 
 /// How many more evictions each budget allows.

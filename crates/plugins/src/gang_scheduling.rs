@@ -20,6 +20,11 @@ const WAIT: Duration = Duration::from_mins(5);
 /// comes, they are tried together. If only two of them fit, none is bound.
 ///
 /// Pods that already run count. A group with the policy `basic` is not held back, and each of its pods that fits is bound.
+///
+/// Since 1.37 a group is tried only as long as it can still fit: a gang of three with two pods left, of which none has a node,
+/// is given up. `minCount` may change, and pods that wait are tried again if it becomes less. With the feature gate
+/// `CompositePodGroup` a group may be part of a group of groups, which needs as many of these as its `minGroupCount`: its pods
+/// wait until enough groups are complete, and none is bound until enough of them fit.
 #[derive(Clone, Copy, Debug)]
 pub struct GangScheduling {
     gates: GroupGates,
@@ -33,16 +38,53 @@ impl Plugin for GangScheduling {
     }
 }
 
+impl GangScheduling {
+    /// The gate of a pod whose group may be part of a group of groups. As in preEnqueueWithHierarchies.
+    fn gate_in_tree(forest: GroupForest<'_>, group: &ObjectKey, states: &PodGroupStates) -> Gate {
+        let root = match forest.root(group) {
+            Ok(root) => root,
+            Err(missing) => {
+                let text = format!("failed to build hierarchy snapshot: {missing}");
+                return Gate::Closed(Rejection::unresolvable(text));
+            }
+        };
+        if forest.is_ready(&root, states, PodGroupState::n_pods) {
+            return Gate::Open;
+        }
+        Gate::Closed(match root {
+            GroupRef::Pods(_) => Rejection::unresolvable(TO_APPEAR),
+            GroupRef::Composite(key) => Rejection::unresolvable(quorum(&key.name)),
+        })
+    }
+
+    /// Permits a pod of a tree once enough pods of the whole tree have a node. As in permitPodForHierarchy.
+    fn permit_in_tree(root: &GroupRef, forest: GroupForest<'_>, states: &PodGroupStates) -> bool {
+        forest.is_ready(root, states, |state| state.placed().len())
+    }
+}
+
+/// What the pods of a tree wait for.
+fn quorum(root: &str) -> String {
+    format!("waiting for composite pod group {root:?} tree to meet quorum")
+}
+
 impl PreEnqueue for GangScheduling {
     type Pod = (PodNamespace, SchedulingGroup);
-    type Cluster = (Objects<PodGroup>, PodGroupStates);
+    type Cluster = ((Objects<PodGroup>, Objects<CompositePodGroup>), PodGroupStates);
     fn pre_enqueue(
         &self,
         (namespace, group): (&Str, Option<&Str>),
-        (groups, states): (&Store<PodGroup>, &PodGroupStates),
+        ((groups, composites), states): (
+            (&Store<PodGroup>, &Store<CompositePodGroup>),
+            &PodGroupStates,
+        ),
     ) -> Gate {
         let Some(name) = group.filter(|_| self.gates.gang_scheduling) else { return Gate::Open };
         let key = ObjectKey::new(namespace.clone(), name.clone());
+        if self.gates.composite {
+            let forest = GroupForest::new(groups, Some(composites));
+            return Self::gate_in_tree(forest, &key, states);
+        }
         let Some(group) = groups.get(&key) else {
             // "pod's pod" is upstream's wording.
             let text =
@@ -61,19 +103,58 @@ impl PreEnqueue for GangScheduling {
 
 impl Requeue for GangScheduling {
     fn events(&self) -> Vec<ClusterEvent> {
-        vec![ClusterEvent::of::<Pod>(Action::ADD), ClusterEvent::of::<PodGroup>(Action::ADD)]
+        let mut events =
+            vec![ClusterEvent::of::<Pod>(Action::ADD), ClusterEvent::of::<PodGroup>(Action::ADD)];
+        if GroupRules::V1_37 <= self.gates.rules {
+            events.push(ClusterEvent::of::<PodGroup>(Action::UPDATE_OTHER));
+        }
+        if self.gates.composite {
+            events.push(ClusterEvent::of::<CompositePodGroup>(Action::ADD));
+        }
+        events
     }
     fn hint(&self, pod: &PodInfo, change: &Change<'_>) -> Hint {
         let Some(group) = group_of(pod) else { return Hint::Skip };
         let helps = match change.object {
-            Object::Assigned { after: Some(new), .. } => group_of(new) == Some(group),
-            Object::Other(_) => change
-                .of::<PodGroup>()
-                .and_then(|versions| versions.after)
-                .is_some_and(|new| new.key == group),
+            Object::Assigned { after: Some(new), .. } => group_of(new)
+                .is_some_and(|new| self.are_related(&group, &GroupRef::Pods(new), change)),
+            Object::Other(_) => self.is_helped_by_object(&group, change),
             _ => false,
         };
         if helps { Hint::Queue } else { Hint::Skip }
+    }
+}
+
+impl GangScheduling {
+    /// Whether an object that came or has changed helps the pods of a group. As in isSchedulableAfterPodGroupUpdated: a gang
+    /// is helped by a smaller count.
+    fn is_helped_by_object(self, group: &ObjectKey, change: &Change<'_>) -> bool {
+        if let Some(versions) = change.of::<PodGroup>() {
+            let Some(new) = versions.after else { return false };
+            let needs_less = match versions.before.as_ref().map(|old| old.min_count()) {
+                None => true,
+                Some(before) => match (before, new.min_count()) {
+                    (Some(before), Some(after)) => after < before,
+                    _ => true,
+                },
+            };
+            return needs_less && self.are_related(group, &GroupRef::Pods(new.key.clone()), change);
+        }
+        let composite = change.of::<CompositePodGroup>().and_then(|versions| versions.after);
+        composite.is_some_and(|new| {
+            self.are_related(group, &GroupRef::Composite(new.key.clone()), change)
+        })
+    }
+
+    /// Whether two groups are parts of one tree. As in areSameHierarchy.
+    fn are_related(self, group: &ObjectKey, other: &GroupRef, change: &Change<'_>) -> bool {
+        let group = GroupRef::Pods(group.clone());
+        if !self.gates.composite {
+            return group == *other;
+        }
+        let forest = GroupForest::of(change.view.stores, self.gates);
+        let root = |group| forest.chain(group).ok().and_then(|chain| chain.into_iter().next_back());
+        root(group).is_some_and(|root_of| root(other.clone()) == Some(root_of))
     }
 }
 
@@ -81,17 +162,34 @@ impl Permit for GangScheduling {
     fn permit(&self, at: &Placement<'_>, handle: &mut Handle<'_>) -> Permission {
         let group = group_of(at.pod).filter(|_| self.gates.gang_scheduling);
         let Some(key) = group else { return Permission::Approve };
-        let Some(group) = at.view.stores.of::<PodGroup>().get(&key) else {
+        let (stores, states) = (at.view.stores, &at.view.stores.groups);
+        let Some(group) = stores.of::<PodGroup>().get(&key) else {
             let text = format!("podgroup.scheduling.k8s.io {:?} not found", key.name);
             return Permission::Deny(Rejection::error(text));
         };
-        let Some(min_count) = group.min_count() else { return Permission::Approve };
-        let n_placed = at.view.stores.groups.get(&key).map_or(0, |state| state.placed().len());
-        if n_placed < in_usize(min_count) {
-            return Permission::Wait(WAIT);
-        }
-        let siblings =
-            handle.waiting.iter().filter(|other| group_of(&other.pod) == Some(key.clone()));
+        let forest = GroupForest::of(stores, self.gates);
+        let leaves = if self.gates.composite && group.parent.is_some() {
+            let root = match forest.root(&key) {
+                Ok(root) => root,
+                Err(missing) => {
+                    let text = format!("failed to build hierarchy snapshot: {missing}");
+                    return Permission::Deny(Rejection::error(text));
+                }
+            };
+            if !Self::permit_in_tree(&root, forest, states) {
+                return Permission::Wait(WAIT);
+            }
+            forest.leaves(&root)
+        } else {
+            let Some(min_count) = group.min_count() else { return Permission::Approve };
+            let n_placed = states.get(&key).map_or(0, |state| state.placed().len());
+            if n_placed < in_usize(min_count) {
+                return Permission::Wait(WAIT);
+            }
+            vec![key]
+        };
+        let is_sibling = |pod: &PodInfo| group_of(pod).is_some_and(|group| leaves.contains(&group));
+        let siblings = handle.waiting.iter().filter(|other| is_sibling(&other.pod));
         let siblings: Vec<PodKey> = siblings.map(|other| other.pod.key.clone()).collect();
         for sibling in &siblings {
             handle.waiting.allow(sibling);
@@ -104,11 +202,33 @@ impl Permit for GangScheduling {
     }
 }
 
+impl PlacementFeasible for GangScheduling {
+    fn placement_feasible(
+        &self,
+        group: &GroupInCycle<'_>,
+        PlacementProgress { scheduled, remaining }: PlacementProgress,
+    ) -> PlacementFeasibility {
+        let least = in_usize(group.policy().min_count().unwrap_or(1));
+        let so_far = format!("{scheduled} scheduled, {remaining} remaining");
+        if scheduled + remaining < least {
+            let text = format!("minCount ({least}) cannot be satisfied: {so_far}");
+            PlacementFeasibility::Infeasible(text.into())
+        } else if scheduled < least {
+            let text = format!("minCount ({least}) is not yet satisfied: {so_far}");
+            PlacementFeasibility::NotYet(text.into())
+        } else {
+            PlacementFeasibility::Feasible
+        }
+    }
+}
+
 /// Registration.
 pub fn entry() -> Entry {
     Entry::of::<GangScheduling>()
         .pre_enqueue()
         .reads_if::<Objects<PodGroup>>(|plugin| plugin.gates.gang_scheduling)
+        .reads_if::<Objects<CompositePodGroup>>(|plugin| plugin.gates.composite)
+        .placement_feasible()
         .permit()
         .requeue()
         .done()
@@ -130,6 +250,9 @@ mod tests {
             gang_scheduling: true,
             topology_aware: false,
             preemption: false,
+            composite: false,
+            preemption_policy: false,
+            rules: GroupRules::V1_36,
         },
     };
 
@@ -141,7 +264,8 @@ mod tests {
 
     fn gate(stores: &Stores) -> Gate {
         let (namespace, group) = (Str::from("default"), Str::from("train"));
-        ON.pre_enqueue((&namespace, Some(&group)), (stores.of::<PodGroup>(), &stores.groups))
+        let objects = (&**stores.of::<PodGroup>(), &**stores.of::<CompositePodGroup>());
+        ON.pre_enqueue((&namespace, Some(&group)), (objects, &stores.groups))
     }
 
     fn with_gang(min_count: u32) -> Stores {

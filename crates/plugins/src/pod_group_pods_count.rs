@@ -24,7 +24,7 @@ impl PlacementScore for PodGroupPodsCount {
         proposed: &ProposedPlacement<'_>,
         view: &View<'_>,
     ) -> Result<i64, Reason> {
-        let placed = view.stores.groups.get(group.key).map_or(0, |state| state.placed().len());
+        let placed = group.placed(view).count();
         Ok(i64::try_from(placed + proposed.members.len()).expect("a number of pods fits"))
     }
 

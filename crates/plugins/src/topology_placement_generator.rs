@@ -7,7 +7,8 @@ use plimsoll_framework::prelude::*;
 /// One placement for each value of the label that the `schedulingConstraints` of a group name, among the nodes that
 /// have this label.
 ///
-/// Pods of the group that already run fix the value. Example: with the key `topology.kubernetes.io/zone` and nodes in
+/// Pods of the group that already run fix the value. A group that is part of a group of groups is placed within the
+/// placement of that. Example: with the key `topology.kubernetes.io/zone` and nodes in
 /// zones a and b, a group is placed in zone a or in zone b, never in both.
 #[derive(Clone, Copy, Debug)]
 pub struct TopologyPlacementGenerator {
@@ -32,12 +33,12 @@ impl PlacementGenerate for TopologyPlacementGenerator {
         if !self.gates.topology_aware {
             return Ok(None);
         }
-        let Some(object) = group.object else {
+        if group.object.is_none() && group.composite.is_none() {
             let name = &group.key.name;
             return Err(format!("podgroup.scheduling.k8s.io {name:?} not found").into());
-        };
-        let Some(key) = object.topology_key() else { return Ok(None) };
-        let fixed = fixed_domain(group.key, key, view)?;
+        }
+        let Some(key) = group.topology_key() else { return Ok(None) };
+        let fixed = fixed_domain(group, key, view)?;
         let mut domains = BTreeMap::<Str, Vec<Row>>::new();
         for &row in all {
             let value = view.nodes.node(row).labels.get(key);
@@ -52,11 +53,14 @@ impl PlacementGenerate for TopologyPlacementGenerator {
 
 /// The domain of the pods that have a node already; `None` if there are none. As in topology_placement.go: they must be in
 /// one domain, and on nodes with the label.
-fn fixed_domain(group: &ObjectKey, key: &Str, view: &View<'_>) -> Result<Option<Str>, Reason> {
+fn fixed_domain(
+    group: &GroupInCycle<'_>,
+    key: &Str,
+    view: &View<'_>,
+) -> Result<Option<Str>, Reason> {
     const PREFIX: &str = "cannot determine domain for already scheduled pods";
-    let state = view.stores.groups.get(group);
     let mut found: Option<Str> = None;
-    for (pod, node) in state.iter().flat_map(|state| state.placed()) {
+    for (pod, node) in group.placed(view) {
         let row = view.nodes.rows().find(|row| view.nodes.name_of(*row) == node);
         let Some(row) = row else {
             let text = format!("{PREFIX}: getting node for pod {pod}: node {node:?} not found");

@@ -1,10 +1,10 @@
 //! The binary form of objects that are neither pods nor nodes.
 
 use plimsoll_api::{
-    AnyObject, CsiDriver, CsiNode, CsiStorageCapacity, DeviceClass, DeviceTaintRule, Kind, KindRef,
-    Namespace, PersistentVolume, PersistentVolumeClaim, PodDisruptionBudget, PodGroup, ReplicaSet,
-    ReplicationController, ResourceClaim, ResourceSlice, Service, StatefulSet, StorageClass,
-    VolumeAttachment,
+    AnyObject, CompositePodGroup, CsiDriver, CsiNode, CsiStorageCapacity, DeviceClass,
+    DeviceTaintRule, Kind, KindRef, Namespace, PersistentVolume, PersistentVolumeClaim,
+    PodDisruptionBudget, PodGroup, ReplicaSet, ReplicationController, ResourceClaim, ResourceSlice,
+    Service, StatefulSet, StorageClass, VolumeAttachment,
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -17,7 +17,7 @@ struct Codec {
 }
 
 /// The kinds of Kubernetes. Objects of other kinds are recorded as their manifests.
-const CODECS: [Codec; 18] = [
+const CODECS: [Codec; 19] = [
     codec::<Namespace>(),
     codec::<Service>(),
     codec::<ReplicationController>(),
@@ -36,6 +36,7 @@ const CODECS: [Codec; 18] = [
     codec::<DeviceClass>(),
     codec::<DeviceTaintRule>(),
     codec::<PodGroup>(),
+    codec::<CompositePodGroup>(),
 ];
 
 const fn codec<K: Kind + Serialize + DeserializeOwned>() -> Codec {

@@ -24,7 +24,7 @@ struct Args {
     #[arg(long)]
     plain: bool,
     /// The minor release to behave as
-    #[arg(long, default_value_t = 36, value_parser = clap::value_parser!(u32).range(20..=36))]
+    #[arg(long, default_value_t = 36, value_parser = clap::value_parser!(u32).range(20..=37))]
     release: u32,
     /// Number of nodes at the start, each with 4 CPUs, 32 GiB and 110 pods, in three zones
     #[arg(long, default_value_t = 0)]

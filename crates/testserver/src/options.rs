@@ -14,7 +14,7 @@ pub struct Options {
     /// Whether to serve HTTPS, with a certificate of the server's own authority, or plain HTTP.
     /// Default: true.
     pub tls: bool,
-    /// The minor release whose versions are served, 20 to 36, and which `/version` says. Default: 36.
+    /// The minor release whose versions are served, 20 to 37, and which `/version` says. Default: 36.
     pub release: u32,
     /// Groups (`resource.k8s.io`) or versions (`policy/v1`) that are not served although the release has them.
     pub without: Vec<String>,

@@ -195,7 +195,7 @@ fn phase(phase: Option<&str>) -> PodPhase {
     }
 }
 
-fn preemption_policy(policy: Option<&str>) -> Result<PreemptionPolicy> {
+pub(super) fn preemption_policy(policy: Option<&str>) -> Result<PreemptionPolicy> {
     match policy {
         None | Some("" | "PreemptLowerPriority") => Ok(PreemptionPolicy::PreemptLowerPriority),
         Some("Never") => Ok(PreemptionPolicy::Never),

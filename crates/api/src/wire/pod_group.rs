@@ -1,4 +1,4 @@
-//! Groups of pods on the wire.
+//! Groups of pods, and groups of groups, on the wire.
 
 use serde::Deserialize;
 use serde::de::IgnoredAny;
@@ -6,10 +6,11 @@ use serde_json::Value;
 
 use super::error::{Result, WireError, Within};
 use super::meta::{Meta, Metadata};
+use super::pod::preemption_policy;
 use super::primitive::{List, given};
 use super::{Manifest, Wire};
-use crate::pod_group::{DisruptionMode, GroupCondition, GroupPolicy, PodGroup};
-use crate::{Kind, ObjectKey, Str};
+use crate::pod_group::{CompositePodGroup, DisruptionMode, GroupCondition, GroupPolicy, PodGroup};
+use crate::{Kind, ObjectKey, PreemptionPolicy, Str};
 
 /// The types of the condition: up to 1.36, and since.
 const CONDITIONS: [&str; 2] = ["PodGroupScheduled", "PodGroupInitiallyScheduled"];
@@ -30,6 +31,16 @@ struct Spec {
     scheduling_constraints: Option<Constraints>,
     disruption_mode: Option<Disruption>,
     priority: Option<i32>,
+    preemption_policy: Option<Str>,
+    parent_composite_pod_group_name: Option<Str>,
+}
+
+/// scheduling.k8s.io CompositePodGroup of v1alpha3. Its spec has the fields of a PodGroup, with another count.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct WireCompositePodGroup {
+    metadata: Option<Metadata>,
+    spec: Option<Spec>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -43,6 +54,14 @@ struct Policy {
 #[serde(default, rename_all = "camelCase")]
 struct Gang {
     min_count: Option<i64>,
+    min_group_count: Option<i64>,
+}
+
+/// What a gang counts.
+#[derive(Clone, Copy, Debug)]
+enum Counted {
+    Pods,
+    Groups,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -87,13 +106,17 @@ struct Condition {
 }
 
 impl Policy {
-    /// As in validation.go of the API group: exactly one policy, and `minCount` is positive.
-    fn take(self) -> Result<GroupPolicy> {
+    /// As in validation.go of the API group: exactly one policy, and its count is positive.
+    fn take(self, counted: Counted) -> Result<GroupPolicy> {
         let count = |gang: Gang| {
-            let given = gang.min_count.unwrap_or_default();
+            let (field, given) = match counted {
+                Counted::Pods => ("gang.minCount", gang.min_count),
+                Counted::Groups => ("gang.minGroupCount", gang.min_group_count),
+            };
+            let given = given.unwrap_or_default();
             let count = u32::try_from(given).ok().filter(|n| 0 < *n);
             count.ok_or_else(|| {
-                WireError::invalid("gang.minCount", given, "must be greater than or equal to 1")
+                WireError::invalid(field, given, "must be greater than or equal to 1")
             })
         };
         match (self.basic, self.gang) {
@@ -121,20 +144,43 @@ impl Disruption {
     }
 }
 
+/// What the specs of both kinds have in common.
+struct Common {
+    policy: GroupPolicy,
+    topology: Option<Vec<Str>>,
+    disruption: DisruptionMode,
+    priority: i32,
+    preemption_policy: PreemptionPolicy,
+    parent: Option<Str>,
+}
+
+impl Spec {
+    fn take(self, counted: Counted) -> Result<Common> {
+        let policy = self.scheduling_policy.unwrap_or_default().take(counted);
+        let disruption = self
+            .disruption_mode
+            .map_or(Ok(DisruptionMode::default()), |mode| mode.take().within("disruptionMode"));
+        Ok(Common {
+            policy: policy.within("schedulingPolicy").within("spec")?,
+            topology: self.scheduling_constraints.map(|constraints| {
+                constraints.topology.into_iter().filter_map(|one| given(one.key)).collect()
+            }),
+            disruption: disruption.within("spec")?,
+            priority: self.priority.unwrap_or_default(),
+            preemption_policy: preemption_policy(self.preemption_policy.as_deref())
+                .within("spec")?,
+            parent: given(self.parent_composite_pod_group_name),
+        })
+    }
+}
+
 impl Wire for WirePodGroup {
     type Value = PodGroup;
 
     fn take(self) -> Result<PodGroup> {
         let meta = Meta::take(self.metadata)?;
-        let spec = self.spec.unwrap_or_default();
-        let policy = spec.scheduling_policy.unwrap_or_default().take();
-        let policy = policy.within("schedulingPolicy").within("spec")?;
-        let disruption = spec.disruption_mode.map_or(Ok(DisruptionMode::default()), |mode| {
-            mode.take().within("disruptionMode").within("spec")
-        })?;
-        let topology = spec.scheduling_constraints.map(|constraints| {
-            constraints.topology.into_iter().filter_map(|one| given(one.key)).collect()
-        });
+        let Common { policy, topology, disruption, priority, preemption_policy, parent } =
+            self.spec.unwrap_or_default().take(Counted::Pods)?;
         let mut conditions = self.status.unwrap_or_default().conditions.into_iter();
         let condition = conditions.find(|condition| {
             condition.r#type.as_ref().is_some_and(|name| CONDITIONS.contains(&name.as_str()))
@@ -146,13 +192,57 @@ impl Wire for WirePodGroup {
             policy,
             topology,
             disruption,
-            priority: spec.priority.unwrap_or_default(),
+            priority,
+            preemption_policy,
+            parent,
+            created: meta.created,
             condition: condition.map(|condition| GroupCondition {
                 is_true: condition.status.as_deref() == Some("True"),
                 reason: condition.reason.unwrap_or_default(),
                 message: condition.message.unwrap_or_default(),
             }),
         })
+    }
+}
+
+impl Wire for WireCompositePodGroup {
+    type Value = CompositePodGroup;
+
+    fn take(self) -> Result<CompositePodGroup> {
+        let meta = Meta::take(self.metadata)?;
+        let Common { policy, topology, disruption, priority, preemption_policy, parent } =
+            self.spec.unwrap_or_default().take(Counted::Groups)?;
+        Ok(CompositePodGroup {
+            key: meta.key(),
+            uid: meta.uid,
+            generation: meta.generation,
+            policy,
+            topology,
+            disruption,
+            priority,
+            preemption_policy,
+            parent,
+            created: meta.created,
+        })
+    }
+}
+
+impl Kind for CompositePodGroup {
+    const NAME: &'static str = "CompositePodGroup";
+    const PLURAL: &'static str = "compositepodgroups";
+    const VERSIONS: &'static [&'static str] = &["scheduling.k8s.io/v1alpha3"];
+    const WITHOUT: Option<&'static str> =
+        Some("pods of groups wait whose group is part of a composite one");
+
+    fn read(manifest: Manifest<'_>) -> Result<Self> {
+        manifest.parse::<WireCompositePodGroup>()?.take()
+    }
+    fn key(&self) -> ObjectKey {
+        self.key.clone()
+    }
+    /// The name of the group that it is part of.
+    fn index(&self) -> Option<&str> {
+        self.parent.as_deref()
     }
 }
 
@@ -191,6 +281,10 @@ impl Kind for PodGroup {
     }
     fn key(&self) -> ObjectKey {
         self.key.clone()
+    }
+    /// The name of the group that it is part of.
+    fn index(&self) -> Option<&str> {
+        self.parent.as_deref()
     }
 }
 
@@ -245,6 +339,30 @@ mod tests {
         ] {
             assert_eq!(policy(wrong).expect_err(text).to_string(), text);
         }
+    }
+
+    #[test]
+    fn a_composite_group_counts_groups_and_may_be_part_of_another() {
+        let read = |policy: Value| {
+            let spec = json!({
+                "schedulingPolicy": policy, "disruptionMode": {"all": {}}, "priority": 7,
+                "preemptionPolicy": "Never", "parentCompositePodGroupName": "job",
+                "schedulingConstraints": {"topology": [{"key": "zone"}]},
+            });
+            let wire = json!({"metadata": {"name": "workers"}, "spec": spec});
+            serde_json::from_value::<WireCompositePodGroup>(wire).expect("it has the form").take()
+        };
+        let group = read(json!({"gang": {"minGroupCount": 2}})).expect("it is right");
+        assert_eq!((group.min_group_count(), group.priority), (Some(2), 7));
+        assert_eq!(group.topology_key().map(Str::as_str), Some("zone"));
+        assert_eq!(group.disruption, DisruptionMode::All);
+        assert_eq!(group.preemption_policy, PreemptionPolicy::Never);
+        assert_eq!(group.parent.as_deref(), Some("job"));
+        let error = read(json!({"gang": {"minCount": 2}})).expect_err("these are pods");
+        assert_eq!(
+            error.to_string(),
+            "spec.schedulingPolicy.gang.minGroupCount: Invalid value: 0: must be greater than or equal to 1"
+        );
     }
 
     #[test]

@@ -31,7 +31,7 @@ impl PostFilterRun {
     }
 
     /// The failure, without asking any plugin.
-    pub(super) fn unasked(&mut self) -> AttemptFailure {
+    pub(crate) fn unasked(&mut self) -> AttemptFailure {
         std::mem::take(&mut self.failure)
     }
 

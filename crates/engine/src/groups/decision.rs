@@ -2,6 +2,7 @@
 
 use plimsoll_api::pod_group::GroupCondition;
 use plimsoll_api::{ObjectKey, PodKey, Str};
+use plimsoll_framework::GroupRef;
 
 use crate::decision::{Decision, NodeDecision, Outcome};
 
@@ -10,6 +11,8 @@ use crate::decision::{Decision, NodeDecision, Outcome};
 pub struct GroupDecision {
     /// The group.
     pub group: ObjectKey,
+    /// Whether it is a CompositePodGroup: a group of groups.
+    pub is_composite: bool,
     /// The number of its cycle, starting with 1.
     pub attempt: u32,
     /// The result.
@@ -24,7 +27,28 @@ pub struct GroupDecision {
     pub pods: Vec<MemberDecision>,
     /// The pods that were evicted for the group or one of its members, by name.
     pub victims: Vec<PodKey>,
-    /// The condition of the group after the cycle.
+    /// The condition of the group after the cycle. A composite group has none.
+    pub condition: Option<GroupCondition>,
+    /// The groups of a composite group on all levels, each before its own.
+    pub groups: Vec<SubgroupDecision>,
+}
+
+/// What was decided about a group that is part of a composite one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SubgroupDecision {
+    /// The group.
+    pub group: ObjectKey,
+    /// Whether it is a CompositePodGroup.
+    pub is_composite: bool,
+    /// The result.
+    pub result: GroupResult,
+    /// Why it does not fit; empty if it does.
+    pub message: String,
+    /// The placement that was chosen, if it has a name.
+    pub placement: Option<Str>,
+    /// All placements that have names, by name.
+    pub placements: Vec<PlacementDecision>,
+    /// The condition of a PodGroup after the cycle.
     pub condition: Option<GroupCondition>,
 }
 
@@ -93,9 +117,10 @@ pub enum MemberResult {
 }
 
 impl GroupDecision {
-    pub(super) fn new(group: ObjectKey, attempt: u32, result: GroupResult) -> Self {
+    pub(super) fn new(group: &GroupRef, attempt: u32, result: GroupResult) -> Self {
         GroupDecision {
-            group,
+            group: group.key().clone(),
+            is_composite: matches!(group, GroupRef::Composite(_)),
             attempt,
             result,
             message: None,
@@ -104,6 +129,22 @@ impl GroupDecision {
             pods: Vec::new(),
             victims: Vec::new(),
             condition: None,
+            groups: Vec::new(),
+        }
+    }
+
+    /// The group.
+    pub(super) fn as_ref(&self) -> GroupRef {
+        match self.is_composite {
+            true => GroupRef::Composite(self.group.clone()),
+            false => GroupRef::Pods(self.group.clone()),
+        }
+    }
+
+    /// Replaces what is said about a member.
+    pub(super) fn tell(&mut self, member: MemberDecision) {
+        if let Some(known) = self.pods.iter_mut().find(|one| one.pod == member.pod) {
+            *known = member;
         }
     }
 }

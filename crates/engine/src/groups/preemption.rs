@@ -2,49 +2,24 @@
 
 use std::collections::BTreeMap;
 
-use plimsoll_api::PodKey;
+use plimsoll_api::{PodKey, Str};
 use plimsoll_framework::parts::StoreReads;
 use plimsoll_framework::{
     GroupDryRun, GroupMisfit, GroupPostFilterAnswer, PodInfo, Point, Row, Time, View,
 };
 
-use super::{GroupCycle, GroupOutcome, NOT_REGISTERED, Scheduler, TrialResult, none_of};
+use super::GroupCycle;
+use super::rules::release_1_36::{TrialResult, misfit};
+use super::rules::release_1_37::Assigned;
+use super::trial::Permits;
 use crate::effect::{Effect, Eviction};
 use crate::names::PodId;
 use crate::preemption::Waits;
+use crate::scheduler::Scheduler;
 
 impl Scheduler {
-    /// Looks for pods to evict if the group does not fit, and evicts them. Returns the victims. As in
-    /// schedule_one_podgroup.go, runWorkloadAwarePreemption.
-    pub(super) fn preempt_for_group(
-        &mut self,
-        now: Time,
-        group: &GroupCycle,
-        outcome: &mut GroupOutcome,
-        effects: &mut Vec<Effect>,
-    ) -> Vec<PodKey> {
-        if !self.options.gates.groups.preemption || outcome.result != TrialResult::Unschedulable {
-            return Vec::new();
-        }
-        match self.ask_group_post_filter(now, group) {
-            (plugin, GroupPostFilterAnswer::Preempts(victims)) => {
-                self.evict_for_group(now, group, &victims, plugin, effects);
-                outcome.result = TrialResult::WaitsOnPreemption;
-                victims
-            }
-            (_, GroupPostFilterAnswer::Unschedulable(why)) => {
-                outcome.text = format!("{}, {why}", outcome.text);
-                Vec::new()
-            }
-            (_, GroupPostFilterAnswer::Error(why)) => {
-                outcome.text = why.to_string();
-                outcome.result = TrialResult::Error(why.to_string());
-                Vec::new()
-            }
-        }
-    }
-
-    fn evict_for_group(
+    /// Evicts pods for a group.
+    pub(super) fn evict_for_group(
         &mut self,
         now: Time,
         group: &GroupCycle,
@@ -53,34 +28,42 @@ impl Scheduler {
         effects: &mut Vec<Effect>,
     ) {
         let Some((first, others)) = group.attempts.split_first() else { return };
-        let uid = group.object.as_ref().map_or("", |object| object.uid.as_str());
+        let uid = group.root.uid();
         let evict = |victim: &PodInfo| Eviction::for_group(victim, &first.pod.scheduler_name, uid);
         self.evict(now, Waits { attempt: first, others, plugin }, victims, evict, effects);
     }
 
-    /// Asks the plugin that makes room for groups. The cluster is the same afterwards.
-    fn ask_group_post_filter(
+    /// Asks the plugins that make room for groups, until one does or fails. Returns its name and answer; `None` if there is no
+    /// such plugin. If no plugin makes room, the reasons of all are joined. The cluster is the same afterwards.
+    pub(super) fn ask_group_post_filter(
         &mut self,
         now: Time,
         group: &GroupCycle,
-    ) -> (&'static str, GroupPostFilterAnswer) {
+    ) -> Option<(&'static str, GroupPostFilterAnswer)> {
         let profile = self.profile_of(&group.pods[0]);
-        let plugin = profile
-            .at(Point::PostFilter)
-            .find_map(|(plugin, _)| Some((plugin.name, plugin.points.group_post_filter.clone()?)));
-        let Some((name, point)) = plugin else {
-            return ("", GroupPostFilterAnswer::Unschedulable(NOT_REGISTERED.into()));
-        };
-        let savepoint = self.cache.savepoint();
-        let (rng, next_start) = (self.rng.clone(), self.next_start);
-        let mut dry_run = DryRun { scheduler: self, now, group, removed: BTreeMap::new() };
-        let answer = point.group_post_filter(&group.in_cycle(), &mut dry_run);
-        while self.cache.next_undo_is_of_node(&savepoint).is_some() {
-            self.cache.undo_last();
+        let plugins = profile.at(Point::PostFilter);
+        let plugins: Vec<_> = plugins
+            .filter_map(|(plugin, _)| Some((plugin.name, plugin.points.group_post_filter.clone()?)))
+            .collect();
+        let mut reasons = Vec::new();
+        let &(first, _) = plugins.first()?;
+        for (name, point) in plugins {
+            let savepoint = self.cache.savepoint();
+            let (rng, next_start) = (self.rng.clone(), self.next_start);
+            let (removed, assigned) = (BTreeMap::new(), Vec::new());
+            let mut dry_run = DryRun { scheduler: self, now, group, removed, assigned };
+            let answer = point.group_post_filter(&group.in_cycle(&group.root), &mut dry_run);
+            while self.cache.next_undo_is_of_node(&savepoint).is_some() {
+                self.cache.undo_last();
+            }
+            self.cache.is_rolled_back(savepoint);
+            (self.rng, self.next_start) = (rng, next_start);
+            match answer {
+                GroupPostFilterAnswer::Unschedulable(why) => reasons.push(why.to_string()),
+                answer => return Some((name, answer)),
+            }
         }
-        self.cache.is_rolled_back(savepoint);
-        (self.rng, self.next_start) = (rng, next_start);
-        (name, answer)
+        Some((first, GroupPostFilterAnswer::Unschedulable(reasons.join(", ").into())))
     }
 }
 
@@ -90,6 +73,8 @@ struct DryRun<'a> {
     now: Time,
     group: &'a GroupCycle,
     removed: BTreeMap<PodKey, (PodId, PodInfo)>,
+    /// Where the members went.
+    assigned: Vec<Assigned>,
 }
 
 impl GroupDryRun for DryRun<'_> {
@@ -124,10 +109,39 @@ impl GroupDryRun for DryRun<'_> {
             TrialResult::Error(error) => Err(GroupMisfit::Error(error.into())),
             TrialResult::Unschedulable => {
                 let topology_aware = self.scheduler.options.gates.groups.topology_aware;
-                let text =
-                    if topology_aware { none_of(1) } else { super::UNSCHEDULABLE.to_owned() };
-                Err(GroupMisfit::Unschedulable(text.into()))
+                Err(GroupMisfit::Unschedulable(misfit(topology_aware).into()))
             }
         }
+    }
+
+    fn assign_group(&mut self) -> Result<Vec<(PodKey, Str)>, GroupMisfit> {
+        self.assigned = self.scheduler.assign_group(self.now, self.group)?;
+        let names = self.scheduler.cache.view().nodes;
+        let name = |one: &Assigned| {
+            let pod = &self.group.attempts[one.member].pod;
+            (pod.key.clone(), names.name_of(one.row).clone())
+        };
+        Ok(self.assigned.iter().map(name).collect())
+    }
+
+    fn still_fits(&mut self) -> bool {
+        let mut placed = Vec::new();
+        let fit = self.assigned.iter().all(|one| {
+            let attempt = &self.group.attempts[one.member];
+            // As in podgrouppreemption.go: it does not matter whether Reserve would reject the member now.
+            self.scheduler.passes_on(&attempt.pod, one.row) && {
+                let on = (one.row, one.shared.clone());
+                let _ = self.scheduler.place_on_trial(
+                    self.now,
+                    attempt,
+                    on,
+                    Permits::Unasked,
+                    &mut placed,
+                );
+                true
+            }
+        });
+        self.scheduler.take_all_back(self.now, placed);
+        fit
     }
 }

@@ -1,39 +1,14 @@
-//! Tries a group on the cluster, and takes everything back.
+//! Places members of a group on the cluster for trial, and takes them back.
 
-use plimsoll_api::{PodKey, Str};
-use plimsoll_framework::{PodInfo, Row, Time};
+use plimsoll_api::Str;
+use plimsoll_framework::{CycleState, PodInfo, Row, Time};
 
-use super::{GroupCycle, Scheduler};
 use crate::binding::{Backing, BindingCycle, Unbound};
-use crate::cycle::{self, AttemptFailure, Cycle, CycleResult};
-use crate::effect::Effect;
+use crate::cycle::{AttemptFailure, Cycle};
 use crate::metrics::PluginMetrics;
 use crate::names::PodId;
 use crate::queue::Attempt;
-
-/// A trial of a group on one placement.
-pub(super) struct Trial {
-    pub(super) result: TrialResult,
-    /// What it came to for each member, in their order.
-    pub(super) members: Vec<MemberTrial>,
-    /// The members that got a node.
-    pub(super) proposed: Vec<(PodInfo, Row)>,
-    /// What the members wait for that fit, if the group does not.
-    pub(super) waits_for: String,
-}
-
-/// What a trial came to.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum TrialResult {
-    /// The group fits.
-    Success,
-    /// It will fit once the victims of some members are gone.
-    WaitsOnPreemption,
-    /// It does not fit.
-    Unschedulable,
-    /// It could not be judged.
-    Error(String),
-}
+use crate::scheduler::Scheduler;
 
 /// What a trial came to for one member.
 pub(super) enum MemberTrial {
@@ -49,126 +24,32 @@ pub(super) enum MemberTrial {
     Untried,
 }
 
+/// Whether Permit is asked on trial.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Permits {
+    /// It is, as in 1.36.
+    Asked,
+    /// It is not.
+    Unasked,
+}
+
 /// A member that was placed for trial.
-struct Placed {
+pub(super) struct Placed {
     id: PodId,
     binding: Box<BindingCycle>,
     /// Its nomination, which counted no longer.
     nomination: Option<(PodInfo, Str)>,
 }
 
-impl Trial {
-    /// A trial in which no member was tried.
-    pub(super) fn untried(group: &GroupCycle, result: TrialResult) -> Self {
-        let members = group.attempts.iter().map(|_| MemberTrial::Untried).collect();
-        Trial { result, members, proposed: Vec::new(), waits_for: String::new() }
-    }
-
-    /// The victims of members that evict by themselves.
-    pub(super) fn victims(&self) -> impl Iterator<Item = &PodKey> {
-        let failures = self.members.iter().filter_map(|member| match member {
-            MemberTrial::NeedsPreemption { failure, .. } => failure.nomination.as_ref(),
-            _ => None,
-        });
-        failures.flat_map(|nomination| &nomination.victims)
-    }
-}
-
 impl Scheduler {
-    /// Tries all members in their order, each on the cluster with those before it. As in schedule_one_podgroup.go,
-    /// podGroupSchedulingDefaultAlgorithm. Without `effects` PostFilter plugins are not asked.
-    pub(super) fn try_group(
-        &mut self,
-        now: Time,
-        group: &GroupCycle,
-        within: Option<&[Row]>,
-        mut effects: Option<&mut Vec<Effect>>,
-    ) -> Trial {
-        let within = within.filter(|rows| rows.len() < self.cache.view().nodes.len());
-        let mut trial = Trial::untried(group, TrialResult::Unschedulable);
-        let (mut placed, mut is_permitted, mut preempts) = (Vec::new(), false, false);
-        for (place, attempt) in group.attempts.iter().enumerate() {
-            let mut cycle = match effects {
-                Some(_) if within.is_none() => {
-                    let lap = self.counts.start();
-                    self.decide(&attempt.pod, lap)
-                }
-                _ => self.decide_within(&attempt.pod, within, effects.is_some()),
-            };
-            let result = std::mem::replace(&mut cycle.result, CycleResult::Error(String::new()));
-            let (row, failure) = match result {
-                CycleResult::Found { row, best } => {
-                    cycle.result = CycleResult::Found { row, best };
-                    (row, None)
-                }
-                CycleResult::Unschedulable(failure) => {
-                    let cleared = failure.nomination.as_ref();
-                    let cleared = cleared.and_then(|nomination| self.cache.row(&nomination.node));
-                    let Some(row) = cleared else {
-                        trial.members[place] =
-                            MemberTrial::Unfit { failure, cycle: Box::new(cycle) };
-                        continue;
-                    };
-                    if let (Some(effects), Some(nomination)) = (&mut effects, &failure.nomination) {
-                        let plugin = failure.nominated_by;
-                        self.clear_way(now, attempt, nomination, plugin, effects);
-                    }
-                    (row, Some(failure))
-                }
-                CycleResult::Error(error) => {
-                    trial.members[place] = MemberTrial::Error(error.clone());
-                    trial.result = failed(&error);
-                    break;
-                }
-            };
-            let waits_for = match self.place_on_trial(now, attempt, row, &cycle, &mut placed) {
-                Ok(waits_for) => waits_for,
-                Err(Unbound::Rejected { plugin, why }) => {
-                    let failure = Box::new(cycle::rejected_on_its_node(plugin, &why));
-                    trial.members[place] = MemberTrial::Unfit { failure, cycle: Box::new(cycle) };
-                    continue;
-                }
-                Err(Unbound::TooLate(why)) => {
-                    trial.members[place] = MemberTrial::Error(why.to_string());
-                    trial.result = failed(&why.to_string());
-                    break;
-                }
-                Err(Unbound::Error(error)) => {
-                    trial.members[place] = MemberTrial::Error(error.clone());
-                    trial.result = failed(&error);
-                    break;
-                }
-            };
-            trial.proposed.push((attempt.pod.clone(), row));
-            match waits_for {
-                None => is_permitted = true,
-                Some(waits_for) => trial.waits_for = waits_for,
-            }
-            preempts |= failure.is_some();
-            trial.members[place] = match failure {
-                None => MemberTrial::Fits { row, cycle: Box::new(cycle) },
-                Some(failure) => MemberTrial::NeedsPreemption { failure, cycle: Box::new(cycle) },
-            };
-        }
-        if is_permitted && trial.result == TrialResult::Unschedulable {
-            trial.result = match preempts {
-                false => TrialResult::Success,
-                true => TrialResult::WaitsOnPreemption,
-            };
-        }
-        for one in placed.into_iter().rev() {
-            self.take_back_from_trial(now, one);
-        }
-        trial
-    }
-
-    /// Assumes a member on its node, and runs Reserve and Permit. Returns what it waits for, if it waits.
-    fn place_on_trial(
+    /// Assumes a member on its node, and runs Reserve and, if it is asked, Permit. `shared` is what plugins shared in its
+    /// cycle. Returns what it waits for, if it waits.
+    pub(super) fn place_on_trial(
         &mut self,
         now: Time,
         attempt: &Attempt,
-        row: Row,
-        cycle: &Cycle,
+        (row, shared): (Row, CycleState),
+        permits: Permits,
         placed: &mut Vec<Placed>,
     ) -> Result<Option<String>, Unbound> {
         let node = self.cache.view().nodes.name_of(row).clone();
@@ -192,16 +73,20 @@ impl Scheduler {
             metrics: &mut metrics,
             events: &mut events,
         };
-        let reserved =
-            BindingCycle::reserve(on_trial, cycle.shared.clone(), &profile, &mut backing);
-        let permitted =
-            reserved.and_then(|mut binding| match binding.permit(&profile, &mut backing) {
+        let reserved = BindingCycle::reserve(on_trial, shared, &profile, &mut backing);
+        let permitted = reserved.and_then(|mut binding| {
+            let pending = match permits {
+                Permits::Asked => binding.permit(&profile, &mut backing),
+                Permits::Unasked => Ok(Vec::new()),
+            };
+            match pending {
                 Ok(pending) => Ok((binding, pending)),
                 Err(why) => {
                     binding.unreserve(&mut backing);
                     Err(why)
                 }
-            });
+            }
+        });
         match permitted {
             Ok((binding, pending)) => {
                 let reasons = pending.iter().filter_map(|(plugin, _)| {
@@ -218,6 +103,13 @@ impl Scheduler {
                 self.nominate_again(nomination);
                 Err(why)
             }
+        }
+    }
+
+    /// Takes members back, the last one first.
+    pub(super) fn take_all_back(&mut self, now: Time, placed: Vec<Placed>) {
+        for one in placed.into_iter().rev() {
+            self.take_back_from_trial(now, one);
         }
     }
 
@@ -244,8 +136,4 @@ impl Scheduler {
             self.nominated.set(pod, node);
         }
     }
-}
-
-fn failed(error: &str) -> TrialResult {
-    TrialResult::Error(format!("failed to schedule other pod from a pod group: {error}"))
 }

@@ -53,12 +53,12 @@ impl Memo {
         let code = code.filter(|&code| code != Code::Unschedulable)?;
         let cluster = self.node_set.as_ref()?.with(view);
         let looked = filters.looked(profile);
-        let failure = ask_post_filters(profile, failure, |name, point| {
+        let failure = ask_post_filters((profile, pod), failure, |name, point| {
             let answer = point.without_nodes(pod, looked.contains(name));
             if let Some(answer) = answer.or_else(|| point.without_rejections(pod, &view)) {
                 return Some(answer);
             }
-            let by_node = point.by_node()?;
+            let by_node = point.by_node_on(&view)?;
             let nominated = nominated_node(pod, cluster);
             let nominated = nominated.map(|row| (row, code));
             by_node.without_dry_run(pod, nominated, &view).or_else(|| {
@@ -139,10 +139,13 @@ fn nominated_node(pod: &PodInfo, cluster: ClusterView<'_>) -> Option<Row> {
 /// Adds the answers of the PostFilter plugins to a failure. `ask` returns `None` if the answer can only be
 /// found from scratch.
 fn ask_post_filters(
-    profile: &Profile,
+    (profile, pod): (&Profile, &PodInfo),
     failure: AttemptFailure,
     mut ask: impl FnMut(&'static str, &PostFilterPoint) -> Option<PostFilterAnswer>,
 ) -> Option<AttemptFailure> {
+    if !profile.asks_post_filter(pod) {
+        return Some(failure);
+    }
     // Its duration is measured as a phase of the decision.
     let meter = &mut CycleMeter::default();
     let ask = |name: &'static str, point: &PostFilterPoint| ask(name, point).ok_or(OnlyFromScratch);
@@ -230,7 +233,7 @@ impl LateRejections {
             };
             (row, code)
         });
-        ask_post_filters(profile, failure, |name, point| {
+        ask_post_filters((profile, pod), failure, |name, point| {
             let mut filters = profile.at(Point::PreFilter).chain(profile.at(Point::Filter));
             let has_looked =
                 filters.any(|(filter, _)| filter.name == name && filter.points.filter.is_some());
@@ -238,7 +241,7 @@ impl LateRejections {
             if let Some(answer) = answer.or_else(|| point.without_rejections(pod, &cluster.view)) {
                 return Some(answer);
             }
-            let by_node = point.by_node()?;
+            let by_node = point.by_node_on(&cluster.view)?;
             if let Some(answer) = by_node.without_dry_run(pod, nominated, &cluster.view) {
                 return Some(answer);
             }

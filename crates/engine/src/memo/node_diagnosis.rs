@@ -149,6 +149,9 @@ impl NodeDiagnosis {
             return None;
         }
         let mut run = PostFilterRun::new(self.rejected_by_all(own, cluster.name_order.len())?);
+        if !member.profile.asks_post_filter(member.pod) {
+            return Some(run.unasked());
+        }
         // Its duration is measured as a phase of the decision.
         let meter = &mut CycleMeter::default();
         let ask = |name: &'static str, point: &PostFilterPoint| {
@@ -174,7 +177,7 @@ impl NodeDiagnosis {
         if let Some(answer) = point.without_nodes(pod, has_looked) {
             return Some(answer);
         }
-        let by_node = point.by_node()?;
+        let by_node = point.by_node_on(&cluster.view)?;
         let nominated = self.nominated(pod, own, cluster);
         match by_node.without_dry_run(pod, nominated, &cluster.view) {
             Some(answer) => Some(answer),

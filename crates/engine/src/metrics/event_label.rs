@@ -1,9 +1,10 @@
 //! Labels of events that move pods through the queue, as in kube-scheduler.
 
 use plimsoll_api::{
-    CsiDriver, CsiNode, CsiStorageCapacity, DeviceClass, DeviceTaintRule, KindRef, Namespace, Node,
-    PersistentVolume, PersistentVolumeClaim, Pod, PodGroup, ReplicaSet, ReplicationController,
-    ResourceClaim, ResourceSlice, Service, StatefulSet, StorageClass, VolumeAttachment,
+    CompositePodGroup, CsiDriver, CsiNode, CsiStorageCapacity, DeviceClass, DeviceTaintRule,
+    KindRef, Namespace, Node, PersistentVolume, PersistentVolumeClaim, Pod, PodGroup, ReplicaSet,
+    ReplicationController, ResourceClaim, ResourceSlice, Service, StatefulSet, StorageClass,
+    VolumeAttachment,
 };
 use plimsoll_framework::events::Object;
 use plimsoll_framework::{Action, Change, ClusterEvent, Release};
@@ -34,7 +35,7 @@ const PODS: [&str; 2] = ["AssignedPod", UNSCHEDULED_POD];
 const OBJECTS: usize = PODS.len() + KINDS.len();
 
 /// The other kinds of Kubernetes whose changes move pods.
-const KINDS: [KindRef; 18] = [
+const KINDS: [KindRef; 19] = [
     KindRef::of::<Node>(),
     KindRef::of::<Namespace>(),
     KindRef::of::<Service>(),
@@ -53,6 +54,7 @@ const KINDS: [KindRef; 18] = [
     KindRef::of::<DeviceClass>(),
     KindRef::of::<DeviceTaintRule>(),
     KindRef::of::<PodGroup>(),
+    KindRef::of::<CompositePodGroup>(),
 ];
 
 /// The actions on objects, in the order of the bits of [`Action`]. As in ActionType.String.

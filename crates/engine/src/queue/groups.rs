@@ -105,6 +105,11 @@ impl WaitingGroups {
         self.all[id].as_ref().expect(KNOWN)
     }
 
+    /// The same, if there still is one.
+    pub(super) fn find(&self, id: GroupId) -> Option<&WaitingGroup> {
+        self.all[id].as_ref()
+    }
+
     /// The groups that wait for a plugin for which `hears` is true.
     pub(super) fn waiting_for(&self, hears: impl Fn(&'static str) -> bool) -> Vec<GroupId> {
         let asked = self.by_plugin.iter().filter(|(plugin, _)| hears(plugin));

@@ -14,8 +14,9 @@ use rand_pcg::Pcg64;
 
 use super::in_flight::KeptChange;
 use super::pod::{AttemptVerdict, QueuePlace, QueuedPodInfo};
+use super::timing::FLUSH_INTERVAL;
 use super::worth::{QueueingStrategy, Surroundings};
-use super::{Audience, Backoff, FLUSH_INTERVAL, Queue, Ready};
+use super::{Audience, Backoff, Queue, Ready};
 use crate::cache::Cache;
 use crate::metrics::{Hints, Lap, QueueCounts};
 use crate::names::{PodId, PodNames};

@@ -2,25 +2,31 @@
 
 mod backoff;
 mod early;
+mod entries;
 mod groups;
+mod holds;
 mod in_flight;
 #[cfg(test)]
 mod law;
 mod pod;
+mod refit;
 mod shelves;
+mod timing;
 mod worth;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use plimsoll_api::Pod;
-use plimsoll_framework::Rejection;
 use plimsoll_framework::events::{self, Object};
 use plimsoll_framework::parts::PodReads;
 use plimsoll_framework::{Change, ClusterEvent, PodInfo, SortKey, Time};
 
 pub use self::backoff::Backoff;
+pub(crate) use self::entries::CycleEnd;
+use self::entries::GroupEntries;
 use self::groups::{GroupId, GroupKey, WaitReason, WaitingGroups};
+pub(crate) use self::holds::Hold;
 use self::in_flight::{InFlight, KeptChange, Since};
 pub(crate) use self::pod::{Attempt, AttemptVerdict};
 pub use self::pod::{QueuePlace, QueuedPodInfo};
@@ -32,28 +38,6 @@ use crate::by_pod::ByPod;
 use crate::metrics::{BoundPod, EventLabel, Lap, QueueCounts, QueueName, Stopwatch};
 use crate::names::PodId;
 use crate::signature::{OWN_PARTS, QueueSignature, QueueSignatures};
-
-/// How often the queue is checked for pods that have waited too long.
-const FLUSH_INTERVAL: Duration = Duration::from_secs(30);
-
-/// For whom the victims are evicted for which a pod is held back.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Hold {
-    /// For the pod.
-    Pod,
-    /// For its group.
-    Group,
-}
-
-impl Hold {
-    /// The reason why the pod is held back. As in default_preemption.go, PreEnqueue.
-    fn text(self) -> &'static str {
-        match self {
-            Hold::Pod => "waiting for the preemption for this pod to be finished",
-            Hold::Group => "waiting for the preemption for this pod group to be finished",
-        }
-    }
-}
 
 /// The scheduling queue.
 #[derive(Debug)]
@@ -71,6 +55,8 @@ pub(crate) struct Queue {
     /// Pods that are held back while their victims are being evicted, with the plugin that requested
     /// it.
     held: BTreeMap<PodId, (&'static str, Hold)>,
+    /// Groups as entries; `None` under the rules of 1.36.
+    entries: Option<GroupEntries>,
     arrivals: u64,
     /// The number of events of the cluster.
     heard: u64,
@@ -134,6 +120,7 @@ impl Queue {
             ),
             in_flight: InFlight::default(),
             held: BTreeMap::new(),
+            entries: None,
             arrivals: 0,
             heard: 0,
             changed: 0,
@@ -163,6 +150,9 @@ impl Queue {
         let sort = with.key(&info);
         let entry = QueueEntry { info, sort, hears_since: None, group: None, like: Like::Unasked };
         self.pods.insert(id, entry);
+        if self.is_of_entry(id) {
+            return self.join(now, id, with);
+        }
         self.pods[id].info.place = self.gate(id, with).unwrap_or(QueuePlace::Active);
         self.came(now, id, EventLabel::PENDING_POD_ADD);
         self.put(id, with);
@@ -175,7 +165,9 @@ impl Queue {
         let entry = &mut self.pods[id];
         entry.like = Like::Unasked;
         let before = std::mem::replace(&mut entry.info.pod, pod);
-        entry.sort = with.key(&entry.info);
+        let sort = self.sort_of(&self.pods[id], with);
+        let entry = &mut self.pods[id];
+        entry.sort = sort;
         let action = events::pod_actions(&before, &entry.info.pod);
         let event = ClusterEvent::of::<Pod>(action);
         let object = Object::Itself { before: &before };
@@ -238,7 +230,7 @@ impl Queue {
             return;
         }
         for id in self.shelves.active().collect::<Vec<_>>() {
-            let key = with.key(&self.pods[id].info);
+            let key = self.sort_of(&self.pods[id], with);
             if key != self.pods[id].sort {
                 self.take(id);
                 self.pods[id].sort = key;
@@ -350,6 +342,11 @@ impl Queue {
         let heard = since.map_or_else(Vec::new, |since| self.in_flight.end(id, since));
         let info = &mut entry.info;
         info.fail(now, verdict, self.heard, self.changed);
+        if self.entries.is_some() && info.pod.scheduling_group.is_some() {
+            let began = info.began;
+            self.member_failed(now, id, with);
+            return Some(began);
+        }
         entry.sort = with.key(info);
         let worth = |kept: &KeptChange| with.worth(info, &kept.replay(with.cache), hints);
         let worth = heard.iter().map(worth).max();
@@ -380,7 +377,8 @@ impl Queue {
         let label = EventLabel::of(change);
         let hears = |plugin| with.profiles.hears(plugin, change.event);
         for group_id in self.groups.waiting_for(hears) {
-            let group = self.groups.get(group_id);
+            // An entry of the queue that moves may have been the last one of another group here.
+            let Some(group) = self.groups.find(group_id) else { continue };
             if group.key.signature.is_some() {
                 let first = &self.pods[group.pods[0]].info;
                 let strategy = with.worth(first, change, &mut self.counts.hints);
@@ -391,7 +389,9 @@ impl Queue {
             }
             for id in group.pods.clone() {
                 let info = &self.pods[id].info;
-                if !audience.has(id, info) {
+                let waits =
+                    matches!(info.place, QueuePlace::Unschedulable | QueuePlace::Gated { .. });
+                if !waits || !audience.has(id, info) {
                     continue;
                 }
                 let strategy = with.worth(info, change, &mut self.counts.hints);
@@ -418,6 +418,9 @@ impl Queue {
         if matches!(audience, Audience::UpTo(_)) && !audience.has(id, first) {
             return;
         }
+        if self.is_of_entry(id) {
+            return self.settle(now, id, (strategy, label), None, with);
+        }
         let gate = with.gate(&first.pod, &mut self.counts);
         for id in self.groups.take(group).pods {
             self.pods[id].group = None;
@@ -428,69 +431,6 @@ impl Queue {
                 self.put(id, with);
             }
         }
-    }
-
-    /// Moves pods by time: from backoff to ready, and from waiting too long to either.
-    pub(crate) fn tick(&mut self, now: Time, with: Surroundings<'_>) {
-        while let Some(id) = self.shelves.backoff_over(now) {
-            self.take(id);
-            // Its gates were checked when its backoff began.
-            self.pods[id].info.place = QueuePlace::Active;
-            self.came(now, id, EventLabel::BACKOFF_COMPLETE);
-            self.put(id, with);
-        }
-        self.flush(now, with);
-    }
-
-    fn flush(&mut self, now: Time, with: Surroundings<'_>) {
-        let due = *self.next_flush.get_or_insert(now + FLUSH_INTERVAL);
-        if now < due {
-            return;
-        }
-        self.next_flush = Some(now + FLUSH_INTERVAL);
-        let stale = |id: &PodId| self.pods[*id].info.queued < now - self.max_wait;
-        let stale: Vec<PodId> = self.groups.for_change().filter(stale).collect();
-        for id in stale {
-            self.take(id);
-            self.requeue(
-                now,
-                id,
-                QueueingStrategy::AfterBackoff,
-                EventLabel::UNSCHEDULABLE_TIMEOUT,
-                with,
-            );
-            // As in scheduling_queue.go: a gated pod does not count as flushed.
-            let info = &mut self.pods[id].info;
-            info.flushed = !matches!(info.place, QueuePlace::Gated { .. });
-        }
-    }
-
-    /// Whether a pod can be tried now.
-    pub(crate) fn has_ready(&self, ready: Ready) -> bool {
-        self.shelves.has_ready(ready)
-    }
-
-    /// Whether some pod is in backoff after a rejection, and may fit then.
-    pub(crate) fn has_backoff(&self) -> bool {
-        self.shelves.after_rejections().any(|id| !self.pods[id].info.fails_again(self.changed))
-    }
-
-    /// Whether some pod will be tried again after an error that may be transient.
-    pub(crate) fn mends(&self) -> bool {
-        self.shelves.after_errors().any(|id| {
-            let info = &self.pods[id].info;
-            !info.errs_in_vain(self.heard) && !info.fails_again(self.changed)
-        })
-    }
-
-    /// When the next pod becomes ready by itself; pods that wait for a change do not count.
-    pub(crate) fn next_ready(&self) -> Option<Time> {
-        self.shelves.next_backoff_over()
-    }
-
-    /// When the next flush is.
-    pub(crate) fn next_flush(&self) -> Option<Time> {
-        self.next_flush.filter(|_| self.groups.has_for_change())
     }
 
     /// The pods of the queue, by name.
@@ -515,89 +455,6 @@ impl Queue {
         self.pods.get(id).map(|entry| &entry.info)
     }
 
-    /// Holds a pod back until its victims have been evicted.
-    pub(crate) fn hold(&mut self, id: PodId, plugin: &'static str, hold: Hold) {
-        self.held.insert(id, (plugin, hold));
-    }
-
-    /// Ends the hold of a pod after the evictions of its victims were done or have `failed`. A pod that
-    /// was woken meanwhile may be tried again after its backoff; after a failure also one that was not,
-    /// since nothing else might wake it.
-    pub(crate) fn release(&mut self, now: Time, id: PodId, failed: bool, with: Surroundings<'_>) {
-        let Some((plugin, _)) = self.held.remove(&id) else { return };
-        let Some(place) = self.get(id).map(|info| &info.place) else { return };
-        let kept_out = matches!(place, QueuePlace::Gated { plugin: by, .. } if *by == plugin);
-        if kept_out || (failed && *place == QueuePlace::Unschedulable) {
-            if failed {
-                // After an error a pod is not tried before its backoff is over, even if the scheduler
-                // is idle.
-                self.pods[id].info.verdict = None;
-            }
-            self.wake_one(now, id, with);
-        }
-    }
-
-    /// Wakes a waiting pod, which is tried again after its backoff.
-    pub(crate) fn retry(&mut self, now: Time, id: PodId, with: Surroundings<'_>) {
-        self.shelves.changed();
-        if self.get(id).is_some_and(|info| info.place == QueuePlace::Unschedulable) {
-            self.wake_one(now, id, with);
-        }
-    }
-
-    /// The profiles were replaced. Pods for which `is_changed` holds may be gated now, or no longer, and those that wait are
-    /// tried again after their backoff.
-    pub(crate) fn refit(
-        &mut self,
-        now: Time,
-        backoff: Backoff,
-        is_changed: impl Fn(&PodInfo) -> bool,
-        with: Surroundings<'_>,
-    ) {
-        self.backoff = backoff;
-        self.shelves.changed();
-        self.changed += 1;
-        let in_flight = |info: &QueuedPodInfo| info.place == QueuePlace::InFlight;
-        let all = self.iter_in_any_order().filter(|(_, info)| !in_flight(info));
-        let all: Vec<PodId> = all.map(|(id, _)| id).collect();
-        for id in all {
-            self.take(id);
-            let entry = &mut self.pods[id];
-            entry.like = Like::Unasked;
-            entry.sort = with.key(&entry.info);
-            if !is_changed(&entry.info.pod) {
-                self.put(id, with);
-                continue;
-            }
-            match entry.info.place {
-                QueuePlace::Unschedulable | QueuePlace::Gated { .. } => {
-                    let strategy = QueueingStrategy::AfterBackoff;
-                    self.requeue(now, id, strategy, EventLabel::FORCE_ACTIVATE, with);
-                }
-                _ => {
-                    if let Some(gate) = self.gate(id, with) {
-                        self.pods[id].info.place = gate;
-                    }
-                    self.put(id, with);
-                }
-            }
-        }
-    }
-
-    /// Records that an attempt has failed without a preemption: attempts for equal pods would fail,
-    /// too.
-    pub(crate) fn tried_in_vain(&mut self, id: PodId, with: Surroundings<'_>) {
-        let waits = self.get(id).is_some_and(|info| info.place == QueuePlace::Unschedulable);
-        if let Some(like) = waits.then(|| self.like(id, with)).flatten() {
-            self.shelves.tried_in_vain(like);
-        }
-    }
-
-    fn wake_one(&mut self, now: Time, id: PodId, with: Surroundings<'_>) {
-        self.take(id);
-        self.requeue(now, id, QueueingStrategy::AfterBackoff, EventLabel::FORCE_ACTIVATE, with);
-    }
-
     fn requeue(
         &mut self,
         now: Time,
@@ -606,6 +463,9 @@ impl Queue {
         label: EventLabel,
         with: Surroundings<'_>,
     ) {
+        if self.is_of_entry(id) {
+            return self.settle(now, id, (strategy, label), Some(id), with);
+        }
         let gate = match strategy {
             QueueingStrategy::Skip => None,
             _ => self.gate(id, with),
@@ -661,21 +521,24 @@ impl Queue {
         self.counts.came(queue, label);
     }
 
+    /// The gate that holds a pod back: its own, or that of another pod of its entry.
     fn gate(&mut self, id: PodId, with: Surroundings<'_>) -> Option<QueuePlace> {
-        self.hold_of(id).or_else(|| with.gate(&self.pods[id].info.pod, &mut self.counts))
+        let of_others = self.waiting_members(id, with).into_iter().filter(|other| *other != id);
+        let of_others: Vec<PodId> = of_others.collect();
+        let own = self.own_gate(id, with);
+        own.or_else(|| of_others.into_iter().find_map(|other| self.own_gate(other, with)))
     }
 
-    /// The place of a pod that is held back while its victims are being evicted.
-    fn hold_of(&self, id: PodId) -> Option<QueuePlace> {
-        let &(plugin, hold) = self.held.get(&id)?;
-        Some(QueuePlace::Gated { plugin, why: Rejection::unresolvable(hold.text()) })
+    fn own_gate(&mut self, id: PodId, with: Surroundings<'_>) -> Option<QueuePlace> {
+        self.hold_of(id).or_else(|| with.gate(&self.pods[id].info.pod, &mut self.counts))
     }
 
     /// Inserts a pod into the shelf or group of its place.
     fn put(&mut self, id: PodId, with: Surroundings<'_>) {
-        let entry = &mut self.pods[id];
+        let entry = &self.pods[id];
         if entry.info.place == QueuePlace::Active && with.cache.is_order_by_objects() {
-            entry.sort = with.key(&entry.info);
+            let sort = self.sort_of(entry, with);
+            self.pods[id].sort = sort;
         }
         let entry = &self.pods[id];
         let wait = match entry.info.place {
@@ -735,8 +598,11 @@ impl Queue {
 
     /// Drops a pod that was removed from its place.
     fn leave(&mut self, id: PodId) {
-        let since = self.pods.remove(id).and_then(|entry| entry.hears_since);
-        if let Some(since) = since {
+        let Some(entry) = self.pods.remove(id) else { return };
+        if let Some(entries) = &mut self.entries {
+            entries.forget(id, &entry.info.pod);
+        }
+        if let Some(since) = entry.hears_since {
             self.in_flight.forget(since);
         }
     }

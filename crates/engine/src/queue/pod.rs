@@ -188,6 +188,11 @@ impl QueuedPodInfo {
         self.arrival
     }
 
+    /// How often plugins rejected it, and how many errors in a row it has had.
+    pub(super) fn counts(&self) -> (u32, u32) {
+        (self.unschedulable_count, self.consecutive_errors)
+    }
+
     /// The number of failures for its backoff.
     pub(super) fn failures(&self) -> u32 {
         match self.consecutive_errors {

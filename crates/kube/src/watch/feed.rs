@@ -88,7 +88,7 @@ mod tests {
         let kinds = Kinds::built_in();
         for kind in kinds.iter() {
             let namespace = if kind.is_namespaced() { "b" } else { "" };
-            // Only a PodGroup must have a spec.
+            // Only groups of pods must have a spec.
             let json = format!(
                 r#"{{"metadata":{{"name":"a","namespace":"{namespace}"}},"spec":{{"schedulingPolicy":{{"basic":{{}}}}}}}}"#
             );

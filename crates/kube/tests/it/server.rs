@@ -134,7 +134,8 @@ async fn a_cluster_of_any_release_is_listed_completely() {
         }
         let mut expected: Vec<&str> = Kinds::built_in().iter().map(KindRef::as_str).collect();
         // No server has it unless it is told to.
-        expected.retain(|kind| !["DeviceTaintRule", "PodGroup"].contains(kind));
+        expected
+            .retain(|kind| !["DeviceTaintRule", "PodGroup", "CompositePodGroup"].contains(kind));
         if capacities.is_none() {
             expected.retain(|kind| *kind != "CSIStorageCapacity");
         }

@@ -3,7 +3,7 @@
 use std::io::{self, BufWriter, Write};
 
 use anyhow::{Result, bail};
-use plimsoll_api::{ObjectKey, PodGroup};
+use plimsoll_api::{CompositePodGroup, ObjectKey, PodGroup};
 use plimsoll_engine::{Detail, GroupDecision, Options, Scheduler};
 use plimsoll_framework::Registry;
 use plimsoll_framework::pod_groups::group_of;
@@ -60,9 +60,11 @@ fn waiting(scheduler: &Scheduler, group: &ObjectKey) -> Result<GroupDecision> {
 /// Fails, with advice, if neither the group nor a pod of it is in the files.
 fn check_known(cluster: &InitialCluster, group: &ObjectKey) -> Result<()> {
     let of_pods = cluster.pods.iter().filter_map(group_of);
-    let objects = cluster.objects.iter().filter_map(|object| object.get::<PodGroup>());
-    let mut known: Vec<ObjectKey> =
-        of_pods.chain(objects.map(|object| object.key.clone())).collect();
+    let groups = cluster.objects.iter().filter_map(|object| object.get::<PodGroup>());
+    let composites = cluster.objects.iter().filter_map(|object| object.get::<CompositePodGroup>());
+    let mut known: Vec<ObjectKey> = of_pods.collect();
+    known.extend(groups.map(|group| group.key.clone()));
+    known.extend(composites.map(|composite| composite.key.clone()));
     known.sort();
     known.dedup();
     if known.is_empty() {

@@ -67,11 +67,7 @@ pub(crate) fn groups(out: &mut impl Write, report: &Report, screen: Screen) -> i
     headings.push("NOTE");
     let mut table = screen.table(&headings);
     for group in report.groups.values() {
-        let result = match group.result {
-            GroupResult::Scheduled => good(group.result.as_str()),
-            GroupResult::Preempting | GroupResult::Waiting => doubtful(group.result.as_str()),
-            GroupResult::Unschedulable | GroupResult::Error => bad(group.result.as_str()),
-        };
+        let result = result(group.result);
         let is_placed =
             |one: &&MemberDecision| matches!(one.result, MemberResult::Scheduled { .. });
         let n_placed = group.pods.iter().filter(is_placed).count();
@@ -111,6 +107,18 @@ pub(crate) fn group(
         }
         writeln!(out, "\n{}", table.trim_fmt())?;
     }
+    if !decision.groups.is_empty() {
+        let mut table = screen.table(&["GROUP", "RESULT", "IN", "NOTE"]);
+        for part in &decision.groups {
+            let mut row = Row::new();
+            row.add_cell(Cell::new(&part.group)).add_cell(result(part.result));
+            row.add_cell(Cell::new(part.placement.as_deref().unwrap_or_default()));
+            row.add_cell(Cell::new(part.message.chars().take(REMARK).collect::<String>()));
+            row.max_height(1);
+            table.add_row(row);
+        }
+        writeln!(out, "\n{}", table.trim_fmt())?;
+    }
     if !decision.pods.is_empty() {
         let mut table = screen.table(&["POD", "NODE", "NOTE"]);
         for member in &decision.pods {
@@ -138,6 +146,15 @@ pub(crate) fn group(
         writeln!(out, "Evicted for it: {}", some_of(&decision.victims, VICTIMS))?;
     }
     Ok(())
+}
+
+/// The result of a group in its color.
+fn result(of: GroupResult) -> Cell {
+    match of {
+        GroupResult::Scheduled => good(of.as_str()),
+        GroupResult::Preempting | GroupResult::Waiting => doubtful(of.as_str()),
+        GroupResult::Unschedulable | GroupResult::Error => bad(of.as_str()),
+    }
 }
 
 /// Why a group waits or does not fit.

@@ -1,4 +1,5 @@
-//! Preemption for groups of pods: workload-aware preemption, and what it leaves to single pods.
+//! Preemption for groups of pods: workload-aware preemption, and what it leaves to single pods. The rules of 1.36 and of 1.37
+//! stand side by side.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -7,6 +8,7 @@ use plimsoll_api::pod_group::DisruptionMode;
 use plimsoll_framework::pod_groups::group_of;
 use plimsoll_framework::prelude::*;
 
+use super::units::{self, Unit as UnitSince1_37};
 use super::{BudgetsLeft, DefaultPreemption, started};
 
 const NO_GROUP: &str = "preemption: pod group for pod not found";
@@ -17,6 +19,9 @@ const NEVER: &str = "not eligible due to preemptionPolicy=Never.";
 const NOT_WITH_CONSTRAINTS: &str =
     "workload aware preemption is not supported for pod groups with scheduling constraints";
 const NO_VICTIMS: &str = "No preemption victims found for incoming preemptor";
+/// Begins what is said since 1.37.
+const PREFIX: &str = "pod group preemption: ";
+const ONGOING: &str = "ongoing preemption on nominated nodes";
 
 /// Pods that are evicted together: those of a group that is not disrupted in part, or one pod.
 struct Unit {
@@ -47,11 +52,114 @@ impl DefaultPreemption {
     }
 }
 
-/// As in podgrouppreemption.go of 1.36: all units of lower priority are removed, and as many as possible are put back, the
-/// whole group being tried each time.
 impl GroupPostFilter for DefaultPreemption {
     fn group_post_filter(
         &self,
+        group: &GroupInCycle<'_>,
+        dry_run: &mut dyn GroupDryRun,
+    ) -> GroupPostFilterAnswer {
+        match self.groups.rules {
+            GroupRules::V1_36 => Self::preempt_as_1_36(group, dry_run),
+            GroupRules::V1_37 => match self.preempt_as_1_37(group, dry_run) {
+                GroupPostFilterAnswer::Preempts { victims, nominations, says } => {
+                    let says = format!("{PREFIX}{says}").into();
+                    GroupPostFilterAnswer::Preempts { victims, nominations, says }
+                }
+                GroupPostFilterAnswer::Unschedulable(why) => {
+                    GroupPostFilterAnswer::Unschedulable(format!("{PREFIX}{why}").into())
+                }
+                GroupPostFilterAnswer::Error(why) => {
+                    GroupPostFilterAnswer::Error(format!("{PREFIX}{why}").into())
+                }
+            },
+        }
+    }
+}
+
+impl DefaultPreemption {
+    /// As in podgrouppreemption.go of 1.37: all units of lower priority are removed, and the group is scheduled once. Then as
+    /// many units as possible are put back, as long as each member still passes the filters on its node.
+    fn preempt_as_1_37(
+        &self,
+        group: &GroupInCycle<'_>,
+        dry_run: &mut dyn GroupDryRun,
+    ) -> GroupPostFilterAnswer {
+        let policy = match self.groups.preemption_policy {
+            true => group.preemption_policy(),
+            // They all have the same.
+            false => {
+                group.members.first().map_or_else(Default::default, |pod| pod.preemption_policy)
+            }
+        };
+        if policy == PreemptionPolicy::Never {
+            return GroupPostFilterAnswer::Unschedulable(NEVER.into());
+        }
+        if self.is_preempting(group, &dry_run.view()) {
+            let nominated = |pod: &PodInfo| Some((pod.key.clone(), pod.nominated_node.clone()?));
+            return GroupPostFilterAnswer::Preempts {
+                victims: Vec::new(),
+                nominations: group.members.iter().filter_map(nominated).collect(),
+                says: ONGOING.into(),
+            };
+        }
+        let mut units = self.all_units(dry_run.view());
+        units.retain(|unit| unit.priority < group.priority());
+        if units.is_empty() {
+            return GroupPostFilterAnswer::Unschedulable(NO_VICTIMS.into());
+        }
+        for pod in units.iter().flat_map(|unit| &unit.pods) {
+            dry_run.remove(&pod.key);
+        }
+        let nominations = match dry_run.assign_group() {
+            Ok(nominations) => nominations,
+            Err(GroupMisfit::Unschedulable(why)) => {
+                return GroupPostFilterAnswer::Unschedulable(why);
+            }
+            Err(GroupMisfit::Error(why)) => return GroupPostFilterAnswer::Error(why),
+        };
+        units.sort_by_cached_key(UnitSince1_37::importance);
+        let (breaking, harmless) = units::by_budget(units, dry_run.view().stores.of());
+        let breaking = breaking.into_iter().map(|(unit, _)| unit);
+        let mut victims = Vec::new();
+        for unit in breaking.chain(harmless) {
+            for pod in &unit.pods {
+                dry_run.put_back(&pod.key);
+            }
+            if !dry_run.still_fits() {
+                for pod in &unit.pods {
+                    dry_run.remove(&pod.key);
+                }
+                victims.extend(unit.pods);
+            }
+        }
+        let n_victims = victims.len();
+        let staying = victims.iter().filter(|victim| !victim.is_terminating());
+        GroupPostFilterAnswer::Preempts {
+            victims: staying.map(|victim| victim.key.clone()).collect(),
+            nominations,
+            says: format!("found a placement for podgroup, preempting {n_victims} victims").into(),
+        }
+    }
+
+    /// Whether victims of an earlier preemption are still leaving the nodes to which members are nominated. As in
+    /// isOngoingPreemption.
+    fn is_preempting(&self, group: &GroupInCycle<'_>, view: &View<'_>) -> bool {
+        let nominated: Vec<&Str> =
+            group.members.iter().filter_map(|pod| pod.nominated_node.as_ref()).collect();
+        if nominated.is_empty() {
+            return false;
+        }
+        let rows = view.nodes.rows().filter(|row| nominated.contains(&view.nodes.name_of(*row)));
+        rows.flat_map(|row| view.nodes.pods_on(row).iter()).any(|pod| {
+            pod.is_terminating()
+                && pod.preempted
+                && self.priority_of(pod, view.stores) < group.priority()
+        })
+    }
+
+    /// As in podgrouppreemption.go of 1.36: all units of lower priority are removed, and as many as possible are put back, the
+    /// whole group being tried each time.
+    fn preempt_as_1_36(
         group: &GroupInCycle<'_>,
         dry_run: &mut dyn GroupDryRun,
     ) -> GroupPostFilterAnswer {
@@ -62,7 +170,7 @@ impl GroupPostFilter for DefaultPreemption {
             return GroupPostFilterAnswer::Unschedulable(NEVER.into());
         }
         let priority = group.object.map_or(0, |object| object.priority);
-        let mut units = units(&*dry_run);
+        let mut units = units_of_1_36(&*dry_run);
         units.retain(|unit| unit.priority < priority);
         if units.is_empty() {
             return GroupPostFilterAnswer::Unschedulable(NO_VICTIMS.into());
@@ -91,12 +199,16 @@ impl GroupPostFilter for DefaultPreemption {
             }
         }
         let staying = victims.iter().filter(|victim| !victim.is_terminating());
-        GroupPostFilterAnswer::Preempts(staying.map(|victim| victim.key.clone()).collect())
+        GroupPostFilterAnswer::Preempts {
+            victims: staying.map(|victim| victim.key.clone()).collect(),
+            nominations: Vec::new(),
+            says: "".into(),
+        }
     }
 }
 
 /// All units, in the order of the nodes of their first pods.
-fn units(dry_run: &dyn GroupDryRun) -> Vec<Unit> {
+fn units_of_1_36(dry_run: &dyn GroupDryRun) -> Vec<Unit> {
     let (view, mut units) = (dry_run.view(), Vec::<Unit>::new());
     let mut of_groups = BTreeMap::<Str, usize>::new();
     for row in dry_run.nodes() {

@@ -5,10 +5,14 @@ use std::ops::Range;
 
 use plimsoll_framework::prelude::*;
 
-use super::{Victims, cost, nobody_lower, staying, victims};
+use super::units::Elsewhere;
+use super::{DefaultPreemption, Victims, cost, staying};
 
 /// A search without results of earlier ones.
 pub(super) struct Search<'a> {
+    plugin: &'a DefaultPreemption,
+    /// The groups that are evicted as a whole.
+    elsewhere: Elsewhere<'a>,
     dry_run: &'a DryRun<'a>,
     rows: Vec<Row>,
     cleared: BTreeMap<usize, Victims>,
@@ -18,11 +22,16 @@ pub(super) struct Search<'a> {
 
 impl<'a> Search<'a> {
     /// A search among the nodes where evictions could help.
-    pub(super) fn new(rejected: &[NodeRejection], dry_run: &'a DryRun<'a>) -> Self {
+    pub(super) fn new(
+        plugin: &'a DefaultPreemption,
+        rejected: &[NodeRejection],
+        dry_run: &'a DryRun<'a>,
+    ) -> Self {
         let resolvable = |node: &&NodeRejection| node.rejection.code == Code::Unschedulable;
         let rows = rejected.iter().filter(resolvable).map(|node| node.row).collect();
         let (cleared, rejected, last_error) = (BTreeMap::new(), Vec::new(), None);
-        Search { dry_run, rows, cleared, rejected, last_error }
+        let elsewhere = plugin.elsewhere(*dry_run.view());
+        Search { plugin, elsewhere, dry_run, rows, cleared, rejected, last_error }
     }
 
     /// All candidates that it found, by index.
@@ -49,12 +58,14 @@ impl PreemptionCandidates for Search<'_> {
         for place in places {
             let row = self.rows[place];
             // Preparing a dry run takes longer than checking the priorities of the pods.
-            if let Some(why) = nobody_lower(dry_run.pod(), dry_run.view().nodes.pods_on(row)) {
+            let on_node = dry_run.view().nodes.pods_on(row);
+            if let Some(why) = self.plugin.early_rejection(dry_run.pod(), on_node) {
                 self.rejected.push(why);
                 continue;
             }
             let mut node = dry_run.node(row);
-            match victims(dry_run.pod(), &mut node, dry_run.view().stores) {
+            let around = (dry_run.view().stores, &self.elsewhere);
+            match self.plugin.victims(dry_run.pod(), &mut node, around) {
                 Ok(victims) => {
                     let cost = cost(victims.broken_budgets, &victims.pods);
                     self.cleared.insert(place, victims);

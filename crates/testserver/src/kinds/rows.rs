@@ -150,12 +150,23 @@ pub(crate) const KINDS: &[ResourceKind] = &[
     kind("PriorityClass", "priorityclasses", &[served("scheduling.k8s.io", "v1")])
         .short(&["pc"])
         .of_cluster(),
-    kind("PodGroup", "podgroups", &[alpha("scheduling.k8s.io", "v1alpha2", 36)]).with(&[Status]),
+    kind(
+        "PodGroup",
+        "podgroups",
+        &[
+            alpha("scheduling.k8s.io", "v1beta1", 37),
+            alpha("scheduling.k8s.io", "v1alpha3", 37),
+            ServedVersion { until: 36, ..alpha("scheduling.k8s.io", "v1alpha2", 36) },
+        ],
+    )
+    .with(&[Status, Generation]),
+    kind("CompositePodGroup", "compositepodgroups", &[alpha("scheduling.k8s.io", "v1alpha3", 37)])
+        .with(&[Status, Generation]),
     kind(
         "Workload",
         "workloads",
         &[
-            alpha("scheduling.k8s.io", "v1alpha2", 36),
+            ServedVersion { until: 36, ..alpha("scheduling.k8s.io", "v1alpha2", 36) },
             ServedVersion { until: 35, ..alpha("scheduling.k8s.io", "v1alpha1", 35) },
         ],
     ),

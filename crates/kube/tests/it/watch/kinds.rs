@@ -40,7 +40,10 @@ fn only_what_the_plugins_of_a_profile_read_is_watched() {
     let all = |gates: &FeatureGates| needed_with("schedulerName: all", gates);
     let built_in = Kinds::built_in();
     // Groups of pods are off.
-    let every = built_in.iter().map(KindRef::as_str).filter(|kind| *kind != "PodGroup");
+    let every = built_in
+        .iter()
+        .map(KindRef::as_str)
+        .filter(|kind| !["PodGroup", "CompositePodGroup"].contains(kind));
     let every: Vec<&str> = every.collect();
     let rules = FeatureGates::default().with("DRADeviceTaintRules", true);
     assert_eq!(all(&rules), every.join(" "));

@@ -1,16 +1,42 @@
 //! Groups of pods that are scheduled together, and the points at which plugins decide about them.
 
+mod forest;
+mod points;
+
 use std::collections::{BTreeMap, BTreeSet};
 
-use plimsoll_api::{ObjectKey, Pod, PodGroup, PodKey, Release, Str};
+use plimsoll_api::{ObjectKey, Pod, PodKey, Release, Str};
 
-use crate::columns::Row;
-use crate::plugin::{FeatureGates, Plugin};
+pub use self::forest::{GroupForest, GroupRef, MissingGroup};
+pub use self::points::{
+    GroupDryRun, GroupInCycle, GroupMisfit, GroupPlacement, GroupPostFilter, GroupPostFilterAnswer,
+    PlacementFeasibility, PlacementFeasible, PlacementGenerate, PlacementProgress, PlacementScore,
+    ProposedPlacement,
+};
+use crate::plugin::FeatureGates;
 use crate::pod_info::PodInfo;
-use crate::status::Reason;
-use crate::view::View;
 
-/// The feature gates of groups.
+/// By which rules groups are decided. Each set of rules is that of the releases since one, up to the next.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum GroupRules {
+    /// The queue knows pods, and a pod takes those of its group with it. A gang fits if Permit says so of enough pods.
+    #[default]
+    V1_36,
+    /// The queue knows groups. A group fits if the PlacementFeasible plugins say so.
+    V1_37,
+}
+
+impl GroupRules {
+    /// The rules of a release.
+    pub fn of(release: Release) -> Self {
+        match release {
+            Release::V1_36 => GroupRules::V1_36,
+            Release::V1_37 => GroupRules::V1_37,
+        }
+    }
+}
+
+/// The feature gates of groups, and the rules of the release.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a gate of its own")]
 pub struct GroupGates {
@@ -22,6 +48,12 @@ pub struct GroupGates {
     pub topology_aware: bool,
     /// `WorkloadAwarePreemption`, since 1.37 part of `GenericWorkload`: a group evicts for all its pods at once.
     pub preemption: bool,
+    /// `CompositePodGroup`, since 1.37: groups of groups. It needs `TopologyAwareWorkloadScheduling`.
+    pub composite: bool,
+    /// `PodGroupPreemptionPolicy`, since 1.37: the group says whether it may evict, and its pods must agree.
+    pub preemption_policy: bool,
+    /// The rules of the release.
+    pub rules: GroupRules,
 }
 
 impl GroupGates {
@@ -30,11 +62,15 @@ impl GroupGates {
         let generic_workload = gates.enabled("GenericWorkload", false);
         let is_part = Release::V1_37 <= gates.release();
         let is_on = |name, by_default| generic_workload && gates.enabled(name, by_default);
+        let topology_aware = is_on("TopologyAwareWorkloadScheduling", false);
         GroupGates {
             generic_workload,
             gang_scheduling: is_on("GangScheduling", is_part),
-            topology_aware: is_on("TopologyAwareWorkloadScheduling", false),
+            topology_aware,
             preemption: is_on("WorkloadAwarePreemption", is_part),
+            composite: topology_aware && is_part && is_on("CompositePodGroup", false),
+            preemption_policy: is_part && is_on("PodGroupPreemptionPolicy", false),
+            rules: GroupRules::of(gates.release()),
         }
     }
 }
@@ -111,104 +147,4 @@ impl PodGroupState {
     pub fn placed(&self) -> impl ExactSizeIterator<Item = (&PodKey, &Str)> {
         self.placed.iter()
     }
-}
-
-/// A group in its scheduling cycle.
-#[derive(Clone, Copy, Debug)]
-pub struct GroupInCycle<'a> {
-    /// Its namespace and name.
-    pub key: &'a ObjectKey,
-    /// The object, if it exists.
-    pub object: Option<&'a PodGroup>,
-    /// The members that the cycle tries, in the order in which it does.
-    pub members: &'a [PodInfo],
-}
-
-/// Nodes on which a group may be placed.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct GroupPlacement {
-    /// Its name, such as the value of a label; empty for the placement of all nodes.
-    pub name: Str,
-    /// The nodes, ascending.
-    pub rows: Vec<Row>,
-}
-
-/// A placement with the members that were placed there for trial.
-#[derive(Clone, Copy, Debug)]
-pub struct ProposedPlacement<'a> {
-    /// The nodes.
-    pub placement: &'a GroupPlacement,
-    /// The members that got a node, in the order in which they were tried.
-    pub members: &'a [(PodInfo, Row)],
-}
-
-/// Says on which nodes a group may be placed. At most one plugin of a profile does.
-pub trait PlacementGenerate: Plugin {
-    /// The placements among the nodes `all`; `None` for that of all nodes, which is then not named. An empty list: there is
-    /// none.
-    fn placements(
-        &self,
-        group: &GroupInCycle<'_>,
-        all: &[Row],
-        view: &View<'_>,
-    ) -> Result<Option<Vec<GroupPlacement>>, Reason>;
-}
-
-/// Scores placements on which a group fits, if there are several.
-pub trait PlacementScore: Plugin {
-    /// The score of one placement. The view has none of the members on a node that the cycle places.
-    fn score_placement(
-        &self,
-        group: &GroupInCycle<'_>,
-        proposed: &ProposedPlacement<'_>,
-        view: &View<'_>,
-    ) -> Result<i64, Reason>;
-    /// Brings the scores of all placements into the range of 0 to [`MAX_NODE_SCORE`](crate::MAX_NODE_SCORE).
-    fn normalize_placement_scores(&self, _scores: &mut [i64]) -> Result<(), Reason> {
-        Ok(())
-    }
-}
-
-/// What becomes of a group for which there is no room.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum GroupPostFilterAnswer {
-    /// These pods are evicted for it, and it waits until they are gone.
-    Preempts(Vec<PodKey>),
-    /// Nothing can be done.
-    Unschedulable(Reason),
-    /// The plugin failed.
-    Error(Reason),
-}
-
-/// The cluster with some pods removed, to find out whether a group would fit. Nothing of it remains.
-pub trait GroupDryRun {
-    /// The cluster as it would be.
-    fn view(&self) -> View<'_>;
-    /// All nodes, one of each zone in turn.
-    fn nodes(&self) -> Vec<Row>;
-    /// Removes a pod from its node.
-    fn remove(&mut self, pod: &PodKey);
-    /// Puts a pod back that was removed.
-    fn put_back(&mut self, pod: &PodKey);
-    /// Tries to schedule the whole group, without PostFilter plugins.
-    fn try_group(&mut self) -> Result<(), GroupMisfit>;
-}
-
-/// Why a group does not fit.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum GroupMisfit {
-    /// There is no room.
-    Unschedulable(Reason),
-    /// It could not be judged.
-    Error(Reason),
-}
-
-/// Makes room for a group as a whole: workload-aware preemption. Needs [`PostFilter`](crate::PostFilter).
-pub trait GroupPostFilter: Plugin {
-    /// Chooses the pods to evict. The group did not fit.
-    fn group_post_filter(
-        &self,
-        group: &GroupInCycle<'_>,
-        dry_run: &mut dyn GroupDryRun,
-    ) -> GroupPostFilterAnswer;
 }

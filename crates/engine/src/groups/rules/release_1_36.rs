@@ -1,0 +1,462 @@
+//! The rules of 1.36, for `scheduling.k8s.io/v1alpha2`. As in schedule_one_podgroup.go of 1.36.
+//!
+//! The queue knows the members, not the group: when one of them has its turn, the others leave the queue with it. A group fits
+//! once Permit is content with one of its members on the cluster with those before it. Members may evict by themselves.
+
+use std::cmp::Reverse;
+
+use plimsoll_api::pod_group::GroupCondition;
+use plimsoll_api::{ObjectKey, PodGroup, PodKey, Str};
+use plimsoll_framework::{GroupPlacement, GroupPostFilterAnswer, GroupRef, PodInfo, Row, Time};
+
+use crate::binding::Unbound;
+use crate::cycle::{self, AttemptFailure, CycleResult};
+use crate::effect::Effect;
+use crate::groups::decision::{
+    GroupDecision, GroupResult, MemberDecision, MemberResult, PlacementDecision,
+};
+use crate::groups::placements::FeasiblePlacement;
+use crate::groups::submit::Nominates;
+use crate::groups::trial::{MemberTrial, Permits};
+use crate::groups::{GroupCycle, NO_PLACEMENTS, differing_names};
+use crate::queue::{Attempt, Surroundings};
+use crate::scheduler::{Detail, Scheduler};
+
+/// The text of a group that does not fit.
+const UNSCHEDULABLE: &str = "pod group is unschedulable";
+const WAITING: &str = "pod group is waiting for preemption to complete";
+const NOT_REGISTERED: &str =
+    "default preemption plugin is not registered, workload aware preemption is disabled";
+/// What all members of a group are told that are waiting at Permit.
+const WAITS: &str = "one or more plugins asked to wait and no plugin rejected pod";
+
+/// What was decided about a group.
+struct GroupOutcome {
+    result: TrialResult,
+    /// The status text of the group, unless it is scheduled.
+    text: String,
+    /// The trial on the placement that was chosen, or on the first one.
+    trial: Trial,
+    placements: Vec<PlacementDecision>,
+    placement: Option<Str>,
+}
+
+/// A trial of a group on one placement.
+pub(in crate::groups) struct Trial {
+    pub(in crate::groups) result: TrialResult,
+    /// What it came to for each member, in their order.
+    pub(in crate::groups) members: Vec<MemberTrial>,
+    /// The members that got a node.
+    pub(in crate::groups) proposed: Vec<(PodInfo, Row)>,
+    /// What the members wait for that fit, if the group does not.
+    pub(in crate::groups) waits_for: String,
+}
+
+/// What a trial came to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in crate::groups) enum TrialResult {
+    /// The group fits.
+    Success,
+    /// It will fit once the victims of some members are gone.
+    WaitsOnPreemption,
+    /// It does not fit.
+    Unschedulable,
+    /// It could not be judged.
+    Error(String),
+}
+
+impl Trial {
+    /// A trial in which no member was tried.
+    fn untried(group: &GroupCycle, result: TrialResult) -> Self {
+        let members = group.attempts.iter().map(|_| MemberTrial::Untried).collect();
+        Trial { result, members, proposed: Vec::new(), waits_for: String::new() }
+    }
+
+    /// The victims of members that evict by themselves.
+    fn victims(&self) -> impl Iterator<Item = &PodKey> {
+        let failures = self.members.iter().filter_map(|member| match member {
+            MemberTrial::NeedsPreemption { failure, .. } => failure.nomination.as_ref(),
+            _ => None,
+        });
+        failures.flat_map(|nomination| &nomination.victims)
+    }
+}
+
+impl Scheduler {
+    /// Tries the group of a pod that has left the queue.
+    pub(in crate::groups) fn attempt_as_1_36(
+        &mut self,
+        now: Time,
+        key: ObjectKey,
+        first: Attempt,
+        effects: &mut Vec<Effect>,
+    ) {
+        let members = self.take_members(&key, first);
+        let mut decision = self.begin_record(&GroupRef::Pods(key.clone()));
+        if let Some(error) =
+            differing_names(members.iter().map(|one| one.pod.scheduler_name.as_str()))
+        {
+            for attempt in &members {
+                decision.pods.push(MemberDecision::error(attempt.pod.key.clone(), error.clone()));
+                self.member_errs(now, attempt, error.clone(), effects);
+            }
+            self.log_group(decision);
+            return;
+        }
+        let Some(tried) = self.leave_out(now, members, &mut decision, effects) else {
+            self.log_group(decision);
+            return;
+        };
+        let object = self.cache.view().stores.of::<PodGroup>().get(&key).cloned();
+        let object = object.map(|object| PodGroup::clone(&object));
+        let group = GroupCycle::single(key, object, tried);
+        let lap = self.counts.start();
+        let mut outcome = self.decide_group(now, &group, effects);
+        self.counts.group_searched(lap);
+        let mut victims = self.preempt_for_group(now, &group, &mut outcome, effects);
+        victims.extend(outcome.trial.victims().cloned());
+        victims.sort();
+        victims.dedup();
+        decision.victims = victims;
+        decision.placement.clone_from(&outcome.placement);
+        decision.placements = std::mem::take(&mut outcome.placements);
+        self.submit_group(now, &group, outcome, &mut decision, effects);
+        self.count_group(&group.pods[0], decision.result, lap);
+        self.log_group(decision);
+    }
+
+    /// Takes the other members out of the queue, and returns all in the order in which they are tried: by priority, then by
+    /// arrival.
+    fn take_members(&mut self, key: &ObjectKey, first: Attempt) -> Vec<Attempt> {
+        let state = self.cache.view().stores.groups.get(key);
+        let pods: Vec<PodKey> = state.into_iter().flat_map(|state| state.pods().cloned()).collect();
+        let mut members = vec![first];
+        for pod in pods {
+            let id = self.names.find(&pod).filter(|&id| !self.cache.knows(id));
+            let with = Surroundings { profiles: &self.profiles, cache: &self.cache };
+            members.extend(id.and_then(|id| self.queue.pop_member(id, with)));
+        }
+        let arrival = |id| self.queue.get(id).map_or(0, crate::QueuedPodInfo::arrival);
+        members.sort_by_key(|one| (Reverse(one.pod.priority), arrival(one.id)));
+        members
+    }
+
+    /// Decides a group. Only evictions for single members have effects already.
+    fn decide_group(
+        &mut self,
+        now: Time,
+        group: &GroupCycle,
+        effects: &mut Vec<Effect>,
+    ) -> GroupOutcome {
+        if !self.options.gates.groups.topology_aware {
+            let trial = self.try_group(now, group, None, Some(effects));
+            return GroupOutcome::of(trial, UNSCHEDULABLE.to_owned());
+        }
+        let all: Vec<Row> = self.cache.view().nodes.rows().collect();
+        let in_cycle = group.in_cycle(&group.root);
+        let placements = match self.placements_of(&group.pods[0], &in_cycle, &all) {
+            Ok(placements) => placements,
+            Err(error) => {
+                let trial = Trial::untried(group, TrialResult::Error(error.clone()));
+                return GroupOutcome::of(trial, error);
+            }
+        };
+        let Some(placements) = placements else {
+            let trial = self.try_group(now, group, None, Some(effects));
+            return GroupOutcome::of(trial, none_of(1));
+        };
+        if placements.is_empty() {
+            let trial = Trial::untried(group, TrialResult::Unschedulable);
+            return GroupOutcome::of(trial, NO_PLACEMENTS.to_owned());
+        }
+        self.choose_placement(now, group, placements, effects)
+    }
+
+    /// Tries all placements, and chooses the best of those on which the group fits.
+    fn choose_placement(
+        &mut self,
+        now: Time,
+        group: &GroupCycle,
+        placements: Vec<GroupPlacement>,
+        effects: &mut Vec<Effect>,
+    ) -> GroupOutcome {
+        let mut tried: Vec<(GroupPlacement, Trial)> = Vec::new();
+        let of = |placement: &GroupPlacement| PlacementDecision::new(placement.name.clone());
+        let mut decisions: Vec<_> = placements.iter().map(of).collect();
+        for placement in placements {
+            let trial = self.try_group(now, group, Some(&placement.rows), Some(effects));
+            if let TrialResult::Error(error) = &trial.result {
+                let error = error.clone();
+                return GroupOutcome { placements: decisions, ..GroupOutcome::of(trial, error) };
+            }
+            tried.push((placement, trial));
+        }
+        let fits = |(_, (_, trial)): &(usize, &(GroupPlacement, Trial))| {
+            matches!(trial.result, TrialResult::Success | TrialResult::WaitsOnPreemption)
+        };
+        let feasible = tried.iter().enumerate().filter(fits);
+        let feasible: Vec<_> = feasible
+            .map(|(at, (placement, trial))| FeasiblePlacement {
+                at,
+                placement,
+                members: trial.proposed.clone(),
+            })
+            .collect();
+        let (first, in_cycle) = (&group.pods[0], group.in_cycle(&group.root));
+        let (chosen, text) = match self.best_placement(first, &in_cycle, &feasible, &mut decisions)
+        {
+            Ok(Some(chosen)) => (chosen, UNSCHEDULABLE.to_owned()),
+            Ok(None) => {
+                let text = none_of(tried.len());
+                let (_, trial) = tried.swap_remove(0);
+                return GroupOutcome { placements: decisions, ..GroupOutcome::of(trial, text) };
+            }
+            Err(error) => {
+                let trial = Trial::untried(group, TrialResult::Error(error.clone()));
+                return GroupOutcome { placements: decisions, ..GroupOutcome::of(trial, error) };
+            }
+        };
+        let (placement, trial) = tried.swap_remove(chosen);
+        GroupOutcome {
+            placements: decisions,
+            placement: Some(placement.name),
+            ..GroupOutcome::of(trial, text)
+        }
+    }
+
+    /// Tries all members in their order, each on the cluster with those before it. As in schedule_one_podgroup.go,
+    /// podGroupSchedulingDefaultAlgorithm. Without `effects` PostFilter plugins are not asked.
+    pub(in crate::groups) fn try_group(
+        &mut self,
+        now: Time,
+        group: &GroupCycle,
+        within: Option<&[Row]>,
+        mut effects: Option<&mut Vec<Effect>>,
+    ) -> Trial {
+        let within = within.filter(|rows| rows.len() < self.cache.view().nodes.len());
+        let mut trial = Trial::untried(group, TrialResult::Unschedulable);
+        let (mut placed, mut is_permitted, mut preempts) = (Vec::new(), false, false);
+        for (place, attempt) in group.attempts.iter().enumerate() {
+            let mut cycle = match effects {
+                Some(_) if within.is_none() => {
+                    let lap = self.counts.start();
+                    self.decide(&attempt.pod, lap)
+                }
+                _ => self.decide_within(&attempt.pod, within, effects.is_some()),
+            };
+            let result = std::mem::replace(&mut cycle.result, CycleResult::Error(String::new()));
+            let (row, failure) = match result {
+                CycleResult::Found { row, best } => {
+                    cycle.result = CycleResult::Found { row, best };
+                    (row, None)
+                }
+                CycleResult::Unschedulable(failure) => {
+                    let cleared = failure.nomination.as_ref();
+                    let cleared = cleared.and_then(|nomination| self.cache.row(&nomination.node));
+                    let Some(row) = cleared else {
+                        trial.members[place] =
+                            MemberTrial::Unfit { failure, cycle: Box::new(cycle) };
+                        continue;
+                    };
+                    if let (Some(effects), Some(nomination)) = (&mut effects, &failure.nomination) {
+                        let plugin = failure.nominated_by;
+                        self.clear_way(now, attempt, nomination, plugin, effects);
+                    }
+                    (row, Some(failure))
+                }
+                CycleResult::Error(error) => {
+                    trial.members[place] = MemberTrial::Error(error.clone());
+                    trial.result = failed(&error);
+                    break;
+                }
+            };
+            let waits_for = match self.place_on_trial(
+                now,
+                attempt,
+                (row, cycle.shared.clone()),
+                Permits::Asked,
+                &mut placed,
+            ) {
+                Ok(waits_for) => waits_for,
+                Err(Unbound::Rejected { plugin, why }) => {
+                    let failure = Box::new(cycle::rejected_on_its_node(plugin, &why));
+                    trial.members[place] = MemberTrial::Unfit { failure, cycle: Box::new(cycle) };
+                    continue;
+                }
+                Err(Unbound::TooLate(why)) => {
+                    trial.members[place] = MemberTrial::Error(why.to_string());
+                    trial.result = failed(&why.to_string());
+                    break;
+                }
+                Err(Unbound::Error(error)) => {
+                    trial.members[place] = MemberTrial::Error(error.clone());
+                    trial.result = failed(&error);
+                    break;
+                }
+            };
+            trial.proposed.push((attempt.pod.clone(), row));
+            match waits_for {
+                None => is_permitted = true,
+                Some(waits_for) => trial.waits_for = waits_for,
+            }
+            preempts |= failure.is_some();
+            trial.members[place] = match failure {
+                None => MemberTrial::Fits { row, cycle: Box::new(cycle) },
+                Some(failure) => MemberTrial::NeedsPreemption { failure, cycle: Box::new(cycle) },
+            };
+        }
+        if is_permitted && trial.result == TrialResult::Unschedulable {
+            trial.result = match preempts {
+                false => TrialResult::Success,
+                true => TrialResult::WaitsOnPreemption,
+            };
+        }
+        self.take_all_back(now, placed);
+        trial
+    }
+
+    /// Looks for pods to evict if the group does not fit, and evicts them. Returns the victims. As in
+    /// schedule_one_podgroup.go, runWorkloadAwarePreemption.
+    fn preempt_for_group(
+        &mut self,
+        now: Time,
+        group: &GroupCycle,
+        outcome: &mut GroupOutcome,
+        effects: &mut Vec<Effect>,
+    ) -> Vec<PodKey> {
+        if !self.options.gates.groups.preemption || outcome.result != TrialResult::Unschedulable {
+            return Vec::new();
+        }
+        let not_registered = GroupPostFilterAnswer::Unschedulable(NOT_REGISTERED.into());
+        match self.ask_group_post_filter(now, group).unwrap_or(("", not_registered)) {
+            (plugin, GroupPostFilterAnswer::Preempts { victims, .. }) => {
+                self.evict_for_group(now, group, &victims, plugin, effects);
+                outcome.result = TrialResult::WaitsOnPreemption;
+                victims
+            }
+            (_, GroupPostFilterAnswer::Unschedulable(why)) => {
+                outcome.text = format!("{}, {why}", outcome.text);
+                Vec::new()
+            }
+            (_, GroupPostFilterAnswer::Error(why)) => {
+                outcome.text = why.to_string();
+                outcome.result = TrialResult::Error(why.to_string());
+                Vec::new()
+            }
+        }
+    }
+
+    /// Binds the members, or puts them back into the queue. As in schedule_one_podgroup.go,
+    /// submitPodGroupAlgorithmResult.
+    fn submit_group(
+        &mut self,
+        now: Time,
+        group: &GroupCycle,
+        outcome: GroupOutcome,
+        decision: &mut GroupDecision,
+        effects: &mut Vec<Effect>,
+    ) {
+        let GroupOutcome { result, text, trial, .. } = outcome;
+        let waits_for = match trial.waits_for.as_str() {
+            "" => WAITS.to_owned(),
+            reasons => format!("{reasons}, {WAITS}"),
+        };
+        for (attempt, member) in group.attempts.iter().zip(trial.members) {
+            let is_error = matches!(result, TrialResult::Error(_));
+            let nodes = match self.options.detail {
+                Detail::Nodes => self.nodes_of(&member),
+                _ => Vec::new(),
+            };
+            let decided = match (member, &result) {
+                (MemberTrial::Error(error), _) => {
+                    let text = if is_error { error } else { text.clone() };
+                    self.member_errs(now, attempt, text.clone(), effects);
+                    MemberResult::Error { message: text }
+                }
+                (_, TrialResult::Error(_)) => {
+                    self.member_errs(now, attempt, text.clone(), effects);
+                    MemberResult::Error { message: text.clone() }
+                }
+                (MemberTrial::Fits { row, cycle }, TrialResult::Success) => {
+                    self.member_fits(now, attempt, row, *cycle, effects)
+                }
+                (MemberTrial::Unfit { failure, cycle }, _) => {
+                    self.member_is_unfit(now, attempt, *failure, *cycle, effects)
+                }
+                (MemberTrial::Fits { row, .. }, TrialResult::WaitsOnPreemption) => {
+                    let node = self.cache.view().nodes.name_of(row).clone();
+                    let failure =
+                        AttemptFailure { message: text.clone(), ..AttemptFailure::default() };
+                    self.member_waits(now, attempt, failure, Nominates::To(node), effects)
+                }
+                (
+                    MemberTrial::NeedsPreemption { failure, .. },
+                    TrialResult::WaitsOnPreemption | TrialResult::Success,
+                ) => {
+                    let node =
+                        failure.nomination.as_ref().map(|nomination| nomination.node.clone());
+                    self.member_preempts(now, attempt, *failure, node, effects)
+                }
+                (
+                    MemberTrial::Fits { .. } | MemberTrial::NeedsPreemption { .. },
+                    TrialResult::Unschedulable,
+                ) => {
+                    let message = format!("{UNSCHEDULABLE}, {waits_for}");
+                    let failure = AttemptFailure { message, ..AttemptFailure::default() };
+                    self.member_waits(now, attempt, failure, Nominates::Nothing, effects)
+                }
+                (MemberTrial::Untried, _) => {
+                    let failure =
+                        AttemptFailure { message: text.clone(), ..AttemptFailure::default() };
+                    self.member_waits(now, attempt, failure, Nominates::Nothing, effects)
+                }
+            };
+            let pod = attempt.pod.key.clone();
+            decision.tell(MemberDecision { pod, result: decided, nodes });
+        }
+        decision.result = match result {
+            TrialResult::Success => GroupResult::Scheduled,
+            TrialResult::WaitsOnPreemption => GroupResult::Preempting,
+            TrialResult::Unschedulable => GroupResult::Unschedulable,
+            TrialResult::Error(_) => GroupResult::Error,
+        };
+        if decision.result != GroupResult::Scheduled {
+            decision.placement = None;
+        }
+        let reason = match decision.result {
+            GroupResult::Scheduled => "Scheduled",
+            GroupResult::Error => "SchedulerError",
+            _ => "Unschedulable",
+        };
+        let is_true = decision.result == GroupResult::Scheduled;
+        let condition = GroupCondition { is_true, reason: Str::const_new(reason), message: text };
+        self.set_group_condition((&group.root, &group.pods[0]), condition, effects);
+    }
+}
+
+impl GroupOutcome {
+    /// The outcome of a trial; `text` says why the group does not fit, if it does not.
+    fn of(trial: Trial, text: String) -> Self {
+        let result = trial.result.clone();
+        let text = match &result {
+            TrialResult::Success => String::new(),
+            TrialResult::WaitsOnPreemption => format!("{UNSCHEDULABLE}, {WAITING}"),
+            TrialResult::Unschedulable => text,
+            TrialResult::Error(error) => error.clone(),
+        };
+        GroupOutcome { result, text, trial, placements: Vec::new(), placement: None }
+    }
+}
+
+fn none_of(n: usize) -> String {
+    format!("0/{n} placements are available, first placement status: {UNSCHEDULABLE}")
+}
+
+/// The text of a dry run in which the group does not fit.
+pub(in crate::groups) fn misfit(topology_aware: bool) -> String {
+    if topology_aware { none_of(1) } else { UNSCHEDULABLE.to_owned() }
+}
+
+fn failed(error: &str) -> TrialResult {
+    TrialResult::Error(format!("failed to schedule other pod from a pod group: {error}"))
+}

@@ -1,0 +1,609 @@
+//! The rules of 1.37, for `scheduling.k8s.io/v1beta1` and, with groups of groups, `v1alpha3`. As in
+//! schedule_one_podgroup.go and PodGroupSchedulingAlgorithm of 1.37.
+//!
+//! The queue knows groups. A group fits if the PlacementFeasible plugins say so, which are asked before the first member is
+//! tried and after each, so that a group that cannot fit is given up early. Members do not evict by themselves. A group of
+//! groups tries these as a group tries its pods: what a group of it needs is taken back if it does not fit, and the others go on
+//! if the count allows it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use plimsoll_api::{ObjectKey, PodKey, PreemptionPolicy, Str};
+use plimsoll_framework::{
+    CycleState, GroupForest, GroupMisfit, GroupPlacement, PlacementFeasibility, PlacementProgress,
+    PodInfo, Row, Time,
+};
+
+use crate::binding::Unbound;
+use crate::cycle::{self, CycleResult};
+use crate::effect::Effect;
+use crate::filters::Filters;
+use crate::groups::decision::{GroupDecision, MemberDecision, PlacementDecision};
+use crate::groups::placements::FeasiblePlacement;
+use crate::groups::trial::{MemberTrial, Permits, Placed};
+use crate::groups::{GroupCycle, GroupNode, NO_PLACEMENTS};
+use crate::metrics::CycleMeter;
+use crate::queue::{Attempt, CycleEnd, Surroundings};
+use crate::scheduler::Scheduler;
+use crate::unit::Snapshot;
+
+const NOBODY: &str = "no pods were schedulable";
+
+/// The status of a group in its cycle.
+#[derive(Clone, Debug)]
+pub(super) enum NodeStatus {
+    /// It fits.
+    Success,
+    /// It does not fit.
+    Unschedulable(Misfit),
+    /// It could not be judged.
+    Error(String),
+}
+
+/// Why a group does not fit.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Misfit {
+    pub(super) text: String,
+    /// The plugins that say so: an event that helps them may help the group.
+    pub(super) rejectors: BTreeSet<&'static str>,
+}
+
+/// What a trial came to for one group of the tree.
+pub(super) struct NodeResult {
+    pub(super) status: NodeStatus,
+    /// What it came to for each member, in their order; none for a group of groups.
+    pub(super) members: Vec<MemberTrial>,
+    /// What members are told that were not tried.
+    pub(super) untried: NodeStatus,
+    /// Whether some pod of it got a node.
+    any_scheduled: bool,
+    pub(super) placements: Vec<PlacementDecision>,
+    pub(super) placement: Option<Str>,
+}
+
+/// What a trial came to for groups of the tree, by their numbers. A group that was not tried has no result.
+pub(super) type Results = BTreeMap<usize, NodeResult>;
+
+/// A trial of a tree.
+#[derive(Clone, Copy)]
+struct TreeTrial<'a> {
+    now: Time,
+    group: &'a GroupCycle,
+    /// Whether it is part of a dry run, which what is remembered does not follow.
+    is_dry_run: bool,
+}
+
+/// A member with its node.
+pub(in crate::groups) struct Assigned {
+    /// Its place among the members.
+    pub(in crate::groups) member: usize,
+    pub(in crate::groups) row: Row,
+    /// What plugins shared in its cycle.
+    pub(in crate::groups) shared: CycleState,
+}
+
+impl NodeResult {
+    fn new(node: &GroupNode, status: NodeStatus) -> Self {
+        let n_members = if node.is_leaf() { node.members.len() } else { 0 };
+        NodeResult {
+            untried: status.clone(),
+            status,
+            members: (0..n_members).map(|_| MemberTrial::Untried).collect(),
+            any_scheduled: false,
+            placements: Vec::new(),
+            placement: None,
+        }
+    }
+
+    fn unschedulable(node: &GroupNode, text: &str) -> Self {
+        let misfit = Misfit { text: text.to_owned(), rejectors: BTreeSet::new() };
+        NodeResult::new(node, NodeStatus::Unschedulable(misfit))
+    }
+
+    pub(super) fn is_success(&self) -> bool {
+        matches!(self.status, NodeStatus::Success)
+    }
+
+    fn is_error(&self) -> bool {
+        matches!(self.status, NodeStatus::Error(_))
+    }
+
+    /// Says that it fits on none of `n` placements.
+    fn fits_on_none_of(&mut self, n: usize) {
+        if let NodeStatus::Unschedulable(misfit) = &mut self.status {
+            let first = std::mem::take(&mut misfit.text);
+            misfit.text =
+                format!("0/{n} placements are available, first placement status: {first}");
+        }
+    }
+
+    /// Adds what a plugin says to the status.
+    pub(super) fn append(&mut self, says: &str) {
+        if let NodeStatus::Unschedulable(misfit) = &mut self.status
+            && !says.is_empty()
+        {
+            misfit.text = format!("{}, {says}", misfit.text);
+        }
+    }
+}
+
+impl Scheduler {
+    /// Tries the tree of a pod that has left the queue: all members of it leave the queue, too.
+    pub(in crate::groups) fn attempt_as_1_37(
+        &mut self,
+        now: Time,
+        leaf: &ObjectKey,
+        first: Attempt,
+        effects: &mut Vec<Effect>,
+    ) {
+        let root = self.root_of(leaf);
+        let with = Surroundings { profiles: &self.profiles, cache: &self.cache };
+        let others = self.queue.pop_members(first.id, with);
+        let mut members: Vec<Attempt> = std::iter::once(first).chain(others).collect();
+        let arrival = |id| self.queue.get(id).map_or(0, crate::QueuedPodInfo::arrival);
+        members.sort_by_key(|one| (std::cmp::Reverse(one.number), arrival(one.id)));
+        let forest = GroupForest::of(self.cache.view().stores, self.options.gates.groups);
+        let group = GroupCycle::tree(&root, forest, members);
+        let mut decision = self.begin_record(&root);
+        self.queue.begin_group_cycle();
+        let end = self.cycle_as_1_37(now, group, &mut decision, effects);
+        let with = Surroundings { profiles: &self.profiles, cache: &self.cache };
+        self.queue.end_group_cycle(now, end, with);
+        self.log_group(decision);
+    }
+
+    fn cycle_as_1_37(
+        &mut self,
+        now: Time,
+        group: GroupCycle,
+        decision: &mut GroupDecision,
+        effects: &mut Vec<Effect>,
+    ) -> CycleEnd {
+        if let Err(error) = self.validate(&group) {
+            for attempt in &group.attempts {
+                let pod = attempt.pod.key.clone();
+                decision.pods.push(MemberDecision::error(pod, error.clone()));
+                self.member_errs(now, attempt, error.clone(), effects);
+            }
+            self.set_error(&group, &error, effects);
+            return CycleEnd::Failed;
+        }
+        let GroupCycle { root, attempts, .. } = group;
+        let Some(tried) = self.leave_out(now, attempts, decision, effects) else {
+            return CycleEnd::Failed;
+        };
+        let forest = GroupForest::of(self.cache.view().stores, self.options.gates.groups);
+        let group = GroupCycle::tree(&root.group, forest, tried);
+        let lap = self.counts.start();
+        let trial = TreeTrial { now, group: &group, is_dry_run: false };
+        let mut results = self.try_tree(trial);
+        self.counts.group_searched(lap);
+        complete(&group.root, &NodeStatus::Success, &mut results);
+        let room = match &results[&group.root.number].status {
+            NodeStatus::Unschedulable(_) => self.ask_group_post_filter(now, &group),
+            NodeStatus::Success | NodeStatus::Error(_) => None,
+        };
+        let end = self.submit_as_1_37(now, &group, (results, room), decision, effects);
+        self.count_group(&group.pods[0], decision.result, lap);
+        end
+    }
+
+    /// As in validatePodGroup: all pods of the tree, those that run already among them, agree with each other and with the
+    /// root in what the whole tree is decided by.
+    fn validate(&self, group: &GroupCycle) -> Result<(), String> {
+        let root = &group.root;
+        let missing = root.all().into_iter().find(|node| node.is_leaf() && node.object.is_none());
+        if let Some(missing) = missing {
+            let name = &missing.group.key().name;
+            return Err(format!("podgroup.scheduling.k8s.io {name:?} not found"));
+        }
+        let view = self.cache.view();
+        let in_cycle = group.in_cycle(root);
+        let placed = in_cycle
+            .placed(&view)
+            .filter_map(|(pod, _)| self.names.find(pod).and_then(|id| self.cache.pod(id)));
+        let of_group =
+            self.options.gates.groups.preemption_policy.then(|| in_cycle.preemption_policy());
+        let mut first: Option<(&str, PreemptionPolicy)> = None;
+        for pod in group.pods.iter().chain(placed) {
+            let &mut (name, policy) = first.get_or_insert((
+                pod.scheduler_name.as_str(),
+                of_group.unwrap_or(pod.preemption_policy),
+            ));
+            if pod.scheduler_name.as_str() != name {
+                return Err(format!(
+                    "all pods in a single pod group should have the same .spec.schedulerName set, got: {:?} and {name:?}",
+                    pod.scheduler_name
+                ));
+            }
+            if pod.priority != in_cycle.priority() {
+                return Err(format!(
+                    "all pods in a single pod group should have the same priority as the pod group's priority, got {} and {}",
+                    pod.priority,
+                    in_cycle.priority()
+                ));
+            }
+            if pod.preemption_policy != policy {
+                let as_whose = match of_group {
+                    Some(_) => " as the pod group's preemption policy",
+                    None => "",
+                };
+                return Err(format!(
+                    "all pods in a single pod group should have the same preemption policy{as_whose}, got {} and {}",
+                    name_of(pod.preemption_policy),
+                    name_of(policy)
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    /// Tries the whole tree, and takes everything back.
+    fn try_tree(&mut self, trial: TreeTrial<'_>) -> Results {
+        let root = &trial.group.root;
+        let mut placed = Vec::new();
+        let mut results = self.try_node(trial, root, None, &mut placed);
+        self.take_all_back(trial.now, placed);
+        let of_root = results.get_mut(&root.number).expect("the root was tried");
+        if of_root.is_success() && !of_root.any_scheduled {
+            of_root.status = NodeResult::unschedulable(root, NOBODY).status;
+        }
+        results
+    }
+
+    /// Tries the group of a dry run, and returns which node each member gets.
+    pub(in crate::groups) fn assign_group(
+        &mut self,
+        now: Time,
+        group: &GroupCycle,
+    ) -> Result<Vec<Assigned>, GroupMisfit> {
+        let mut results = self.try_tree(TreeTrial { now, group, is_dry_run: true });
+        match &results[&group.root.number].status {
+            NodeStatus::Success => {}
+            NodeStatus::Unschedulable(misfit) => {
+                return Err(GroupMisfit::Unschedulable(misfit.text.clone().into()));
+            }
+            NodeStatus::Error(error) => return Err(GroupMisfit::Error(error.clone().into())),
+        }
+        complete(&group.root, &NodeStatus::Success, &mut results);
+        Ok(assigned(&group.root, &results))
+    }
+
+    /// Whether a pod passes all filters on a node, on the cluster as it is.
+    pub(in crate::groups) fn passes_on(&self, pod: &PodInfo, row: Row) -> bool {
+        let view = self.cache.view();
+        let (mut shared, mut meter) = (CycleState::new(), CycleMeter::default());
+        let profile = self.profile_of(pod);
+        let filters = Filters::prepare(profile, pod, &mut shared, &view, &mut meter);
+        filters.is_ok_and(|filters| filters.pass(pod, Snapshot::of(view, &self.nominated), row))
+    }
+
+    /// Tries one group of the tree on each of its placements among the nodes `within`, and takes the best. Its members stay
+    /// on their nodes if it fits: they are added to `placed`.
+    fn try_node(
+        &mut self,
+        trial: TreeTrial<'_>,
+        node: &GroupNode,
+        within: Option<&[Row]>,
+        placed: &mut Vec<Placed>,
+    ) -> Results {
+        if !self.options.gates.groups.topology_aware {
+            return self.try_level(trial, node, within, placed);
+        }
+        let all = within.map_or_else(|| self.cache.view().nodes.rows().collect(), <[Row]>::to_vec);
+        let first = &trial.group.pods[0];
+        match self.placements_of(first, &trial.group.in_cycle(node), &all) {
+            Err(error) => of(node, NodeResult::new(node, NodeStatus::Error(error))),
+            Ok(None) => {
+                let mut results = self.try_level(trial, node, within, placed);
+                let own = results.get_mut(&node.number).expect("it was tried");
+                own.fits_on_none_of(1);
+                own.untried = own.status.clone();
+                results
+            }
+            Ok(Some(placements)) if placements.is_empty() => {
+                of(node, NodeResult::unschedulable(node, NO_PLACEMENTS))
+            }
+            Ok(Some(placements)) => self.try_placements(trial, node, placements, placed),
+        }
+    }
+
+    fn try_placements(
+        &mut self,
+        trial: TreeTrial<'_>,
+        node: &GroupNode,
+        placements: Vec<GroupPlacement>,
+        placed: &mut Vec<Placed>,
+    ) -> Results {
+        let named = |placement: &GroupPlacement| PlacementDecision::new(placement.name.clone());
+        let mut decisions: Vec<_> = placements.iter().map(named).collect();
+        let mut tried: Vec<(GroupPlacement, Results)> = Vec::new();
+        for placement in placements {
+            let mut on_trial = Vec::new();
+            let mut results = self.try_level(trial, node, Some(&placement.rows), &mut on_trial);
+            self.take_all_back(trial.now, on_trial);
+            let own = results.get_mut(&node.number).expect("it was tried");
+            if own.is_error() {
+                own.placements = decisions;
+                return results;
+            }
+            tried.push((placement, results));
+        }
+        let feasible: Vec<_> = tried
+            .iter()
+            .enumerate()
+            .filter(|(_, (_, results))| results[&node.number].is_success())
+            .map(|(at, (placement, results))| {
+                let member = |one: Assigned| (trial.group.pods[one.member].clone(), one.row);
+                let members = assigned(node, results).into_iter().map(member).collect();
+                FeasiblePlacement { at, placement, members }
+            })
+            .collect();
+        let (first, in_cycle) = (&trial.group.pods[0], trial.group.in_cycle(node));
+        let chosen = match self.best_placement(first, &in_cycle, &feasible, &mut decisions) {
+            Ok(chosen) => chosen,
+            Err(error) => return of(node, NodeResult::new(node, NodeStatus::Error(error))),
+        };
+        let n_tried = tried.len();
+        let (placement, mut results) = tried.swap_remove(chosen.unwrap_or(0));
+        let again = chosen.map_or(Ok(()), |_| self.place_again(trial, node, &results, placed));
+        let own = results.get_mut(&node.number).expect("it was tried");
+        own.placements = decisions;
+        match (chosen, again) {
+            (None, _) => {
+                own.fits_on_none_of(n_tried);
+                own.untried = own.status.clone();
+            }
+            (Some(_), Ok(())) => own.placement = Some(placement.name),
+            (Some(_), Err(error)) => {
+                let status = NodeStatus::Error(format!("failed to assume the subtree: {error}"));
+                return of(node, NodeResult::new(node, status));
+            }
+        }
+        results
+    }
+
+    /// Places the members of a group again where they were placed on trial.
+    fn place_again(
+        &mut self,
+        trial: TreeTrial<'_>,
+        node: &GroupNode,
+        results: &Results,
+        placed: &mut Vec<Placed>,
+    ) -> Result<(), String> {
+        let mut again = Vec::new();
+        for one in assigned(node, results) {
+            let attempt = &trial.group.attempts[one.member];
+            let on = (one.row, one.shared);
+            let reserved =
+                self.place_on_trial(trial.now, attempt, on, Permits::Unasked, &mut again);
+            if let Err(why) = reserved {
+                self.take_all_back(trial.now, again);
+                return Err(match why {
+                    Unbound::Rejected { why, .. } | Unbound::TooLate(why) => why.to_string(),
+                    Unbound::Error(error) => error,
+                });
+            }
+        }
+        placed.extend(again);
+        Ok(())
+    }
+
+    /// Tries one group of the tree on the nodes `within`. If it does not fit, everything is taken back.
+    fn try_level(
+        &mut self,
+        trial: TreeTrial<'_>,
+        node: &GroupNode,
+        within: Option<&[Row]>,
+        placed: &mut Vec<Placed>,
+    ) -> Results {
+        let within = within.filter(|rows| rows.len() < self.cache.view().nodes.len());
+        let (mut results, mut own) = (Results::new(), Vec::new());
+        let result = match node.is_leaf() {
+            true => self.try_members(trial, node, within, &mut own),
+            false => self.try_children(trial, node, within, (&mut results, &mut own)),
+        };
+        if result.is_success() {
+            placed.extend(own);
+        } else {
+            self.take_all_back(trial.now, own);
+        }
+        results.insert(node.number, result);
+        results
+    }
+
+    /// Tries the pods of a group, each on the cluster with those before it.
+    fn try_members(
+        &mut self,
+        trial: TreeTrial<'_>,
+        node: &GroupNode,
+        within: Option<&[Row]>,
+        placed: &mut Vec<Placed>,
+    ) -> NodeResult {
+        let groups = &self.cache.view().stores.groups;
+        let mut progress = PlacementProgress {
+            scheduled: groups.get(node.group.key()).map_or(0, |state| state.placed().len()),
+            remaining: node.members.len(),
+        };
+        let (mut goes_on, status) = self.feasible(trial, node, progress);
+        let mut result = NodeResult::new(node, status);
+        let mut any = false;
+        for member in node.members.clone() {
+            if !goes_on {
+                break;
+            }
+            let tried = self.try_member(trial, member, within, placed);
+            progress.remaining -= 1;
+            let fits = matches!(tried, MemberTrial::Fits { .. });
+            progress.scheduled += usize::from(fits);
+            if let MemberTrial::Error(error) = &tried {
+                let text = format!("failed to schedule other pod from a pod group: {error}");
+                (goes_on, result.status) = (false, NodeStatus::Error(text));
+            } else {
+                (goes_on, result.status) = self.feasible(trial, node, progress);
+            }
+            result.members[member - node.members.start] = tried;
+            any |= fits;
+        }
+        result.untried = result.status.clone();
+        result.any_scheduled = any && result.is_success();
+        result
+    }
+
+    /// Tries one pod, and places it if it fits.
+    fn try_member(
+        &mut self,
+        trial: TreeTrial<'_>,
+        member: usize,
+        within: Option<&[Row]>,
+        placed: &mut Vec<Placed>,
+    ) -> MemberTrial {
+        let attempt = &trial.group.attempts[member];
+        let mut cycle = match within {
+            None if !trial.is_dry_run => {
+                let lap = self.counts.start();
+                self.decide(&attempt.pod, lap)
+            }
+            _ => self.decide_within(&attempt.pod, within, false),
+        };
+        let result = std::mem::replace(&mut cycle.result, CycleResult::Error(String::new()));
+        let (row, best) = match result {
+            CycleResult::Found { row, best } => (row, best),
+            CycleResult::Unschedulable(failure) => {
+                return MemberTrial::Unfit { failure, cycle: Box::new(cycle) };
+            }
+            CycleResult::Error(error) => return MemberTrial::Error(error),
+        };
+        cycle.result = CycleResult::Found { row, best };
+        let on = (row, cycle.shared.clone());
+        match self.place_on_trial(trial.now, attempt, on, Permits::Unasked, placed) {
+            Ok(_) => MemberTrial::Fits { row, cycle: Box::new(cycle) },
+            Err(Unbound::Rejected { plugin, why }) => {
+                let failure = Box::new(cycle::rejected_on_its_node(plugin, &why));
+                MemberTrial::Unfit { failure, cycle: Box::new(cycle) }
+            }
+            Err(Unbound::TooLate(why)) => MemberTrial::Error(why.to_string()),
+            Err(Unbound::Error(error)) => MemberTrial::Error(error),
+        }
+    }
+
+    /// Tries the groups of a group, each on the cluster with those before it. One that does not fit is left out if the count
+    /// allows it.
+    fn try_children(
+        &mut self,
+        trial: TreeTrial<'_>,
+        node: &GroupNode,
+        within: Option<&[Row]>,
+        (results, placed): (&mut Results, &mut Vec<Placed>),
+    ) -> NodeResult {
+        let mut progress = PlacementProgress { scheduled: 0, remaining: node.children.len() };
+        let (mut goes_on, status) = self.feasible(trial, node, progress);
+        let mut result = NodeResult::new(node, status);
+        let mut any = false;
+        for child in &node.children {
+            if !goes_on {
+                break;
+            }
+            results.append(&mut self.try_node(trial, child, within, placed));
+            let of_child = &results[&child.number];
+            if let NodeStatus::Error(error) = &of_child.status {
+                let text =
+                    format!("composite pod group evaluation failed due to child error: {error}");
+                result.status = NodeStatus::Error(text);
+                break;
+            }
+            any |= of_child.any_scheduled;
+            progress.remaining -= 1;
+            progress.scheduled += usize::from(of_child.is_success());
+            (goes_on, result.status) = self.feasible(trial, node, progress);
+        }
+        result.untried = result.status.clone();
+        result.any_scheduled = any && result.is_success();
+        result
+    }
+
+    /// Asks the PlacementFeasible plugins. Returns whether to go on, and the status if nothing more fits.
+    fn feasible(
+        &self,
+        trial: TreeTrial<'_>,
+        node: &GroupNode,
+        progress: PlacementProgress,
+    ) -> (bool, NodeStatus) {
+        let in_cycle = trial.group.in_cycle(node);
+        let mut status = NodeStatus::Success;
+        for plugin in self.profile_of(&trial.group.pods[0]).plugins() {
+            let Some(point) = &plugin.points.placement_feasible else { continue };
+            let misfit = |text: String| {
+                let rejectors = BTreeSet::from([plugin.name]);
+                NodeStatus::Unschedulable(Misfit { text, rejectors })
+            };
+            match point.placement_feasible(&in_cycle, progress) {
+                PlacementFeasibility::Feasible => {}
+                PlacementFeasibility::NotYet(why) => {
+                    if matches!(status, NodeStatus::Success) {
+                        status = misfit(why.to_string());
+                    }
+                }
+                PlacementFeasibility::Infeasible(why) => return (false, misfit(why.to_string())),
+                PlacementFeasibility::Error(why) => {
+                    let text = format!(
+                        "failed to evaluate placement feasibility: running PlacementFeasible plugin {:?}: {why}",
+                        plugin.name
+                    );
+                    return (false, NodeStatus::Error(text));
+                }
+            }
+        }
+        (true, status)
+    }
+}
+
+/// The result of one group.
+fn of(node: &GroupNode, result: NodeResult) -> Results {
+    Results::from([(node.number, result)])
+}
+
+/// The members with nodes of the groups that fit, together with all groups above them.
+pub(super) fn assigned(node: &GroupNode, results: &Results) -> Vec<Assigned> {
+    let Some(own) = results.get(&node.number).filter(|own| own.is_success()) else {
+        return Vec::new();
+    };
+    let members = own.members.iter().enumerate().filter_map(|(at, member)| match member {
+        MemberTrial::Fits { row, cycle } => Some(Assigned {
+            member: node.members.start + at,
+            row: *row,
+            shared: cycle.shared.clone(),
+        }),
+        _ => None,
+    });
+    let mut all: Vec<Assigned> = members.collect();
+    all.extend(node.children.iter().flat_map(|child| assigned(child, results)));
+    all
+}
+
+/// Gives each group a result that has none: that of the group above it. A group does not fit if the group above it does not. As
+/// in completeCompositePodGroupAlgorithmResultMap.
+fn complete(node: &GroupNode, above: &NodeStatus, results: &mut Results) {
+    let own = results.entry(node.number).or_insert_with(|| NodeResult::new(node, above.clone()));
+    let fails = !matches!(above, NodeStatus::Success);
+    let errs = matches!(above, NodeStatus::Error(_));
+    if (fails && own.is_success()) || (errs && !own.is_error()) {
+        own.status = above.clone();
+        own.untried = above.clone();
+    }
+    let status = own.status.clone();
+    for child in &node.children {
+        complete(child, &status, results);
+    }
+}
+
+/// As the API calls it.
+fn name_of(policy: PreemptionPolicy) -> &'static str {
+    match policy {
+        PreemptionPolicy::PreemptLowerPriority => "PreemptLowerPriority",
+        PreemptionPolicy::Never => "Never",
+    }
+}
+
+/// The nodes to which members are nominated.
+pub(super) type Nominations = BTreeMap<PodKey, Str>;

@@ -1,0 +1,344 @@
+//! Groups of pods as entries of the queue, since 1.37.
+//!
+//! The pods of a group, or of a tree of groups, are always in the same place: they are ready, in backoff or gated together,
+//! with the time and the backoff of the group. It is gated as long as one of its pods is. A pod that comes joins the others
+//! where they are, and after a cycle those that are left go back once. As in scheduling_queue.go of 1.37. Under the rules of
+//! 1.36 there are no entries, and each pod of a group is in the queue by itself.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use plimsoll_api::ObjectKey;
+use plimsoll_framework::pod_groups::group_of;
+use plimsoll_framework::{
+    GroupForest, GroupGates, GroupRef, GroupRules, PodInfo, QueuedPod, SortKey, Time,
+};
+
+use super::pod::{Attempt, QueuePlace};
+use super::worth::{QueueingStrategy, Surroundings};
+use super::{Queue, QueueEntry};
+use crate::metrics::EventLabel;
+use crate::names::PodId;
+
+/// The entries of groups.
+#[derive(Debug)]
+pub(super) struct GroupEntries {
+    gates: GroupGates,
+    /// The pods of each PodGroup that are in the queue, those in flight among them.
+    members: BTreeMap<ObjectKey, BTreeSet<PodId>>,
+    entries: BTreeMap<GroupRef, GroupEntry>,
+    /// The pods that have failed in the cycle that is in progress.
+    returned: Option<Vec<PodId>>,
+}
+
+/// What is known of a group, or of a tree of groups, that has pods in the queue.
+#[derive(Clone, Debug, Default)]
+struct GroupEntry {
+    /// The PodGroups that have pods in the queue.
+    leaves: BTreeSet<ObjectKey>,
+    /// When it came, or returned after its last cycle.
+    queued: Time,
+    /// How often it was rejected.
+    unschedulable_count: u32,
+    /// How many errors in a row it has had.
+    consecutive_errors: u32,
+}
+
+/// What came of the cycle of a group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum CycleEnd {
+    /// Some of its pods go to nodes. The others are tried again at once.
+    Scheduled,
+    /// None does. It is tried again after its backoff.
+    Failed,
+}
+
+impl GroupEntry {
+    /// The number of failures for its backoff.
+    fn failures(&self) -> u32 {
+        match self.consecutive_errors {
+            0 => self.unschedulable_count,
+            errors => errors,
+        }
+    }
+}
+
+impl GroupEntries {
+    /// The entries under the rules of a release; `None` if it has none.
+    pub(super) fn of(gates: GroupGates) -> Option<Self> {
+        (gates.generic_workload && GroupRules::V1_37 <= gates.rules).then(|| GroupEntries {
+            gates,
+            members: BTreeMap::new(),
+            entries: BTreeMap::new(),
+            returned: None,
+        })
+    }
+
+    /// Forgets a pod that leaves the queue.
+    pub(super) fn forget(&mut self, id: PodId, pod: &PodInfo) {
+        let Some(leaf) = group_of(pod) else { return };
+        let Some(members) = self.members.get_mut(&leaf) else { return };
+        members.remove(&id);
+        if members.is_empty() {
+            self.members.remove(&leaf);
+            self.entries.retain(|_, entry| {
+                entry.leaves.remove(&leaf);
+                !entry.leaves.is_empty()
+            });
+        }
+    }
+
+    fn forest<'a>(&self, with: Surroundings<'a>) -> GroupForest<'a> {
+        GroupForest::of(with.cache.view().stores, self.gates)
+    }
+
+    /// The root of the tree that a PodGroup is part of, or the PodGroup itself if that cannot be said yet.
+    fn root(&self, leaf: &ObjectKey, with: Surroundings<'_>) -> GroupRef {
+        self.forest(with).root(leaf).unwrap_or_else(|_| GroupRef::Pods(leaf.clone()))
+    }
+}
+
+impl Queue {
+    /// The same queue with groups as entries, if the rules of the release say so.
+    pub(crate) fn with_groups(self, gates: GroupGates) -> Self {
+        Queue { entries: GroupEntries::of(gates), ..self }
+    }
+
+    /// Whether a pod is part of an entry.
+    pub(super) fn is_of_entry(&self, id: PodId) -> bool {
+        self.entries.is_some()
+            && self.pods.get(id).is_some_and(|entry| entry.info.pod.scheduling_group.is_some())
+    }
+
+    /// The sort key of a pod: for one of a group, its priority is that of the group.
+    pub(super) fn sort_of(&self, entry: &QueueEntry, with: Surroundings<'_>) -> SortKey {
+        let info = &entry.info;
+        let priority = self
+            .entries
+            .as_ref()
+            .map_or(info.pod.priority, |entries| entries.forest(with).priority_of(&info.pod));
+        if priority == info.pod.priority {
+            return with.key(info);
+        }
+        let mut pod = info.pod.seen().clone();
+        Arc::make_mut(&mut pod).priority = priority;
+        let pod = PodInfo::from(pod);
+        with.profiles.sort_key(&QueuedPod { pod: &pod, queued: info.queued })
+    }
+
+    /// The pods of the entry of a pod that wait, itself among them if it does, in the order in which they came.
+    pub(super) fn waiting_members(&self, id: PodId, with: Surroundings<'_>) -> Vec<PodId> {
+        let Some(entries) = &self.entries else { return Vec::new() };
+        let leaf = self.pods.get(id).and_then(|entry| group_of(&entry.info.pod));
+        leaf.map_or_else(Vec::new, |leaf| self.waiting_in(entries, &leaf, with))
+    }
+
+    fn waiting_in(
+        &self,
+        entries: &GroupEntries,
+        leaf: &ObjectKey,
+        with: Surroundings<'_>,
+    ) -> Vec<PodId> {
+        let leaves = entries.forest(with).leaves(&entries.root(leaf, with));
+        let all = leaves.iter().filter_map(|leaf| entries.members.get(leaf)).flatten();
+        let waits = |id: &&PodId| self.pods[**id].info.place != QueuePlace::InFlight;
+        let mut waiting: Vec<PodId> = all.filter(waits).copied().collect();
+        waiting.sort_by_key(|id| self.pods[*id].info.arrival);
+        waiting
+    }
+
+    /// Puts a pod that is on no shelf to the others of its entry, wherever they are. If there are none, the entry begins
+    /// anew, and the pod is ready.
+    pub(super) fn join(&mut self, now: Time, id: PodId, with: Surroundings<'_>) {
+        let others: Vec<PodId> =
+            self.waiting_members(id, with).into_iter().filter(|other| *other != id).collect();
+        self.enter(id, with);
+        let gate = self.own_gate(id, with);
+        let place = match others.first().map(|other| self.pods[*other].info.place.clone()) {
+            None => {
+                self.change_entry(id, with, |entry| {
+                    *entry = GroupEntry {
+                        queued: now,
+                        leaves: std::mem::take(&mut entry.leaves),
+                        ..GroupEntry::default()
+                    };
+                });
+                gate.unwrap_or(QueuePlace::Active)
+            }
+            Some(place @ QueuePlace::Gated { .. }) => place,
+            Some(place) => match gate {
+                None => place,
+                Some(gate) => {
+                    for other in others {
+                        self.move_to(now, other, (&gate, EventLabel::PENDING_POD_ADD), with);
+                    }
+                    gate
+                }
+            },
+        };
+        self.place_member(now, id, (&place, EventLabel::PENDING_POD_ADD), with);
+    }
+
+    /// Notes that a pod is part of its entry.
+    fn enter(&mut self, id: PodId, with: Surroundings<'_>) {
+        let Some(leaf) = group_of(&self.pods[id].info.pod) else { return };
+        let Some(entries) = &mut self.entries else { return };
+        entries.members.entry(leaf.clone()).or_default().insert(id);
+        let root = entries.root(&leaf, with);
+        entries.entries.entry(root).or_default().leaves.insert(leaf);
+    }
+
+    /// The entry of a pod, changed.
+    fn change_entry<T>(
+        &mut self,
+        id: PodId,
+        with: Surroundings<'_>,
+        change: impl FnOnce(&mut GroupEntry) -> T,
+    ) -> Option<T> {
+        let leaf = group_of(&self.pods.get(id)?.info.pod)?;
+        let entries = self.entries.as_mut()?;
+        let root = entries.root(&leaf, with);
+        let entry = entries.entries.entry(root).or_default();
+        entry.leaves.insert(leaf);
+        Some(change(entry))
+    }
+
+    /// Moves the whole entry of a pod: behind the first gate of one of its pods, or to where `strategy` says. The pod
+    /// `taken` is on no shelf already.
+    pub(super) fn settle(
+        &mut self,
+        now: Time,
+        id: PodId,
+        (strategy, label): (QueueingStrategy, EventLabel),
+        taken: Option<PodId>,
+        with: Surroundings<'_>,
+    ) {
+        let members = self.waiting_members(id, with);
+        let gate = members.iter().find_map(|member| self.own_gate(*member, with));
+        let entry = self.change_entry(id, with, |entry| entry.clone()).unwrap_or_default();
+        let until = self.backoff.end(entry.queued, entry.failures()).filter(|until| now < *until);
+        let place = match (gate, strategy, until) {
+            (Some(gate), ..) => gate,
+            (None, QueueingStrategy::Immediately, _) | (None, _, None) => QueuePlace::Active,
+            (None, _, Some(until)) if entry.consecutive_errors == 0 => {
+                QueuePlace::Backoff { until }
+            }
+            (None, _, Some(until)) => QueuePlace::ErrorBackoff { until },
+        };
+        for member in members {
+            if taken == Some(member) {
+                self.place_member(now, member, (&place, label), with);
+            } else if self.pods[member].info.place != place {
+                self.move_to(now, member, (&place, label), with);
+            }
+        }
+    }
+
+    fn move_to(
+        &mut self,
+        now: Time,
+        id: PodId,
+        to: (&QueuePlace, EventLabel),
+        with: Surroundings<'_>,
+    ) {
+        self.take(id);
+        self.place_member(now, id, to, with);
+    }
+
+    /// Puts a pod that is on no shelf to a place.
+    fn place_member(
+        &mut self,
+        now: Time,
+        id: PodId,
+        (place, label): (&QueuePlace, EventLabel),
+        with: Surroundings<'_>,
+    ) {
+        let queued = self.change_entry(id, with, |entry| entry.queued);
+        let before = std::mem::replace(&mut self.pods[id].info.place, place.clone());
+        self.pods[id].info.queued = queued.unwrap_or(now);
+        let sort = self.sort_of(&self.pods[id], with);
+        self.pods[id].sort = sort;
+        let is_gated = |place: &QueuePlace| matches!(place, QueuePlace::Gated { .. });
+        if !(is_gated(&before) && is_gated(place)) {
+            self.came(now, id, label);
+        }
+        self.put(id, with);
+    }
+
+    /// Begins the cycle of a group: its pods that fail wait until [`end_group_cycle`](Self::end_group_cycle).
+    pub(crate) fn begin_group_cycle(&mut self) {
+        if let Some(entries) = &mut self.entries {
+            entries.returned = Some(Vec::new());
+        }
+    }
+
+    /// Handles a failed attempt for a pod of an entry. In a cycle it waits for the end of that. Otherwise it could not be
+    /// bound, and joins the others of its entry; if there are none, it waits for its own backoff. kube-scheduler tries it
+    /// at once then, again and again.
+    pub(super) fn member_failed(&mut self, now: Time, id: PodId, with: Surroundings<'_>) {
+        self.pods[id].info.place = QueuePlace::Unschedulable;
+        if let Some(returned) = self.entries.as_mut().and_then(|entries| entries.returned.as_mut())
+        {
+            returned.push(id);
+            return;
+        }
+        if self.waiting_members(id, with).len() == 1 {
+            let (unschedulable_count, consecutive_errors) = self.pods[id].info.counts();
+            self.change_entry(id, with, |entry| {
+                entry.queued = now;
+                entry.unschedulable_count = unschedulable_count;
+                entry.consecutive_errors = consecutive_errors;
+            });
+            let how = (QueueingStrategy::AfterBackoff, EventLabel::ATTEMPT_FAILURE);
+            self.settle(now, id, how, Some(id), with);
+        } else {
+            self.join(now, id, with);
+        }
+    }
+
+    /// Ends the cycle of a group: the pods that have failed in it go back into the queue, all to the same place. As in
+    /// scheduling_queue.go, AddAttemptedPodGroupIfNeeded.
+    pub(crate) fn end_group_cycle(&mut self, now: Time, end: CycleEnd, with: Surroundings<'_>) {
+        let returned = self.entries.as_mut().and_then(|entries| entries.returned.take());
+        let mut returned = returned.unwrap_or_default();
+        returned
+            .retain(|id| self.get(*id).is_some_and(|info| info.place == QueuePlace::Unschedulable));
+        let Some(&first) = returned.first() else { return };
+        let errs = returned.iter().any(|id| self.pods[*id].info.verdict.is_none());
+        self.change_entry(first, with, |entry| {
+            if end == CycleEnd::Scheduled {
+                return;
+            }
+            entry.queued = now;
+            if errs {
+                entry.consecutive_errors = entry.consecutive_errors.saturating_add(1);
+            } else {
+                entry.unschedulable_count = entry.unschedulable_count.saturating_add(1);
+                entry.consecutive_errors = 0;
+            }
+        });
+        let strategy = match end {
+            CycleEnd::Scheduled => QueueingStrategy::Immediately,
+            CycleEnd::Failed => QueueingStrategy::AfterBackoff,
+        };
+        self.settle(now, first, (strategy, EventLabel::ATTEMPT_FAILURE), None, with);
+    }
+
+    /// Takes all pods of an entry that are not gated, in the order in which they came.
+    pub(crate) fn pop_members(&mut self, id: PodId, with: Surroundings<'_>) -> Vec<Attempt> {
+        let mut members = self.waiting_members(id, with);
+        members.retain(|id| !matches!(self.pods[*id].info.place, QueuePlace::Gated { .. }));
+        members.into_iter().map(|id| self.begin(id)).collect()
+    }
+
+    /// A pod of a PodGroup has left the queue: it may have been the one that held the others back.
+    pub(crate) fn member_left(&mut self, now: Time, leaf: &ObjectKey, with: Surroundings<'_>) {
+        let Some(entries) = &self.entries else { return };
+        let first = self.waiting_in(entries, leaf, with).first().copied();
+        let is_gated = |id: &PodId| matches!(self.pods[*id].info.place, QueuePlace::Gated { .. });
+        if let Some(first) = first.filter(is_gated) {
+            let how = (QueueingStrategy::AfterBackoff, EventLabel::PENDING_POD_ADD);
+            self.settle(now, first, how, None, with);
+        }
+    }
+}

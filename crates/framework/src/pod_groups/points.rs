@@ -1,0 +1,195 @@
+//! The points at which plugins decide about groups.
+
+use plimsoll_api::pod_group::GroupPolicy;
+use plimsoll_api::{CompositePodGroup, ObjectKey, PodGroup, PodKey, PreemptionPolicy, Str};
+
+use crate::columns::Row;
+use crate::plugin::Plugin;
+use crate::pod_info::PodInfo;
+use crate::status::Reason;
+use crate::view::View;
+
+/// A group in its scheduling cycle.
+#[derive(Clone, Copy, Debug)]
+pub struct GroupInCycle<'a> {
+    /// Its namespace and name.
+    pub key: &'a ObjectKey,
+    /// The object, if it exists and is no composite group.
+    pub object: Option<&'a PodGroup>,
+    /// The object, if it is a composite group: a group of groups.
+    pub composite: Option<&'a CompositePodGroup>,
+    /// The PodGroups that have its pods: itself, or those of a composite group on all levels.
+    pub leaves: &'a [ObjectKey],
+    /// The members that the cycle tries, in the order in which it does.
+    pub members: &'a [PodInfo],
+}
+
+impl GroupInCycle<'_> {
+    /// Its policy. A group without an object has none, which is the basic one.
+    pub fn policy(&self) -> GroupPolicy {
+        let of_composite = self.composite.map(|composite| composite.policy);
+        of_composite.or(self.object.map(|object| object.policy)).unwrap_or_default()
+    }
+
+    /// Its priority; 0 without an object.
+    pub fn priority(&self) -> i32 {
+        let of_composite = self.composite.map(|composite| composite.priority);
+        of_composite.or(self.object.map(|object| object.priority)).unwrap_or(0)
+    }
+
+    /// Whether it may evict others, by its object.
+    pub fn preemption_policy(&self) -> PreemptionPolicy {
+        let of_composite = self.composite.map(|composite| composite.preemption_policy);
+        of_composite.or(self.object.map(|object| object.preemption_policy)).unwrap_or_default()
+    }
+
+    /// The label of nodes of which all its pods must have the same value.
+    pub fn topology_key(&self) -> Option<&Str> {
+        match self.composite {
+            Some(composite) => composite.topology_key(),
+            None => self.object?.topology_key(),
+        }
+    }
+
+    /// Its pods on nodes, with the names of these.
+    pub fn placed<'v>(&'v self, view: &'v View<'_>) -> impl Iterator<Item = (&'v PodKey, &'v Str)> {
+        let states = self.leaves.iter().filter_map(|leaf| view.stores.groups.get(leaf));
+        states.flat_map(super::PodGroupState::placed)
+    }
+}
+
+/// Nodes on which a group may be placed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct GroupPlacement {
+    /// Its name, such as the value of a label; empty for the placement of all nodes.
+    pub name: Str,
+    /// The nodes, ascending.
+    pub rows: Vec<Row>,
+}
+
+/// A placement with the members that were placed there for trial.
+#[derive(Clone, Copy, Debug)]
+pub struct ProposedPlacement<'a> {
+    /// The nodes.
+    pub placement: &'a GroupPlacement,
+    /// The members that got a node, in the order in which they were tried.
+    pub members: &'a [(PodInfo, Row)],
+}
+
+/// Says on which nodes a group may be placed. At most one plugin of a profile does.
+pub trait PlacementGenerate: Plugin {
+    /// The placements among the nodes `all`; `None` for that of all nodes, which is then not named. An empty list: there is
+    /// none.
+    fn placements(
+        &self,
+        group: &GroupInCycle<'_>,
+        all: &[Row],
+        view: &View<'_>,
+    ) -> Result<Option<Vec<GroupPlacement>>, Reason>;
+}
+
+/// How far the cycle of a group has come on one placement.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PlacementProgress {
+    /// How many of its pods have a node, including those that run already; of a composite group, how many of its groups
+    /// fit.
+    pub scheduled: usize,
+    /// How many are still to be tried.
+    pub remaining: usize,
+}
+
+/// Whether a group may still fit on a placement.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PlacementFeasibility {
+    /// It fits with what is scheduled so far.
+    Feasible,
+    /// Not yet, but it may with what remains. If nothing remains, it does not.
+    NotYet(Reason),
+    /// It does not, whatever becomes of what remains.
+    Infeasible(Reason),
+    /// It cannot be judged.
+    Error(Reason),
+}
+
+/// Says whether a group fits on a placement, before its first member is tried and after each. For a composite group, its
+/// groups take the place of members. Since 1.37; all plugins of a profile that implement it are asked.
+pub trait PlacementFeasible: Plugin {
+    /// The group fits if every plugin says so.
+    fn placement_feasible(
+        &self,
+        group: &GroupInCycle<'_>,
+        progress: PlacementProgress,
+    ) -> PlacementFeasibility;
+}
+
+/// Scores placements on which a group fits, if there are several.
+pub trait PlacementScore: Plugin {
+    /// The score of one placement. The view has none of the members on a node that the cycle places.
+    fn score_placement(
+        &self,
+        group: &GroupInCycle<'_>,
+        proposed: &ProposedPlacement<'_>,
+        view: &View<'_>,
+    ) -> Result<i64, Reason>;
+    /// Brings the scores of all placements into the range of 0 to [`MAX_NODE_SCORE`](crate::MAX_NODE_SCORE).
+    fn normalize_placement_scores(&self, _scores: &mut [i64]) -> Result<(), Reason> {
+        Ok(())
+    }
+}
+
+/// What becomes of a group for which there is no room.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum GroupPostFilterAnswer {
+    /// Pods are evicted for it, and it waits until they are gone.
+    Preempts {
+        /// The pods to evict; none if earlier evictions are still in progress.
+        victims: Vec<PodKey>,
+        /// The members for which room is reserved, each with its node. Since 1.37; before, the engine reserves where they
+        /// fitted.
+        nominations: Vec<(PodKey, Str)>,
+        /// What is added to the status of the group.
+        says: Reason,
+    },
+    /// Nothing can be done.
+    Unschedulable(Reason),
+    /// The plugin failed.
+    Error(Reason),
+}
+
+/// The cluster with some pods removed, to find out whether a group would fit. Nothing of it remains.
+pub trait GroupDryRun {
+    /// The cluster as it would be.
+    fn view(&self) -> View<'_>;
+    /// All nodes, one of each zone in turn.
+    fn nodes(&self) -> Vec<Row>;
+    /// Removes a pod from its node.
+    fn remove(&mut self, pod: &PodKey);
+    /// Puts a pod back that was removed.
+    fn put_back(&mut self, pod: &PodKey);
+    /// Tries to schedule the whole group, without PostFilter plugins.
+    fn try_group(&mut self) -> Result<(), GroupMisfit>;
+    /// The same, and keeps which node each member got, in the order in which they were placed. Since 1.37.
+    fn assign_group(&mut self) -> Result<Vec<(PodKey, Str)>, GroupMisfit>;
+    /// Whether each member still passes all filters on the node that it got from [`assign_group`](Self::assign_group), on
+    /// the cluster as it now is with the members before it.
+    fn still_fits(&mut self) -> bool;
+}
+
+/// Why a group does not fit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum GroupMisfit {
+    /// There is no room.
+    Unschedulable(Reason),
+    /// It could not be judged.
+    Error(Reason),
+}
+
+/// Makes room for a group as a whole: workload-aware preemption. Needs [`PostFilter`](crate::PostFilter).
+pub trait GroupPostFilter: Plugin {
+    /// Chooses the pods to evict. The group did not fit.
+    fn group_post_filter(
+        &self,
+        group: &GroupInCycle<'_>,
+        dry_run: &mut dyn GroupDryRun,
+    ) -> GroupPostFilterAnswer;
+}
