@@ -10,6 +10,9 @@ const SUBDOMAIN_RULE: &str = "a lowercase RFC 1123 subdomain must consist of low
     alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character";
 const SUBDOMAIN_PATTERN: &str = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*";
 const SUBDOMAIN_MAX_LENGTH: usize = 253;
+const LABEL_RULE: &str = "a lowercase RFC 1123 label must consist of lower case alphanumeric \
+    characters or '-', and must start and end with an alphanumeric character";
+const LABEL_PATTERN: &str = "[a-z0-9]([-a-z0-9]*[a-z0-9])?";
 const VALUE_RULE: &str = "a valid label must be an empty string or consist of alphanumeric \
     characters, '-', '_' or '.', and must start and end with an alphanumeric character";
 
@@ -59,19 +62,31 @@ pub fn label_value_faults(value: &str) -> Vec<String> {
     faults
 }
 
-fn subdomain_faults(name: &str) -> impl Iterator<Item = String> {
-    let is_valid = name.split('.').all(|label| {
-        let is_inner = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
-        !label.is_empty()
-            && label.chars().all(is_inner)
-            && !label.starts_with('-')
-            && !label.ends_with('-')
-    });
+/// What is wrong with a name that must be a label of DNS, such as that of a request for devices.
+pub(crate) fn dns_label_faults(name: &str) -> impl Iterator<Item = String> + use<> {
+    let length = (NAME_MAX_LENGTH < name.len())
+        .then(|| format!("must be no more than {NAME_MAX_LENGTH} bytes"));
+    let form = (!is_dns_label(name))
+        .then(|| example_rule(LABEL_RULE, LABEL_PATTERN, &["my-name", "123-abc"]));
+    length.into_iter().chain(form)
+}
+
+/// What is wrong with a name that must be a subdomain of DNS.
+pub(crate) fn subdomain_faults(name: &str) -> impl Iterator<Item = String> + use<> {
+    let is_valid = name.split('.').all(is_dns_label);
     let length = (SUBDOMAIN_MAX_LENGTH < name.len())
         .then(|| format!("must be no more than {SUBDOMAIN_MAX_LENGTH} bytes"));
     let form =
         (!is_valid).then(|| example_rule(SUBDOMAIN_RULE, SUBDOMAIN_PATTERN, &["example.com"]));
     length.into_iter().chain(form)
+}
+
+fn is_dns_label(label: &str) -> bool {
+    let is_inner = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+    !label.is_empty()
+        && label.chars().all(is_inner)
+        && !label.starts_with('-')
+        && !label.ends_with('-')
 }
 
 fn is_name(name: &str) -> bool {

@@ -9,7 +9,7 @@ use super::amount::Amounts;
 use super::container::{Container, Containers};
 use super::devices::{
     WireExtendedClaim, WireNodeAllocatable, WirePodClaim, WirePodClaimStatus, container_devices,
-    pod_devices,
+    pod_claims, pod_devices,
 };
 use super::error::{Result, WireError, Within, each};
 use super::meta::{Meta, Metadata};
@@ -180,7 +180,7 @@ impl Spec {
             images: containers.images(self.volumes.0.iter().filter_map(WirePodVolume::image)),
             required_features,
             volumes: self.volumes.into_iter().filter_map(|one| one.take(&key.name)).collect(),
-            resource_claims: self.resource_claims.into_iter().map(WirePodClaim::take).collect(),
+            resource_claims: pod_claims(self.resource_claims)?,
             container_devices: container_devices(containers),
             ..template
         })
@@ -307,6 +307,16 @@ mod tests {
                     r#""spec":{"resourceClaims":[{"name":"gpu","resourceClaimName":"x"},
                         {"name":"nic","resourceClaimTemplateName":"y"},{"name":"z"}]}"#,
                     r#"gpu=Claim("x") nic=Template("y") z=Unknown"#,
+                ),
+                (
+                    r#""spec":{"resourceClaims":[{"name":"a","resourceClaimName":"x"},
+                        {"name":"a","resourceClaimName":"y"}]}"#,
+                    r#"spec.resourceClaims[1]: Duplicate value: "a": it must occur once"#,
+                ),
+                (
+                    r#""spec":{"resourceClaims":[{"name":"a","resourceClaimName":"x",
+                        "resourceClaimTemplateName":"y"}]}"#,
+                    "spec.resourceClaims[0]: Invalid value: null: at most one of `resourceClaimName` or `resourceClaimTemplateName` may be specified",
                 ),
                 (
                     r#""spec":{"containers":[{"name":"a"},{"name":"b","resources":{"claims":[

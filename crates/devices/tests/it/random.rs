@@ -57,8 +57,14 @@ fn claims() -> impl Strategy<Value = String> {
     ];
     let claim = (proptest::collection::vec(request, 1..4), 0..4_usize);
     let claim = claim.prop_map(|(requests, constraint)| {
+        let second = match requests.get(1) {
+            Some(second) if second.starts_with('|') => " r1/one",
+            Some(_) => " r1",
+            None => "",
+        };
+        let some = format!("  match a.io/m r0{second}\n");
         let requests = requests.iter().enumerate().map(|(at, one)| format!("  r{at} {one}\n"));
-        let constraint = ["", "", "  match a.io/m\n", "  match a.io/m r0 r1/one\n"][constraint];
+        let constraint = ["", "", "  match a.io/m\n", &some][constraint];
         format!("{}{constraint}", requests.collect::<String>())
     });
     proptest::collection::vec(claim, 1..3).prop_map(|claims| {

@@ -204,8 +204,8 @@ fn there_is_one_warning_for_each_kind_that_is_not_read() {
         other("v1", "ConfigMap", "b"),
         other("apps/v1", "Deployment", "a"),
         other("resource.k8s.io/v1", "ResourceClaim", "a"),
-        other("resource.k8s.io/v1", "ResourceSlice", "a"),
-        other("resource.k8s.io/v1", "ResourceSlice", "b"),
+        other("resource.k8s.io/v1", "DeviceClass", "a"),
+        other("resource.k8s.io/v1", "DeviceClass", "b"),
         node("n1"),
         pod("default", "p1"),
     ]);

@@ -1,5 +1,7 @@
 //! Claims on devices, on the wire.
 
+mod check;
+
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -168,6 +170,7 @@ impl Wire for WireResourceClaim {
     fn take(self) -> Result<ResourceClaim> {
         let meta = Meta::take(self.metadata)?;
         let status = self.status.unwrap_or_default();
+        status.check().within("status")?;
         let allocation = status.allocation.map(WireAllocation::take).transpose();
         Ok(ResourceClaim {
             key: meta.key(),
@@ -177,7 +180,7 @@ impl Wire for WireResourceClaim {
             deletion: meta.deletion,
             controller: meta.controller,
             finalizers: meta.finalizers,
-            spec: self.spec.unwrap_or_default().take(),
+            spec: self.spec.unwrap_or_default().take().within("spec")?,
             allocation: allocation.within("status.allocation")?,
             reserved_for: status.reserved_for.into_iter().map(WireConsumer::take).collect(),
             devices: status.devices.into_iter().map(WireDeviceStatus::take).collect(),
@@ -191,14 +194,23 @@ impl Wire for WireResourceClaimTemplate {
     fn take(self) -> Result<ResourceClaimTemplate> {
         let meta = Meta::take(self.metadata)?;
         let spec = self.spec.unwrap_or_default().spec.unwrap_or_default();
-        Ok(ResourceClaimTemplate { key: meta.key(), spec: spec.take() })
+        let spec = spec.take().within("spec").within("spec")?;
+        Ok(ResourceClaimTemplate { key: meta.key(), spec })
     }
 }
 
 impl Spec {
-    fn take(self) -> ClaimSpec {
+    fn take(self) -> Result<ClaimSpec> {
         let devices = self.devices.unwrap_or_default();
-        let constraints = devices.constraints.into_iter().map(|one| Constraint {
+        devices.check().within("devices")?;
+        Ok(devices.take())
+    }
+}
+
+impl Devices {
+    fn take(self) -> ClaimSpec {
+        let Devices { requests, constraints, config } = self;
+        let constraints = constraints.into_iter().map(|one| Constraint {
             requests: one.requests.0,
             kind: match (one.match_attribute, one.distinct_attribute) {
                 (Some(name), _) => ConstraintKind::MatchAttribute(name),
@@ -206,12 +218,12 @@ impl Spec {
                 (None, None) => ConstraintKind::Unknown,
             },
         });
-        let config = devices.config.into_iter().map(|one| DeviceConfig {
+        let config = config.into_iter().map(|one| DeviceConfig {
             requests: one.requests.0,
             opaque: one.opaque.map(WireOpaque::take),
         });
         ClaimSpec {
-            requests: devices.requests.into_iter().map(WireRequest::take).collect(),
+            requests: requests.into_iter().map(WireRequest::take).collect(),
             constraints: constraints.collect(),
             config: config.collect(),
         }
@@ -447,7 +459,7 @@ mod tests {
     fn spec(cases: &[(&str, &str)]) {
         for (devices, expected) in cases {
             let json = format!(r#"{{"devices":{{"requests":{devices}}}}}"#);
-            table(|spec: Spec| Ok(spec.take()), &[(&json, expected)], |spec| show_spec(&spec));
+            table(|spec: Spec| spec.take(), &[(&json, expected)], |spec| show_spec(&spec));
         }
     }
 
@@ -489,18 +501,24 @@ mod tests {
                 r#"[{"name":"r","exactly":{"deviceClassName":"a","selectors":[{"rego":{}}]}}]"#,
                 "r: a x1 [?]",
             ),
-            (r#"[],"constraints":[{"requests":["r"]}]"#, r#"["r"] Unknown"#),
-            (r#"[],"config":[{"requests":["r"],"wasm":{}}]"#, r#"["r"] None"#),
+            (
+                r#"[{"name":"r"}],"constraints":[{"requests":["r"]}]"#,
+                r#"r: unknown; ["r"] Unknown"#,
+            ),
+            (
+                r#"[{"name":"r"}],"config":[{"requests":["r"],"wasm":{}}]"#,
+                r#"r: unknown; ["r"] None"#,
+            ),
         ]);
     }
 
     #[test]
     fn constraints_and_configurations_are_read() {
         spec(&[(
-            r#"[],"constraints":[{"requests":["r","r/s"],"matchAttribute":"a.io/model"},
+            r#"[{"name":"r","firstAvailable":[{"name":"s"}]}],"constraints":[{"requests":["r","r/s"],"matchAttribute":"a.io/model"},
                 {"distinctAttribute":"a.io/slot"}],
                 "config":[{"requests":["r"],"opaque":{"driver":"a.io","parameters":{"b":1,"a":2}}}]"#,
-            r#"["r", "r/s"] MatchAttribute("a.io/model"); [] DistinctAttribute("a.io/slot"); ["r"] Some(("a.io", "{\"a\":2,\"b\":1}"))"#,
+            r#"r: s:  x1; ["r", "r/s"] MatchAttribute("a.io/model"); [] DistinctAttribute("a.io/slot"); ["r"] Some(("a.io", "{\"a\":2,\"b\":1}"))"#,
         )]);
     }
 
@@ -559,7 +577,7 @@ mod tests {
             "config":[{"requests":["r"],"opaque":{"driver":"a.io","parameters":{"x":[1]}}}]}}"#;
         let read: Spec = serde_json::from_str(spec).expect("it is a spec");
         let json: Value = serde_json::from_str(spec).expect("it is JSON");
-        let read = read.take();
+        let read = read.take().expect("it is valid");
         assert_eq!(read.to_json("resource.k8s.io/v1"), json);
         let flat = read.to_json("resource.k8s.io/v1beta1");
         let manifest = serde_json::json!({ "metadata": {}, "spec": json });
@@ -570,7 +588,7 @@ mod tests {
         }
         assert_eq!(flat["devices"]["requests"][0]["deviceClassName"], "gpu");
         let again: Spec = serde_json::from_value(flat).expect("it is a spec");
-        assert_eq!(again.take(), read);
+        assert_eq!(again.take(), Ok(read));
     }
 
     #[test]

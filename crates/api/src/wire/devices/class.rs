@@ -2,11 +2,13 @@
 
 use serde::Deserialize;
 
-use super::super::error::Result;
+use super::super::error::{Result, WireError, Within};
 use super::super::meta::{Meta, Metadata};
 use super::super::primitive::{List, given};
 use super::super::{Manifest, Wire};
-use super::{NO_DEVICES, VERSIONS, WireOpaque, WireSelector, WireTaint, selectors};
+use super::{NO_DEVICES, VERSIONS, WireOpaque, WireSelector, WireTaint, limits, selectors};
+use crate::label_syntax::label_key_faults;
+use crate::resources::is_extended_resource_name;
 use crate::{DeviceClass, DeviceTaintRule, Kind, ObjectKey, Str};
 
 /// resource.k8s.io DeviceClass.
@@ -60,6 +62,7 @@ impl Wire for WireDeviceClass {
     fn take(self) -> Result<DeviceClass> {
         let meta = Meta::take(self.metadata)?;
         let spec = self.spec.unwrap_or_default();
+        spec.check().within("spec")?;
         let config = spec.config.into_iter().map(|one| one.opaque.map(WireOpaque::take));
         Ok(DeviceClass {
             name: meta.name,
@@ -78,6 +81,7 @@ impl Wire for WireDeviceTaintRule {
         let meta = Meta::take(self.metadata)?;
         let spec = self.spec.unwrap_or_default();
         let selector = spec.device_selector.unwrap_or_default();
+        spec.taint.as_ref().map_or(Ok(()), check_taint).within("taint").within("spec")?;
         Ok(DeviceTaintRule {
             name: meta.name,
             driver: given(selector.driver),
@@ -85,6 +89,33 @@ impl Wire for WireDeviceTaintRule {
             device: given(selector.device),
             taint: spec.taint.unwrap_or_default().take(),
         })
+    }
+}
+
+impl ClassSpec {
+    /// As in validation.go, validateDeviceClassSpec.
+    fn check(&self) -> Result<()> {
+        limits::selectors(&self.selectors)?;
+        limits::at_most("config", self.config.0.len(), limits::CONFIGS)?;
+        match &self.extended_resource_name {
+            Some(name) if !name.is_empty() && !is_extended_resource_name(name) => {
+                let why = "must be a valid extended resource name";
+                Err(WireError::invalid("extendedResourceName", name.as_str(), why))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// As in validation.go, validateDeviceTaint. An effect that is not known has none.
+pub(super) fn check_taint(taint: &WireTaint) -> Result<()> {
+    let key = taint.key.as_deref().unwrap_or_default();
+    if let Some(fault) = label_key_faults(key).into_iter().next() {
+        return Err(WireError::invalid("key", key, fault));
+    }
+    match taint.effect.as_deref() {
+        None | Some("") => Err(WireError::required("effect", "say what the taint does")),
+        Some(_) => Ok(()),
     }
 }
 

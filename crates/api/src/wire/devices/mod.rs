@@ -6,6 +6,7 @@
 mod claim;
 mod class;
 mod encode;
+mod limits;
 mod pod;
 mod slice;
 
@@ -14,7 +15,7 @@ use serde_json::Value;
 
 pub(super) use self::pod::{
     WireContainerClaim, WireExtendedClaim, WireNodeAllocatable, WirePodClaim, WirePodClaimStatus,
-    container_devices, pod_devices,
+    container_devices, pod_claims, pod_devices,
 };
 use super::primitive::{List, Table};
 use super::selector::NodeTerm;

@@ -3,8 +3,9 @@
 use serde::Deserialize;
 
 use super::super::container::Containers;
+use super::super::error::{Result, WireError};
 use super::super::primitive::{List, Table, given};
-use super::amounts;
+use super::{amounts, limits};
 use crate::devices::{
     ClaimSource, ContainerDevices, ContainerResourceClaim, ContainerRun, ExtendedClaimStatus,
     NodeAllocatableClaimStatus, PodClaimStatus, PodDevices, PodResourceClaim,
@@ -64,8 +65,23 @@ pub(crate) struct WireNodeAllocatable {
     resources: Table<Quantity>,
 }
 
+/// The claims of a pod. As in validation.go of core, ValidatePodSpec. A claim from a source that is not known is kept: such
+/// a pod waits.
+pub(crate) fn pod_claims(claims: List<WirePodClaim>) -> Result<Vec<PodResourceClaim>> {
+    let names = claims.0.iter().map(|one| one.name.as_deref().unwrap_or_default());
+    limits::unique("resourceClaims", names)?;
+    for (index, one) in claims.0.iter().enumerate() {
+        if one.resource_claim_name.is_some() && one.resource_claim_template_name.is_some() {
+            let field = format!("resourceClaims[{index}]");
+            let why = "at most one of `resourceClaimName` or `resourceClaimTemplateName` may be specified";
+            return Err(WireError::new(&field, format!("Invalid value: null: {why}")));
+        }
+    }
+    Ok(claims.into_iter().map(WirePodClaim::take).collect())
+}
+
 impl WirePodClaim {
-    pub(crate) fn take(self) -> PodResourceClaim {
+    fn take(self) -> PodResourceClaim {
         let source = match (self.resource_claim_name, self.resource_claim_template_name) {
             (Some(name), _) => ClaimSource::Claim(name),
             (None, Some(name)) => ClaimSource::Template(name),

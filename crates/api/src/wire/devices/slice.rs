@@ -1,8 +1,10 @@
 //! Devices as drivers publish them, on the wire.
 
+mod check;
+
 use serde::Deserialize;
 
-use super::super::error::Result;
+use super::super::error::{Result, Within};
 use super::super::meta::{Meta, Metadata};
 use super::super::primitive::{List, Table, given};
 use super::super::{Manifest, Wire};
@@ -131,6 +133,7 @@ impl Wire for WireResourceSlice {
     fn take(self) -> Result<ResourceSlice> {
         let meta = Meta::take(self.metadata)?;
         let spec = self.spec.unwrap_or_default();
+        spec.check().within("spec")?;
         let pool = spec.pool.unwrap_or_default();
         let nodes = nodes(spec.node_name, spec.all_nodes, spec.node_selector);
         let nodes = match nodes {
@@ -269,24 +272,26 @@ mod tests {
 
     #[test]
     fn a_slice_is_read_with_its_pool_and_nodes() {
+        let pool = r#""driver":"d","pool":{"name":"p","resourceSliceCount":1}"#;
         let of = |spec: &str| format!(r#"{{"metadata":{{"name":"s"}},"spec":{{{spec}}}}}"#);
         let terms = |operator: &str| {
             let one = r#"{"key":"zone","operator":"OP","values":["a"]}"#.replace("OP", operator);
-            format!(r#""nodeSelector":{{"nodeSelectorTerms":[{{"matchExpressions":[{one}]}}]}}"#)
+            format!(
+                r#"{pool},"nodeSelector":{{"nodeSelectorTerms":[{{"matchExpressions":[{one}]}}]}}"#
+            )
         };
         for (spec, expected) in [
             (
                 r#""driver":"d","pool":{"name":"p","generation":3,"resourceSliceCount":2},"nodeName":"n""#.to_owned(),
                 r#"s d/p 3 2 Node("n")"#,
             ),
-            (r#""nodeName":"","allNodes":true"#.to_owned(), "s / 0 0 All"),
-            (r#""perDeviceNodeSelection":true"#.to_owned(), "s / 0 0 PerDevice"),
-            (r#""perDeviceNodeSelection":false"#.to_owned(), "s / 0 0 Unknown"),
-            (terms("In"), "s / 0 0 selected Ok(true)"),
-            (terms("NotIn"), "s / 0 0 selected Ok(false)"),
+            (format!(r#"{pool},"nodeName":"","allNodes":true"#), "s d/p 0 1 All"),
+            (format!(r#"{pool},"perDeviceNodeSelection":true"#), "s d/p 0 1 PerDevice"),
+            (terms("In"), "s d/p 0 1 selected Ok(true)"),
+            (terms("NotIn"), "s d/p 0 1 selected Ok(false)"),
             (
                 terms("Near"),
-                r#"s / 0 0 selected Err("nodeSelectorTerms[0].matchExpressions[0].operator: Invalid value: \"Near\": not a valid selector operator")"#,
+                r#"s d/p 0 1 selected Err("nodeSelectorTerms[0].matchExpressions[0].operator: Invalid value: \"Near\": not a valid selector operator")"#,
             ),
         ] {
             table(WireResourceSlice::take, &[(&of(&spec), expected)], |slice| {
@@ -363,7 +368,8 @@ mod tests {
         table(
             WireResourceSlice::take,
             &[(
-                r#"{"metadata":{"name":"s"},"spec":{"sharedCounters":[
+                r#"{"metadata":{"name":"s"},"spec":{"driver":"d","allNodes":true,
+                    "pool":{"name":"p","resourceSliceCount":1},"sharedCounters":[
                     {"name":"set","counters":{"memory":{"value":"40Gi"},"cores":{"value":"7"}}}]}}"#,
                 "set cores=7 memory=40Gi",
             )],
