@@ -10,7 +10,7 @@ use crate::value::Value;
 
 /// The cost at which an evaluation is cancelled, for each device. As in the API of
 /// resource.k8s.io, CELSelectorExpressionMaxCost.
-pub(crate) const MAX_COST: u64 = 1_000_000;
+pub const MAX_COST: u64 = 1_000_000;
 /// How many steps, of some nanoseconds each, an evaluation may take apart from what it costs. cel-go
 /// has no such limit: its cost does not count the elements of nested lists, which double in number
 /// at a constant cost, nor the length of texts whose size is asked for.

@@ -122,7 +122,7 @@ pub(crate) fn equality(first: &Value, second: &Value) -> u64 {
     }
 }
 
-fn tenths(size: u64) -> u64 {
+pub(crate) fn tenths(size: u64) -> u64 {
     size.div_ceil(10)
 }
 

@@ -19,7 +19,7 @@
 //! versions and quantities. `docs/decisions/0017-cel-of-our-own.md` says why.
 //!
 //! The way of an expression is `lexer`, `parser` with `macros`, `checker` with `types` and
-//! `overloads`, `validators`, `plan`, `eval` with `folds`, `cost` and `budget`.
+//! `overloads`, `validators`, `plan`, `estimate`, `eval` with `folds`, `cost` and `budget`.
 //!
 //! These differ from cel-go, and no device that the API server accepts makes them matter often:
 //!
@@ -38,6 +38,7 @@ mod checker;
 mod cost;
 mod device;
 mod error;
+mod estimate;
 mod eval;
 mod folds;
 mod functions;
@@ -52,6 +53,7 @@ mod types;
 mod validators;
 mod value;
 
+pub use crate::budget::MAX_COST;
 pub use crate::device::{AttributeValue, Device};
 pub use crate::error::{CompileError, EvaluationError};
 pub use crate::eval::DomainPath;
@@ -66,6 +68,7 @@ use crate::value::Value;
 #[derive(Debug)]
 pub struct Expression {
     plan: Plan,
+    highest_cost: u64,
 }
 
 impl Expression {
@@ -91,7 +94,14 @@ impl Expression {
         }
         let plan = plan::plan(&parsed.root, &checked)
             .map_err(|why| CompileError(format!("program instantiation failed: {why}")))?;
-        Ok(Self { plan })
+        let highest_cost = estimate::highest_cost(&parsed.root, &checked);
+        Ok(Self { plan, highest_cost })
+    }
+
+    /// The most that it may cost for any device, in units of cel-go, as the API server estimates it. It is `u64::MAX` if
+    /// there is no bound. The API server refuses a selector whose cost is above [`MAX_COST`].
+    pub fn highest_cost(&self) -> u64 {
+        self.highest_cost
     }
 
     /// The attributes and capacities that it reads beside the driver and whether the device allows multiple

@@ -39,6 +39,8 @@ pub mod volume_zone;
 
 use plimsoll_framework::Registry;
 
+pub use self::devices::selector_fault;
+
 /// A plugin of the default profile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DefaultPlugin {

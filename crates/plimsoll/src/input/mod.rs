@@ -3,6 +3,7 @@
 mod fault;
 mod ignored;
 mod objects;
+mod selectors;
 mod source;
 mod workloads;
 
@@ -20,6 +21,7 @@ use serde_json::Value;
 
 use self::fault::Fault;
 use self::ignored::Ignored;
+use self::selectors::Selectors;
 pub(crate) use self::source::{STDIN, Source, read_all as read};
 use self::workloads::Workload;
 pub(crate) use self::workloads::{pod_of_workload, read_pod, workload};
@@ -77,11 +79,12 @@ pub(crate) fn load(
             Err(faults) => cluster.faults.extend(faults),
         }
     }
-    let Gathering { faults, ignored, cluster, .. } = cluster;
+    let Gathering { faults, ignored, selectors, cluster, .. } = cluster;
     if !faults.is_empty() {
         return Err(Faults::from(faults).into());
     }
     ignored.warnings().for_each(notices::warning);
+    selectors.warnings().for_each(notices::warning);
     Ok(cluster.settled())
 }
 
@@ -242,6 +245,7 @@ struct Gathering<'a> {
     /// The index of the source of each object.
     places: BTreeMap<Identity, usize>,
     ignored: Ignored,
+    selectors: Selectors,
     faults: Vec<Fault>,
     /// The sources that were parsed again to find the lines of objects.
     looked_into: BTreeMap<usize, Vec<Document>>,
@@ -260,6 +264,7 @@ impl<'a> Gathering<'a> {
             templates: Templates::default(),
             places: BTreeMap::new(),
             ignored: Ignored::default(),
+            selectors: Selectors::default(),
             faults: Vec::new(),
             looked_into: BTreeMap::new(),
             manifests: BTreeMap::new(),
@@ -297,6 +302,7 @@ impl<'a> Gathering<'a> {
             }
             Object::Node(node) => self.cluster.nodes.push(*node),
             Object::Other(object) => {
+                self.selectors.add(&self.sources[source].name, &object);
                 if !self.built_in.contains(&object.kind()) {
                     self.keep_manifest(source, &object);
                 }

@@ -4,6 +4,7 @@
 mod attempts;
 mod counted_devices;
 mod extended_resources;
+mod selector_fault;
 mod selector_results;
 mod sound;
 
@@ -20,6 +21,7 @@ use self::attempts::ReachVersions;
 pub(crate) use self::attempts::{Attempts, ListId, Outcome};
 pub(crate) use self::counted_devices::CountedDevices;
 pub(crate) use self::extended_resources::ExtendedResources;
+pub use self::selector_fault::selector_fault;
 pub(crate) use self::selector_results::SelectorResults;
 pub(crate) use self::sound::SoundSelectors;
 
