@@ -6,6 +6,7 @@ use plimsoll_api::devices::Allocation;
 use plimsoll_api::{Quantity, Str};
 
 use crate::capacity::Amounts;
+use crate::counters::KeptCounters;
 use crate::ids::DeviceSet;
 use crate::{DeviceId, DeviceIds, Features};
 
@@ -20,6 +21,8 @@ pub struct Allocated {
     exclusive: DeviceSet,
     shares: BTreeMap<DeviceId, BTreeSet<Str>>,
     capacity: BTreeMap<DeviceId, Amounts>,
+    /// What is left of the counters of pools.
+    pub(crate) counters: KeptCounters,
 }
 
 impl Allocated {
@@ -30,12 +33,14 @@ impl Allocated {
             exclusive: DeviceSet::default(),
             shares: BTreeMap::new(),
             capacity: BTreeMap::new(),
+            counters: KeptCounters::default(),
         }
     }
 
     /// A claim has got this allocation.
     pub fn add(&mut self, ids: &mut DeviceIds, allocation: &Allocation) {
         for device in allocation.devices.iter().filter(|device| !device.is_admin()) {
+            self.counters.changed(&device.driver, &device.pool);
             let id = ids.intern(&device.driver, &device.pool, &device.device);
             match &device.share_id {
                 Some(share) if self.features.consumable_capacity => {
@@ -55,6 +60,7 @@ impl Allocated {
     /// A claim has lost this allocation.
     pub fn remove(&mut self, ids: &mut DeviceIds, allocation: &Allocation) {
         for device in allocation.devices.iter().filter(|device| !device.is_admin()) {
+            self.counters.changed(&device.driver, &device.pool);
             let id = ids.intern(&device.driver, &device.pool, &device.device);
             match &device.share_id {
                 Some(share) if self.features.consumable_capacity => {

@@ -1,24 +1,34 @@
 //! Counters that the devices of a pool share.
 
-use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use hashbrown::HashMap;
 use plimsoll_api::devices::{CounterConsumption, CounterSet};
-use plimsoll_api::{Quantity, Str};
+use plimsoll_api::{MemoCell, Quantity, Str};
 use rustc_hash::FxBuildHasher;
 
-use crate::pool::Pool;
+use crate::pool::{IndexedSlice, Pool};
 use crate::{Allocated, Features};
 
-/// Counters by the names of their sets and their own.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Counters(BTreeMap<Str, BTreeMap<Str, Quantity>>);
+/// Counters, sorted by the names of their sets and their own.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Counters(Vec<Counter>);
 
-/// Counters by pool: its driver and its name. 1.36 tells pools apart by their names alone.
-pub(crate) type PoolCounters = HashMap<(Str, Str), Counters, FxBuildHasher>;
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Counter {
+    set: Str,
+    name: Str,
+    value: Quantity,
+}
+
+/// A pool: its driver and its name.
+type PoolKey = (Str, Str);
+
+/// What is left of the counters of pools. 1.36 tells pools apart by their names alone.
+pub(crate) type PoolCounters = HashMap<PoolKey, Arc<Counters>, FxBuildHasher>;
 
 /// How the counters of a pool are found.
-pub(crate) fn key_of(pool: &Pool, features: Features) -> (Str, Str) {
+pub(crate) fn key_of(pool: &Pool, features: Features) -> PoolKey {
     let driver = if features.is_37() { pool.driver.clone() } else { Str::default() };
     (driver, pool.name.clone())
 }
@@ -26,10 +36,16 @@ pub(crate) fn key_of(pool: &Pool, features: Features) -> (Str, Str) {
 impl Counters {
     /// What is left of the counters of a pool, after all that its allocated devices consume. It may be negative.
     pub(crate) fn available(pool: &Pool, allocated: &Allocated) -> Self {
-        let mut left = Counters::default();
-        for CounterSet { name, counters } in pool.counter_sets() {
-            left.0.insert(name.clone(), counters.iter().cloned().collect());
+        let mut left = Vec::new();
+        for CounterSet { name: set, counters } in pool.counter_sets() {
+            left.extend(counters.iter().map(|(name, value)| Counter {
+                set: set.clone(),
+                name: name.clone(),
+                value: value.clone(),
+            }));
         }
+        left.sort_by(|one, other| (&one.set, &one.name).cmp(&(&other.set, &other.name)));
+        let mut left = Counters(left);
         for slice in pool.slices.iter().chain(&pool.elsewhere) {
             for (device, id) in slice.slice.devices.iter().zip(&slice.ids) {
                 if !device.consumes_counters.is_empty() && allocated.is_allocated(*id) {
@@ -42,45 +58,136 @@ impl Counters {
 
     /// Takes away from counters that there are.
     fn take(&mut self, consumed: &[CounterConsumption]) {
-        for one in consumed {
-            let Some(set) = self.0.get_mut(&one.counter_set) else { continue };
-            for (name, amount) in &one.counters {
-                if let Some(counter) = set.get_mut(name) {
-                    counter.sub(amount);
-                }
+        for (set, name, amount) in each(consumed) {
+            if let Ok(at) = self.find(set, name) {
+                self.0[at].value.sub(amount);
             }
         }
     }
 
     /// Adds what a device consumes.
     pub(crate) fn add(&mut self, consumed: &[CounterConsumption]) {
-        for one in consumed {
-            let set = self.0.entry(one.counter_set.clone()).or_default();
-            for (name, amount) in &one.counters {
-                set.entry(name.clone()).or_default().add(amount);
-            }
+        for (set, name, amount) in each(consumed) {
+            self.of(set, name).add(amount);
         }
     }
 
     /// Takes away what a device consumes.
     pub(crate) fn sub(&mut self, consumed: &[CounterConsumption]) {
-        for one in consumed {
-            let set = self.0.entry(one.counter_set.clone()).or_default();
-            for (name, amount) in &one.counters {
-                set.entry(name.clone()).or_default().sub(amount);
-            }
+        for (set, name, amount) in each(consumed) {
+            self.of(set, name).sub(amount);
         }
     }
 
     /// Whether each of these available counters is at least what is consumed.
     pub(crate) fn cover(&self, consumed: &Counters) -> bool {
         let zero = Quantity::default();
-        self.0.iter().all(|(set, counters)| {
-            let consumed = consumed.0.get(set);
-            counters.iter().all(|(name, available)| {
-                let consumed = consumed.and_then(|set| set.get(name)).unwrap_or(&zero);
-                consumed <= available
-            })
+        let mut others = consumed.0.iter().peekable();
+        self.0.iter().all(|available| {
+            let key = (&available.set, &available.name);
+            while others.next_if(|other| (&other.set, &other.name) < key).is_some() {}
+            let taken = others.peek().filter(|other| (&other.set, &other.name) == key);
+            taken.map_or(&zero, |taken| &taken.value) <= &available.value
         })
+    }
+
+    fn of(&mut self, set: &Str, name: &Str) -> &mut Quantity {
+        let at = self.find(set, name).unwrap_or_else(|at| {
+            let value = Quantity::default();
+            self.0.insert(at, Counter { set: set.clone(), name: name.clone(), value });
+            at
+        });
+        &mut self.0[at].value
+    }
+
+    fn find(&self, set: &Str, name: &Str) -> Result<usize, usize> {
+        self.0.binary_search_by(|one| (&one.set, &one.name).cmp(&(set, name)))
+    }
+}
+
+/// Each counter that is consumed: its set, its name and how much of it.
+fn each(consumed: &[CounterConsumption]) -> impl Iterator<Item = (&Str, &Str, &Quantity)> {
+    consumed
+        .iter()
+        .flat_map(|one| one.counters.iter().map(|(name, amount)| (&one.counter_set, name, amount)))
+}
+
+/// What is left of the counters of pools, until a device of the pool is given, taken or changed. A search asks about
+/// every pool that it comes to, and most of them have not changed since the last one.
+#[derive(Debug, Default)]
+pub(crate) struct KeptCounters(MemoCell<HashMap<PoolKey, Kept, FxBuildHasher>>);
+
+#[derive(Debug)]
+struct Kept {
+    /// The stamps of the slices on which the counters depend.
+    stamps: Vec<u64>,
+    left: Arc<Counters>,
+}
+
+/// A copy knows nothing yet: it may change in another way.
+impl Clone for KeptCounters {
+    fn clone(&self) -> Self {
+        KeptCounters::default()
+    }
+}
+
+impl KeptCounters {
+    /// A device of a pool was given or taken.
+    pub(crate) fn changed(&mut self, driver: &Str, pool: &Str) {
+        let known = self.0.get_mut();
+        if !known.is_empty() {
+            known.remove(&(driver.clone(), pool.clone()));
+        }
+    }
+
+    /// As [`Counters::available`].
+    pub(crate) fn available(&self, pool: &Pool, allocated: &Allocated) -> Arc<Counters> {
+        let key = (pool.driver.clone(), pool.name.clone());
+        let mut known = self.0.open();
+        let is_same = |kept: &&Kept| kept.stamps.iter().copied().eq(stamps(pool));
+        let count = || Counters::available(pool, allocated);
+        if let Some(kept) = known.get(&key).filter(is_same) {
+            debug_assert_eq!(*kept.left, count(), "what is left in {key:?} is not what is kept");
+            return kept.left.clone();
+        }
+        let left = Arc::new(count());
+        known.insert(key, Kept { stamps: stamps(pool).collect(), left: left.clone() });
+        left
+    }
+}
+
+fn stamps(pool: &Pool) -> impl Iterator<Item = u64> {
+    pool.all_slices().map(|slice: &Arc<IndexedSlice>| slice.stamp)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn consumption(set: &str, counters: &[(&str, i64)]) -> CounterConsumption {
+        let amount = |n| Quantity::new(n, plimsoll_api::quantity::Format::DecimalSi);
+        let counters = counters.iter().map(|(name, n)| ((*name).into(), amount(*n)));
+        CounterConsumption { counter_set: set.into(), counters: counters.collect() }
+    }
+
+    fn counters(all: &[CounterConsumption]) -> Counters {
+        let mut counters = Counters::default();
+        counters.add(all);
+        counters
+    }
+
+    #[test]
+    fn every_counter_must_suffice_and_unknown_ones_do_not_matter() {
+        let available =
+            counters(&[consumption("a", &[("x", 2), ("y", 1)]), consumption("b", &[("x", 3)])]);
+        let covers = |all: &[CounterConsumption]| available.cover(&counters(all));
+        assert!(covers(&[]));
+        assert!(covers(&[consumption("b", &[("x", 3)]), consumption("a", &[("y", 1), ("x", 2)])]));
+        assert!(!covers(&[consumption("b", &[("x", 3)]), consumption("a", &[("y", 2)])]));
+        assert!(!covers(&[consumption("b", &[("x", 2)]), consumption("b", &[("x", 2)])]));
+        assert!(covers(&[consumption("a", &[("z", 9)]), consumption("c", &[("x", 9)])]));
+        // Counters may be used up beyond zero.
+        let below = counters(&[consumption("a", &[("x", -1)])]);
+        assert!(!below.cover(&Counters::default()));
     }
 }

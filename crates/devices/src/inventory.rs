@@ -4,10 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use hashbrown::HashMap;
-use plimsoll_api::Str;
 use plimsoll_api::devices::{
     DeviceNodeSelector, DeviceNodes, DeviceTaint, DeviceTaintRule, ResourceSlice,
 };
+use plimsoll_api::{MemoCell, Str};
 use rustc_hash::FxBuildHasher;
 
 use crate::pool::{IndexedSlice, Pool, PoolState, WholePool, reaches};
@@ -44,6 +44,24 @@ pub struct Inventory {
     selected: Vec<(DeviceNodeSelector, usize)>,
     /// The pools with counters, by their names without the driver.
     with_counters: BTreeMap<Str, BTreeSet<Str>>,
+    /// The pools of nodes that no slice names, as far as they were asked for.
+    gathered: Gathered,
+}
+
+/// Pools by what selects a node, for nodes that no slice names: all nodes of one reach have the same ones.
+#[derive(Debug, Default)]
+struct Gathered(MemoCell<PoolsBySelection>);
+
+type PoolsBySelection = HashMap<u64, Arc<[Arc<Pool>]>, FxBuildHasher>;
+
+/// Beyond this many ways in which nodes are selected all pools are gathered anew.
+const MOST_GATHERED: usize = 256;
+
+/// A copy knows nothing yet: it may change in another way.
+impl Clone for Gathered {
+    fn clone(&self) -> Self {
+        Gathered::default()
+    }
 }
 
 /// The slices of a pool, by name, and the nodes that they name.
@@ -87,6 +105,7 @@ impl Inventory {
             per_device: BTreeSet::new(),
             selected: Vec::new(),
             with_counters: BTreeMap::new(),
+            gathered: Gathered::default(),
         }
     }
 
@@ -136,6 +155,9 @@ impl Inventory {
 
     /// Arranges the pools that have changed.
     pub fn settle(&mut self) {
+        if !self.changed.is_empty() {
+            self.gathered = Gathered::default();
+        }
         for key in std::mem::take(&mut self.changed) {
             let Some(mut pool) = self.by_pool.remove(&key) else { continue };
             self.forget(&key, &pool.nodes);
@@ -199,15 +221,23 @@ impl Inventory {
     pub fn reach<'n>(&self, node: NodeRef<'n>) -> Option<Reach<'n>> {
         let depends =
             !self.features.is_37() && self.with_counters.values().any(|drivers| 1 < drivers.len());
-        if depends || !self.per_device.is_empty() || 64 < self.selected.len() {
+        if depends {
+            return None;
+        }
+        let own = self.named.contains_key(node.name).then_some(node.name);
+        Some(Reach { own, selected: self.selected(node)? })
+    }
+
+    /// Which of the node selectors of slices match a node, one bit for each. `None` if that is not all that counts.
+    fn selected(&self, node: NodeRef<'_>) -> Option<u64> {
+        if !self.per_device.is_empty() || 64 < self.selected.len() {
             return None;
         }
         let mut selected = 0;
         for (at, (selector, _)) in self.selected.iter().enumerate() {
             selected |= u64::from(selector.matches(node.name, node.labels).ok()?) << at;
         }
-        let own = self.named.contains_key(node.name).then_some(node.name);
-        Some(Reach { own, selected })
+        Some(selected)
     }
 
     /// The nodes that a pool names, and whether it matters to others, too.
@@ -236,6 +266,14 @@ impl Inventory {
             return Ok(prepared);
         }
         found.clear();
+        let is_named = self.named.contains_key(node.name);
+        let selected = if is_named { None } else { self.selected(node) };
+        if let Some(selected) = selected
+            && let Some(gathered) = self.gathered.0.open().get(&selected)
+        {
+            found.extend_from_slice(gathered);
+            return Ok(found);
+        }
         found.extend_from_slice(prepared);
         let names_node =
             |key| self.by_pool.get(key).is_some_and(|pool| pool.nodes.contains(node.name));
@@ -246,6 +284,13 @@ impl Inventory {
             found.extend(pool.map(Arc::new));
         }
         found.sort_by(|one, other| one.order().cmp(&other.order()));
+        if let Some(selected) = selected {
+            let mut gathered = self.gathered.0.open();
+            if MOST_GATHERED <= gathered.len() {
+                gathered.clear();
+            }
+            gathered.insert(selected, found.as_slice().into());
+        }
         Ok(found)
     }
 
@@ -428,4 +473,59 @@ fn rule_taints(rules: &[DeviceTaintRule], slice: &ResourceSlice) -> Vec<(usize, 
         }
     }
     taints
+}
+
+#[cfg(test)]
+mod tests {
+    use plimsoll_api::devices::{Device, DeviceNodeTerm, WrittenRequirement};
+    use plimsoll_api::{Labels, Release};
+
+    use super::*;
+
+    /// A slice of a pool of its own, for nodes of a rack.
+    fn slice(name: &str, rack: &str) -> Arc<ResourceSlice> {
+        let requirement = WrittenRequirement {
+            key: "rack".into(),
+            operator: "In".into(),
+            values: vec![rack.into()],
+        };
+        let term = DeviceNodeTerm { expressions: vec![requirement], fields: Vec::new() };
+        Arc::new(ResourceSlice {
+            name: name.into(),
+            driver: "d".into(),
+            pool: name.into(),
+            generation: 1,
+            slice_count: 1,
+            nodes: DeviceNodes::Selected(Box::new(DeviceNodeSelector::of(vec![term]))),
+            devices: vec![Device::default()],
+            ..ResourceSlice::default()
+        })
+    }
+
+    #[test]
+    fn pools_that_are_gathered_once_follow_the_slices() {
+        let (mut ids, mut inventory) =
+            (DeviceIds::default(), Inventory::new(Features::of(Release::V1_36)));
+        inventory.set(&mut ids, slice("a", "r1"));
+        inventory.settle();
+        let names = |inventory: &Inventory, node: &str, rack: &str| -> Vec<String> {
+            let labels: Labels = [("rack", rack)].into_iter().collect();
+            let mut found = Vec::new();
+            let node = NodeRef { name: node, labels: &labels };
+            let pools = inventory.pools(node, &mut found).expect("selectors parse");
+            pools.iter().map(|pool| pool.name.to_string()).collect()
+        };
+        assert_eq!(names(&inventory, "n", "r1"), ["a"]);
+        assert_eq!(names(&inventory, "n", "r2"), [""; 0]);
+        // Another node of the same rack reaches the same.
+        assert_eq!(names(&inventory, "m", "r1"), ["a"]);
+        inventory.set(&mut ids, slice("b", "r1"));
+        inventory.set(&mut ids, slice("c", "r2"));
+        inventory.settle();
+        assert_eq!(names(&inventory, "n", "r1"), ["a", "b"]);
+        assert_eq!(names(&inventory, "n", "r2"), ["c"]);
+        inventory.remove("a");
+        inventory.settle();
+        assert_eq!(names(&inventory, "m", "r1"), ["b"]);
+    }
 }

@@ -178,6 +178,11 @@ impl Pool {
         (self.has_bindings, &self.driver, &self.name)
     }
 
+    /// All slices on which its counters depend.
+    pub(crate) fn all_slices(&self) -> impl Iterator<Item = &Arc<IndexedSlice>> {
+        self.slices.iter().chain(&self.elsewhere).chain(&self.counters)
+    }
+
     pub(crate) fn counter_sets(&self) -> impl Iterator<Item = &CounterSet> {
         self.counters.iter().flat_map(|slice| &slice.slice.shared_counters)
     }

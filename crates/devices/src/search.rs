@@ -8,14 +8,14 @@ mod usable;
 use std::sync::Arc;
 
 use hashbrown::HashMap;
-use plimsoll_api::ObjectKey;
 use plimsoll_api::devices::{AllocationMode, Device};
+use plimsoll_api::{ObjectKey, Str};
 use rustc_hash::FxBuildHasher;
 
 use crate::account::{Recorder, Refusal};
 use crate::capacity::Amounts;
 use crate::constraint::ConstraintState;
-use crate::counters::PoolCounters;
+use crate::counters::{self, Counters, PoolCounters};
 use crate::plan::RequestPlan;
 use crate::pool::{IndexedSlice, Pool, PoolState};
 use crate::{AllocateError, Allocator, DeviceId, NodeRef, Selectors};
@@ -67,6 +67,14 @@ struct Need {
     all: Vec<Place>,
 }
 
+/// The counters of a pool in a search.
+struct Counting {
+    /// What was left before.
+    available: Arc<Counters>,
+    /// What the search consumes.
+    consumed: Counters,
+}
+
 pub(crate) struct Search<'s, 'a, R> {
     pub(crate) allocator: &'s Allocator<'a>,
     pub(crate) node: NodeRef<'s>,
@@ -80,8 +88,11 @@ pub(crate) struct Search<'s, 'a, R> {
     selectable: HashMap<(usize, DeviceId), bool, FxBuildHasher>,
     /// The constraints of each claim.
     constraints: Vec<Vec<ConstraintState<'s>>>,
-    /// What this search consumes of the counters of pools.
-    consumed: PoolCounters,
+    /// The counters of pools, as far as the search has come to them.
+    counting: Vec<Counting>,
+    /// Their places by the keys of pools, and by the pools of the node.
+    counting_by_key: HashMap<(Str, Str), usize, FxBuildHasher>,
+    counting_of_pool: Vec<Option<usize>>,
     /// The devices that are picked and not shared, with the claims.
     taken: Vec<(DeviceId, usize)>,
     /// What this search consumes of shared devices.
@@ -114,7 +125,9 @@ impl<'s, 'a: 's, R: Recorder> Search<'s, 'a, R> {
             needs: Vec::with_capacity(allocator.asks.len()),
             selectable: HashMap::default(),
             constraints: Vec::with_capacity(claims.len()),
-            consumed: HashMap::default(),
+            counting: Vec::new(),
+            counting_by_key: HashMap::default(),
+            counting_of_pool: vec![None; pools.len()],
             taken: Vec::new(),
             shared: Vec::new(),
             picks: claims.iter().map(|_| Vec::new()).collect(),
@@ -368,6 +381,30 @@ impl<'s, 'a: 's, R: Recorder> Search<'s, 'a, R> {
             self.give_back(at.claim);
         }
         Ok(Some(branch))
+    }
+
+    /// The counters of the pool at this place.
+    fn counting(&mut self, pool: usize) -> &mut Counting {
+        let at = match self.counting_of_pool[pool] {
+            Some(at) => at,
+            None => self.count(pool),
+        };
+        &mut self.counting[at]
+    }
+
+    /// Comes to a pool whose counters the search has not used yet. Returns their place.
+    fn count(&mut self, pool: usize) -> usize {
+        let (allocated, pools) = (self.allocator.allocated, self.pools);
+        let key = counters::key_of(&pools[pool], self.allocator.features());
+        let next = self.counting.len();
+        let at = *self.counting_by_key.entry(key.clone()).or_insert(next);
+        if at == next {
+            let left = || allocated.counters.available(&pools[pool], allocated);
+            let available = self.available.entry(key).or_insert_with(left).clone();
+            self.counting.push(Counting { available, consumed: Counters::default() });
+        }
+        self.counting_of_pool[pool] = Some(at);
+        at
     }
 
     pub(crate) fn device(&self, at: Place) -> (&'s Pool, &'s IndexedSlice, &'s Device, DeviceId) {

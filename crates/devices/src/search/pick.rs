@@ -2,13 +2,11 @@
 
 use plimsoll_api::devices::{AllocationMode, Device};
 
-use super::{Pick, Place, Search};
+use super::{Counting, Pick, Place, Search};
 use crate::account::{Recorder, Refusal};
 use crate::allocated::{add_amounts, sub_amounts};
 use crate::capacity::{self, Amounts};
-use crate::counters::{self, Counters};
 use crate::plan::AskPlan;
-use crate::pool::Pool;
 use crate::{AllocateError, DeviceId};
 
 impl<'s, 'a: 's, R: Recorder> Search<'s, 'a, R> {
@@ -32,7 +30,7 @@ impl<'s, 'a: 's, R: Recorder> Search<'s, 'a, R> {
             }
         };
         if let Some(constraint) = self.violated(claim, plan, &pool.driver, device) {
-            self.take_back_counters(has_paid, pool, device);
+            self.take_back_counters(has_paid, place.pool, device);
             self.recorder.refused(ask, id, || Refusal::Constraint(constraint));
             if plan.ask.mode == AllocationMode::All {
                 let key = &allocator.claims[claim].claim.key;
@@ -51,7 +49,7 @@ impl<'s, 'a: 's, R: Recorder> Search<'s, 'a, R> {
         // noted above then stays in 1.36.
         if !self.has_capacity(ask, slice, place.device)? {
             if features.is_37() {
-                self.take_back_counters(has_paid, pool, device);
+                self.take_back_counters(has_paid, place.pool, device);
                 self.release_constraints(claim, plan);
                 self.taken.retain(|taken| *taken != (id, claim));
             }
@@ -80,7 +78,7 @@ impl<'s, 'a: 's, R: Recorder> Search<'s, 'a, R> {
         is_shared: bool,
     ) -> Result<bool, Refusal> {
         let features = self.allocator.features();
-        let (pool, slice, device, id) = self.device(place);
+        let (_, slice, device, id) = self.device(place);
         let in_use = match plan.admin_access {
             true => !is_shared && self.is_taken_by(id, claim),
             false => self.is_in_use(id),
@@ -95,7 +93,7 @@ impl<'s, 'a: 's, R: Recorder> Search<'s, 'a, R> {
             if !features.partitionable_devices {
                 return Err(Refusal::Counters);
             }
-            if !is_paid && !self.take_counters(pool, device) {
+            if !is_paid && !self.take_counters(place.pool, device) {
                 return Err(Refusal::Counters);
             }
             has_paid = !is_paid;
@@ -109,18 +107,16 @@ impl<'s, 'a: 's, R: Recorder> Search<'s, 'a, R> {
             None => Ok(has_paid),
             Some(taint) => {
                 let refusal = Refusal::Tainted(taint.key.clone());
-                self.take_back_counters(has_paid, pool, device);
+                self.take_back_counters(has_paid, place.pool, device);
                 Err(refusal)
             }
         }
     }
 
     /// Gives back the counters of a device that is refused after they were taken. 1.36 does not.
-    pub(super) fn take_back_counters(&mut self, has_paid: bool, pool: &Pool, device: &Device) {
-        let features = self.allocator.features();
-        if has_paid && features.is_37() {
-            let consumed = self.consumed.entry(counters::key_of(pool, features)).or_default();
-            consumed.sub(&device.consumes_counters);
+    pub(super) fn take_back_counters(&mut self, has_paid: bool, pool: usize, device: &Device) {
+        if has_paid && self.allocator.features().is_37() {
+            self.counting(pool).consumed.sub(&device.consumes_counters);
         }
     }
 
@@ -137,11 +133,11 @@ impl<'s, 'a: 's, R: Recorder> Search<'s, 'a, R> {
         let allocator = self.allocator;
         let features = allocator.features();
         let pick = self.picks[claim].pop().expect("only a picked device is given back");
-        let (pool, _, device, id) = self.device(pick.place);
+        let (_, _, device, id) = self.device(pick.place);
         self.release_constraints(claim, &allocator.asks[pick.ask]);
         self.taken.retain(|taken| *taken != (id, claim));
         if features.is_37() {
-            self.take_back_counters(pick.has_paid, pool, device);
+            self.take_back_counters(pick.has_paid, pick.place.pool, device);
             if let Some(share) = &pick.share {
                 self.give_back_share(id, share);
             }
@@ -160,8 +156,7 @@ impl<'s, 'a: 's, R: Recorder> Search<'s, 'a, R> {
             }
             None if device.consumes_counters.is_empty() => {}
             None => {
-                let consumed = self.consumed.entry(counters::key_of(pool, features)).or_default();
-                consumed.sub(&device.consumes_counters);
+                self.counting(pick.place.pool).consumed.sub(&device.consumes_counters);
             }
         }
     }
@@ -198,14 +193,8 @@ impl<'s, 'a: 's, R: Recorder> Search<'s, 'a, R> {
     }
 
     /// As in checkAvailableCounters: adds what the device consumes, unless some counter of the pool is then used up.
-    pub(super) fn take_counters(&mut self, pool: &'s Pool, device: &Device) -> bool {
-        let allocated = self.allocator.allocated;
-        let key = counters::key_of(pool, self.allocator.features());
-        let available = self
-            .available
-            .entry(key.clone())
-            .or_insert_with(|| Counters::available(pool, allocated));
-        let consumed = self.consumed.entry(key).or_default();
+    pub(super) fn take_counters(&mut self, pool: usize, device: &Device) -> bool {
+        let Counting { available, consumed } = self.counting(pool);
         consumed.add(&device.consumes_counters);
         let is_covered = available.cover(consumed);
         if !is_covered {
