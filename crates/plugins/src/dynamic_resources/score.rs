@@ -154,3 +154,47 @@ pub(super) fn points(claim: &ResourceClaim, allocation: &Allocation) -> i64 {
     }
     sum
 }
+
+#[cfg(test)]
+mod tests {
+    use plimsoll_api::devices::{AllocationMode, ClaimSpec, DeviceAsk};
+
+    use super::*;
+
+    /// A request whose alternatives have these names; the class of an alternative says whether it may be chosen.
+    fn request(name: &str, alternatives: &[(&str, &str)]) -> DeviceRequest {
+        let alternatives = alternatives.iter().map(|(name, class)| SubRequest {
+            name: (*name).into(),
+            ask: DeviceAsk {
+                class: (*class).into(),
+                mode: AllocationMode::ExactCount(1),
+                ..DeviceAsk::default()
+            },
+        });
+        let kind = RequestKind::FirstAvailable(alternatives.collect());
+        DeviceRequest { name: name.into(), kind }
+    }
+
+    fn most(requests: Vec<DeviceRequest>) -> i64 {
+        let spec = ClaimSpec { requests, ..ClaimSpec::default() };
+        let claim = ResourceClaim { spec, ..ResourceClaim::default() };
+        most_points(&claim, |one| one.ask.class == "there")
+    }
+
+    #[test]
+    fn the_first_alternative_that_may_be_chosen_bounds_the_points() {
+        let (none, there) = (("a", "none"), ("b", "there"));
+        assert_eq!(most(vec![]), 0);
+        assert_eq!(most(vec![request("r", &[none])]), 0);
+        assert_eq!(most(vec![request("r", &[none, there])]), 7);
+        assert_eq!(most(vec![request("r", &[none, there]), request("q", &[there, none])]), 15);
+    }
+
+    #[test]
+    fn names_that_cannot_be_told_apart_allow_all_points() {
+        let both = [("a", "there"), ("b", "there")];
+        assert_eq!(most(vec![request("r", &both), request("r", &both)]), 30);
+        assert_eq!(most(vec![request("r", &[("a", "there"), ("a", "none")])]), 15);
+        assert_eq!(most(vec![request("r/a", &[("a", "there")])]), 8);
+    }
+}

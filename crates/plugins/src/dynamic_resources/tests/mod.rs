@@ -1,6 +1,6 @@
 mod upstream;
 
-use plimsoll_testkit::{check, expect};
+use plimsoll_testkit::{check, expect, laws};
 
 use super::*;
 
@@ -172,6 +172,39 @@ fn a_selector_that_fails_for_one_device_is_an_error() {
             p is unschedulable: still not schedulable
         "#]],
     );
+}
+
+#[test]
+fn scores_of_alternatives_are_those_of_the_rule_and_no_higher_than_their_bound() {
+    let ask = |name: &str, class: &str, model: &str| {
+        format!(
+            r#"{{"name": "{name}", "deviceClassName": "{class}",
+                "selectors": [{{"cel": {{"expression": "device.attributes['gpu.io'].model == '{model}'"}}}}]}}"#
+        )
+    };
+    let request = |name: &str, alternatives: &[String]| {
+        format!(r#"{{"name": "{name}", "firstAvailable": [{}]}}"#, alternatives.join(", "))
+    };
+    let claim = |name: &str, requests: &[String]| {
+        format!(r#"claim {name} {{"devices": {{"requests": [{}]}}}}"#, requests.join(", "))
+    };
+    let either = request("r", &[ask("s", "gpu", "T4"), ask("t", "gpu", "A100")]);
+    let other = request("q", &[ask("s", "gpu", "A100"), ask("t", "gpu", "T4")]);
+    let third = [ask("s", "none", "T4"), ask("t", "gpu", "H100"), ask("u", "gpu", "A100")];
+    let scenario = [
+        GPUS.to_owned(),
+        r#"deviceclass none {"selectors": [{"cel": {"expression": "device.driver == 'nic.io'"}}]}"#
+            .to_owned(),
+        claim("one", std::slice::from_ref(&either)),
+        claim("two", &[either, other]),
+        claim("late", &[request("r", &third)]),
+        r#"pod p {"resourceClaims": [{"name": "c", "resourceClaimName": "one"}]}"#.to_owned(),
+        r#"pod q {"resourceClaims": [{"name": "c", "resourceClaimName": "two"}]}"#.to_owned(),
+        r#"pod r {"resourceClaims": [{"name": "c", "resourceClaimName": "late"},
+            {"name": "d", "resourceClaimName": "one"}]}"#
+            .to_owned(),
+    ];
+    laws(&entry(), [scenario.join("\n")]);
 }
 
 #[test]
