@@ -11,11 +11,12 @@ export const colors = (dark) => (dark ? DARK : LIGHT);
 
 const two = (n) => String(n).padStart(2, "0");
 
-// A time as local clocks show it; over several days, the day.
+// A time as local clocks show it: over several days with the day, over minutes with seconds.
 function clock(seconds, days) {
   const date = new Date(seconds * 1000);
   const hour = `${two(date.getHours())}:${two(date.getMinutes())}`;
-  return days > 2 ? `${two(date.getMonth() + 1)}-${two(date.getDate())} ${hour}` : hour;
+  if (days > 2) return `${two(date.getMonth() + 1)}-${two(date.getDate())} ${hour}`;
+  return days < 0.02 ? `${hour}:${two(date.getSeconds())}` : hour;
 }
 
 export function Chart({ at, chart }) {
@@ -35,7 +36,7 @@ export function Chart({ at, chart }) {
       cursor: { y: false },
       legend: { live: true },
       scales: { y: { range: (_, low, high) => [Math.min(0, low ?? 0), Math.max(1, high ?? 1) * 1.05] } },
-      axes: [{ ...axis, space: days > 2 ? 90 : 60, values: (_, ticks) => ticks.map((tick) => clock(tick, days)) }, { ...axis, size: 56, values: (_, ticks) => ticks.map((tick) => number(tick)) }],
+      axes: [{ ...axis, space: days > 2 ? 90 : 70, values: (_, ticks) => ticks.map((tick) => clock(tick, days)) }, { ...axis, size: 56, values: (_, ticks) => ticks.map((tick) => number(tick)) }],
       series: [
         { label: "at", value: (_, seconds) => (seconds ? clock(seconds, days) : "–") },
         ...chart.lines.map(({ name }, index) => ({
