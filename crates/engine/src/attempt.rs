@@ -145,7 +145,7 @@ impl Scheduler {
                 self.log(attempt, &cycle, described);
                 self.expect_node(now, &attempt.pod, &mut binding, !pending.is_empty(), effects);
                 let activated = binding.take_activated();
-                self.activate(now, &activated);
+                self.activate_all(now, &activated);
                 if pending.is_empty() {
                     self.proceed(now, binding, effects);
                 } else {
@@ -159,7 +159,7 @@ impl Scheduler {
     }
 
     /// Lets pods be tried without waiting any longer. As in schedule_one.go, schedulingCycle: after a successful cycle.
-    fn activate(&mut self, now: Time, pods: &[PodKey]) {
+    fn activate_all(&mut self, now: Time, pods: &[PodKey]) {
         let with = Surroundings { profiles: &self.profiles, cache: &self.cache };
         for id in pods.iter().filter_map(|pod| self.names.find(pod)) {
             self.queue.activate(now, id, with);

@@ -81,7 +81,7 @@ impl Profiles {
     }
 
     /// The name of the plugin that orders the queue.
-    pub(crate) fn queue_sort(&self) -> Option<&'static str> {
+    pub(crate) fn queue_sort_plugin(&self) -> Option<&'static str> {
         self.all[self.first].at(Point::QueueSort).next().map(|(plugin, _)| plugin.name)
     }
 

@@ -36,7 +36,7 @@ impl Scheduler {
     ) -> Result<(), ProfileError> {
         let release = self.options.release;
         let profiles = Profiles::following(self.profiles.names(), profiles, release)?;
-        if profiles.queue_sort() != self.profiles.queue_sort() {
+        if profiles.queue_sort_plugin() != self.profiles.queue_sort_plugin() {
             // The keys of two plugins cannot be compared.
             let message = "the queue sort plugin cannot change while pods are queued";
             return Err(ProfileError::Incomplete { profile: profiles.first_name(), message });

@@ -123,7 +123,7 @@ impl Queue {
         let mut pod = info.pod.seen().clone();
         Arc::make_mut(&mut pod).priority = priority;
         let pod = PodInfo::from(pod);
-        with.profiles.sort_key(&QueuedPod { pod: &pod, queued: info.queued })
+        with.profiles.sort_key(&QueuedPod { pod: &pod, ..info.in_queue() }, &with.cache.view())
     }
 
     /// The pods of the entry of a pod that wait, itself among them if it does, in the order in which they came.
