@@ -1,5 +1,6 @@
 //! The whole edge against an API server in memory: everything is bound, once, whatever goes wrong.
 
+mod coscheduling;
 mod dashboards;
 mod devices;
 mod endings;

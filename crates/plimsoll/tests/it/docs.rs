@@ -99,6 +99,11 @@ fn the_page_about_groups_shows_what_is_decided() {
 }
 
 #[test]
+fn the_page_about_groups_of_workloads_shows_what_is_decided() {
+    check("groups-of-workloads.md");
+}
+
+#[test]
 fn the_page_about_the_command_line_shows_what_it_prints() {
     check("cli.md");
 }

@@ -7,7 +7,9 @@ use std::time::Duration;
 use expect_test::{Expect, expect};
 use plimsoll_api::wire::Object;
 use plimsoll_api::{KindRef, Kinds, Pod, PodKey};
-use plimsoll_engine::{Detail, Effect, Engine, Options, Outcome, Scheduler, Write};
+use plimsoll_engine::{
+    Detail, Effect, Engine, Event, Observation, Options, Outcome, Scheduler, Write,
+};
 use plimsoll_framework::{Release, Time};
 use plimsoll_plugins::coscheduling::{CoschedulingGroup, LABEL};
 use plimsoll_sim::{
@@ -303,15 +305,12 @@ fn a_waiting_pod_that_is_deleted_takes_the_others_with_it() {
         pod("a", "train"),
         pod("b", "train"),
         pod("c", "train"),
-        pod("alone", ""),
     ];
-    let mut simulation = simulation("{podGroupRejectPercentage: 100}", Engine::Fast, &objects[..5]);
-    let objects = cluster(&objects[5..]);
-    // Another pod takes one of the three nodes before the gang comes to its end.
-    let alone = objects.pods.into_iter().next().expect("it is there");
-    let mut alone = alone;
+    let mut simulation = simulation("{podGroupRejectPercentage: 100}", Engine::Fast, &objects);
+    // Another pod takes a third of the node, so that two of the gang wait there.
+    let mut alone = *pod_of(&pod("alone", ""));
     alone.node_name = Some("n".into());
-    simulation.happens(plimsoll_engine::Event::pod(alone));
+    simulation.happens(Event::pod(alone));
     let now = simulation.now();
     let dead = Happening::IsDeleted(PodKey::new("default", "a"), Duration::ZERO);
     simulation.world_mut().plan(now + Duration::from_secs(10), dead);
@@ -352,9 +351,8 @@ fn room_that_comes_later_lets_a_gang_in_that_the_simulation_had_given_up() {
     let mut simulation = simulation("{}", Engine::Fast, &objects);
     run_to_end(&mut simulation);
     assert_eq!(n_bound(&simulation), BTreeMap::new());
-    let more = cluster(&[node("m", 1)]).nodes.remove(0);
-    let more = plimsoll_engine::Observation::Is(more);
-    simulation.happens(plimsoll_engine::Event::Node(Box::new(more)));
+    let more = Observation::Is(cluster(&[node("m", 1)]).nodes.remove(0));
+    simulation.happens(Event::Node(Box::new(more)));
     run_to_end(&mut simulation);
     assert_eq!(n_bound(&simulation)["train"], 3);
 }
