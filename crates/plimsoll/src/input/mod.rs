@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use anyhow::bail;
 use plimsoll_api::wire::Object;
 use plimsoll_api::{
-    AnyObject, KindRef, Kinds, ObjectKey, Pod, ResourceClaimTemplate, Str, Templates,
+    AnyObject, KindRef, Kinds, Node, ObjectKey, Pod, ResourceClaimTemplate, Str, Templates,
 };
 use plimsoll_document::{Document, FieldPath};
 use plimsoll_sim::InitialCluster;
@@ -230,8 +230,8 @@ pub(crate) fn manifests(
     manifests
 }
 
-/// Kind and name, which no two objects share.
-type Identity = (&'static str, ObjectKey);
+/// Kind and name, which no two objects share. Two API groups may have kinds of one name.
+type Identity = (KindRef, ObjectKey);
 
 /// A cluster under construction.
 struct Gathering<'a> {
@@ -249,8 +249,9 @@ struct Gathering<'a> {
     faults: Vec<Fault>,
     /// The sources that were parsed again to find the lines of objects.
     looked_into: BTreeMap<usize, Vec<Document>>,
-    /// The manifests in the sources that contain objects of kinds added by plugins, by kind and name.
-    manifests: BTreeMap<usize, BTreeMap<String, Value>>,
+    /// The manifests in the sources that contain objects of kinds added by plugins, by kind and name. There are several of
+    /// one name if two API groups have the kind.
+    manifests: BTreeMap<usize, BTreeMap<String, Vec<Value>>>,
 }
 
 impl<'a> Gathering<'a> {
@@ -326,10 +327,17 @@ impl<'a> Gathering<'a> {
                 let named = objects::names(document, kinds).into_iter();
                 named.filter_map(|(at, name)| Some((name, document.get(&at)?.clone())))
             });
-            let manifests = manifests.collect();
-            self.manifests.insert(source, manifests);
+            let mut by_name = BTreeMap::<String, Vec<Value>>::new();
+            manifests.for_each(|(name, manifest)| by_name.entry(name).or_default().push(manifest));
+            self.manifests.insert(source, by_name);
         }
-        if let Some(manifest) = self.manifests[&source].get(&format!("{kind} {key}")) {
+        // An item of a list need not say its version.
+        let is_of_kind = |manifest: &&Value| {
+            let version = manifest.get("apiVersion").and_then(Value::as_str);
+            version.is_none_or(|version| kind.versions().contains(&version))
+        };
+        let named = self.manifests[&source].get(&format!("{kind} {key}"));
+        if let Some(manifest) = named.and_then(|all| all.iter().find(is_of_kind)) {
             self.cluster.manifests.push((kind, key, manifest.clone()));
         }
     }
@@ -372,9 +380,9 @@ impl<'a> Gathering<'a> {
 fn identity(object: &Object) -> Option<Identity> {
     let cluster_wide = |name: &Str| ObjectKey::new("", name.clone());
     Some(match object {
-        Object::Pod(pod) => ("Pod", pod.key.clone()),
-        Object::Node(node) => ("Node", cluster_wide(&node.name)),
-        Object::Other(object) => (object.kind().as_str(), object.key()),
+        Object::Pod(pod) => (KindRef::of::<Pod>(), pod.key.clone()),
+        Object::Node(node) => (KindRef::of::<Node>(), cluster_wide(&node.name)),
+        Object::Other(object) => (object.kind(), object.key()),
         Object::Unknown { .. } => return None,
     })
 }

@@ -155,3 +155,23 @@ fn a_pipe_that_closes_early_is_no_error() {
         assert!(!err.contains("error"), "{err}");
     }
 }
+
+#[test]
+fn podgroups_of_two_apis_may_have_one_name() {
+    let groups = "\
+apiVersion: scheduling.k8s.io/v1alpha2
+kind: PodGroup
+metadata: {name: train}
+spec: {schedulingPolicy: {gang: {minCount: 2}}}
+---
+apiVersion: scheduling.x-k8s.io/v1alpha1
+kind: PodGroup
+metadata: {name: train}
+spec: {minMember: 2}
+";
+    let both = run(&[("s.yaml", groups)], "simulate -f s.yaml");
+    assert!(!both.err.contains("already defined"), "{}", both.err);
+    let second = groups.split_once("---").expect("there are two").1;
+    let twice = run(&[("s.yaml", &format!("{groups}---{second}"))], "simulate -f s.yaml");
+    assert!(twice.err.contains("PodGroup default/train"), "{}", twice.err);
+}

@@ -8,16 +8,16 @@ use expect_test::{Expect, expect};
 use plimsoll_api::wire::Object;
 use plimsoll_api::{KindRef, Kinds, Pod, PodKey};
 use plimsoll_engine::{
-    Detail, Effect, Engine, Event, Observation, Options, Outcome, Scheduler, Write,
+    Detail, Effect, Engine, Event, Gates, Observation, Options, Outcome, Scheduler, Write,
 };
-use plimsoll_framework::{Release, Time};
+use plimsoll_framework::{FeatureGates, Release, Time};
 use plimsoll_plugins::coscheduling::{CoschedulingGroup, LABEL};
 use plimsoll_sim::{
     Extent, Happening, InitialCluster, RequestFaults, SimulatedCluster, Simulation,
 };
 use serde_json::{Value, json};
 
-use crate::profiles::configured;
+use crate::profiles::{configured, configured_with};
 
 /// More decisions than any of these simulations needs.
 const MANY: usize = 5000;
@@ -381,6 +381,37 @@ fn a_group_that_was_rejected_waits_for_its_backoff() {
     "#]],
     );
     assert_eq!(n_bound(&simulation), BTreeMap::new());
+}
+
+/// How many of two pods that belong to a gang of two in the API, and by their label to one of three, are bound.
+fn n_bound_of_both(in_api: bool) -> usize {
+    let gates = ["GenericWorkload", "GangScheduling"].into_iter();
+    let gates =
+        gates.fold(FeatureGates::of(Release::V1_36), |gates, name| gates.with(name, in_api));
+    let profiles = configured_with(&configuration("{}"), &gates);
+    let release = Release::V1_36;
+    let options = Options { release, gates: Gates::of(&gates), ..Options::default() };
+    let scheduler = Scheduler::new(profiles, options, 0).expect("the profiles make a scheduler");
+    let of_api = json!({
+        "apiVersion": "scheduling.k8s.io/v1alpha2", "kind": "PodGroup",
+        "metadata": {"name": "train"}, "spec": {"schedulingPolicy": {"gang": {"minCount": 2}}},
+    });
+    let member = |name: &str| {
+        let mut pod = pod(name, "train");
+        pod["spec"]["schedulingGroup"] = json!({"podGroupName": "train"});
+        pod
+    };
+    let by_label = group("train", &json!({"minMember": 3}));
+    let objects = [node("n", 4), of_api, by_label, member("a"), member("b")];
+    let mut simulation = Simulation::new(scheduler, cluster(&objects));
+    while simulation.advance().is_some() {}
+    simulation.world().pods().filter(|pod| pod.node_name.is_some()).count()
+}
+
+#[test]
+fn a_pod_of_both_kinds_of_groups_belongs_to_that_of_the_api_while_groups_are_on() {
+    assert_eq!(n_bound_of_both(true), 2, "two are enough for the group of the API");
+    assert_eq!(n_bound_of_both(false), 0, "the label wants three");
 }
 
 #[test]

@@ -148,11 +148,15 @@ profiles:
 
 /// The profiles of a configuration.
 pub(crate) fn configured(text: &str, release: Release) -> Vec<Profile> {
+    configured_with(text, &GivenGates::of(release).plugins)
+}
+
+/// The same with these feature gates.
+pub(crate) fn configured_with(text: &str, gates: &FeatureGates) -> Vec<Profile> {
     let registry = in_tree();
-    let gates = GivenGates::of(release);
-    let catalogue = Catalogue::of(&registry, &default_profile()).with_gates(gates.plugins.clone());
+    let catalogue = Catalogue::of(&registry, &default_profile()).with_gates(gates.clone());
     let configuration =
         load("scheduler.yaml", text, &catalogue).expect("the configuration is right");
-    Profile::all_of(&configuration.profile_specs(), &registry, &gates.plugins)
+    Profile::all_of(&configuration.profile_specs(), &registry, gates)
         .expect("its profiles are right")
 }
