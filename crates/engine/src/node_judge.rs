@@ -4,12 +4,14 @@
 
 use plimsoll_api::{Node, PodKey};
 use plimsoll_framework::{
-    Candidates, Code, CycleState, NodeDryRun, NominatedPods, PodChange, PodInfo, Point, Prepared,
-    Rejection, Row, Verdict, View,
+    Candidates, Code, Columns, CycleState, NodeDryRun, NominatedPods, PodChange, PodInfo, Point,
+    Prepared, Rejection, Row, Update, Verdict, View,
 };
 
+use crate::cache::Cache;
 use crate::profile::Profile;
 use crate::scheduler::Scheduler;
+use crate::signature::parts_are_alike;
 
 /// The filters of a profile, prepared for one pod and the present state of the cluster.
 pub struct NodeJudge<'a> {
@@ -42,38 +44,154 @@ impl std::fmt::Debug for NodeJudge<'_> {
     }
 }
 
+/// Filters that were prepared for the present state of the cluster. Whoever changes a pod in one respect asks again, and most
+/// filters do not read it.
+#[derive(Debug, Default)]
+pub(crate) struct PreparedFilters(Vec<KnownFilter>);
+
+/// A filter that was prepared for a pod.
+#[derive(Debug)]
+struct KnownFilter {
+    /// The [revision](Cache::revision) of the cluster.
+    revision: u64,
+    profile: usize,
+    plugin: usize,
+    pod: PodInfo,
+    filter: Prepared,
+}
+
+/// At most so many prepared filters are remembered, the last ones.
+const MOST_KNOWN: usize = 16;
+
+/// The pods that came to nodes or left them since a state of the cluster in which nothing else was different.
+#[derive(Clone, Debug)]
+pub(crate) struct PodChanges {
+    /// The [revision](Cache::revision) of that state.
+    pub(crate) since: u64,
+    pub(crate) pods: Vec<ChangedPod>,
+}
+
+/// A pod that came to a node or left it.
+#[derive(Clone, Debug)]
+pub(crate) enum ChangedPod {
+    /// It came.
+    Added(PodInfo, Row),
+    /// It left.
+    Removed(PodInfo, Row),
+}
+
+impl ChangedPod {
+    /// Tells a filter of it, and returns whether the filter is then as if it were prepared anew.
+    fn update(&self, filter: &mut Prepared, nodes: &Columns) -> bool {
+        let update = match self {
+            ChangedPod::Added(pod, row) => filter.update(PodChange::Added(pod), nodes, *row),
+            ChangedPod::Removed(pod, row) => filter.update(PodChange::Removed(pod), nodes, *row),
+        };
+        matches!(update, Update::Exact)
+    }
+}
+
+impl PreparedFilters {
+    /// Forgets what was prepared after this revision: it was rolled back, and its number will be used again.
+    pub(crate) fn forget_after(&mut self, revision: u64) {
+        self.0.retain(|known| known.revision <= revision);
+    }
+
+    /// Prepares a filter for a pod, unless it was prepared for a pod that is equal in what the plugin reads, here or in a
+    /// state from which only pods have changed.
+    fn prepare(
+        &mut self,
+        (cache, changes): (&Cache, Option<&PodChanges>),
+        (profile, plugin): (&Profile, usize),
+        pod: &PodInfo,
+        shared: &mut CycleState,
+    ) -> Option<Prepared> {
+        let of_profile = profile.get(plugin);
+        let point = of_profile.points.filter.as_ref()?;
+        let revision = cache.revision();
+        let find = |revision: u64| {
+            let is_meant = |known: &&KnownFilter| {
+                (known.revision, known.profile, known.plugin) == (revision, profile.index, plugin)
+                    && parts_are_alike(of_profile.reads(), &known.pod, pod)
+            };
+            self.0.iter().find(is_meant).map(|known| known.filter.clone())
+        };
+        if let Some(known) = find(revision) {
+            return Some(known);
+        }
+        if let Some(changes) = changes
+            && let Some(mut known) = find(changes.since)
+            && changes.pods.iter().all(|one| one.update(&mut known, cache.view().nodes))
+        {
+            return Some(known);
+        }
+        let filter = point.prepare(pod, shared, &cache.view());
+        // What follows pods has looked at the pods on nodes, which takes time.
+        if filter.follows() && !profile.shares_filter_state {
+            if MOST_KNOWN <= self.0.len() {
+                self.0.remove(0);
+            }
+            let (profile, pod, known) = (profile.index, pod.clone(), filter.clone());
+            self.0.push(KnownFilter { revision, profile, plugin, pod, filter: known });
+        }
+        Some(filter)
+    }
+}
+
 impl Scheduler {
-    /// Prepares the filters of `profile` for `pod`.
-    pub(crate) fn judge_by<'a>(&'a self, profile: &Profile, pod: PodInfo) -> NodeJudge<'a> {
+    /// Prepares the filters of the pod's profile for it. `changes` are those since an earlier state, if there were no others.
+    pub(crate) fn judge(&mut self, pod: PodInfo, changes: Option<&PodChanges>) -> NodeJudge<'_> {
+        let profile = self.profiles.get(&pod.scheduler_name);
+        let profile = profile.expect("only pods of our profiles are judged");
+        let state = (&self.cache, changes);
+        let (names, filters) = prepared(profile, state, &pod, &mut self.prepared_filters);
         let view = self.cache.view();
-        let mut shared = CycleState::new();
-        let (mut names, mut filters) = (Vec::new(), Vec::new());
-        // PreFilter comes first, since filters may share what they learn there.
-        let mut prepared = Vec::new();
-        for (index, _) in profile.indices(Point::PreFilter) {
-            if let Some(filter) = &profile.get(index).points.filter {
-                prepared.push((index, filter.prepare(&pod, &mut shared, &view)));
-            }
-        }
-        for (index, _) in profile.indices(Point::Filter) {
-            let plugin = profile.get(index);
-            let Some(filter) = &plugin.points.filter else { continue };
-            let known = prepared.iter().position(|(known, _)| *known == index);
-            filters.push(match known {
-                Some(at) => prepared.swap_remove(at).1,
-                None => filter.prepare(&pod, &mut shared, &view),
-            });
-            names.push(plugin.name);
-        }
-        for (index, filter) in prepared {
-            // It cannot reject a single node, but it can reject all of them.
-            if filter.rejection().is_some() || filter.candidates() != Candidates::All {
-                names.push(profile.get(index).name);
-                filters.push(filter);
-            }
-        }
         NodeJudge { pod, view, nominated: &self.nominated, names, filters }
     }
+
+    /// The same without anything that was remembered.
+    pub(crate) fn judge_from_scratch(&self, pod: PodInfo) -> NodeJudge<'_> {
+        let (profile, known) = (self.profile_of(&pod), &mut PreparedFilters::default());
+        let (names, filters) = prepared(profile, (&self.cache, None), &pod, known);
+        let view = self.cache.view();
+        NodeJudge { pod, view, nominated: &self.nominated, names, filters }
+    }
+}
+
+/// The filters of a profile, prepared for a pod, with their names.
+fn prepared(
+    profile: &Profile,
+    state: (&Cache, Option<&PodChanges>),
+    pod: &PodInfo,
+    known: &mut PreparedFilters,
+) -> (Vec<&'static str>, Vec<Prepared>) {
+    let mut shared = CycleState::new();
+    let (mut names, mut filters) = (Vec::new(), Vec::new());
+    // PreFilter comes first, since filters may share what they learn there.
+    let mut at_pre_filter = Vec::new();
+    for (index, _) in profile.indices(Point::PreFilter) {
+        let filter = known.prepare(state, (profile, index), pod, &mut shared);
+        at_pre_filter.extend(filter.map(|filter| (index, filter)));
+    }
+    for (index, _) in profile.indices(Point::Filter) {
+        let at = at_pre_filter.iter().position(|(known, _)| *known == index);
+        let filter = match at {
+            Some(at) => Some(at_pre_filter.swap_remove(at).1),
+            None => known.prepare(state, (profile, index), pod, &mut shared),
+        };
+        if let Some(filter) = filter {
+            filters.push(filter);
+            names.push(profile.get(index).name);
+        }
+    }
+    for (index, filter) in at_pre_filter {
+        // It cannot reject a single node, but it can reject all of them.
+        if filter.rejection().is_some() || filter.candidates() != Candidates::All {
+            names.push(profile.get(index).name);
+            filters.push(filter);
+        }
+    }
+    (names, filters)
 }
 
 impl<'a> NodeJudge<'a> {

@@ -400,6 +400,11 @@ impl ProfilePlugin {
         !self.reads.intersects(own) && (self.points.requeue.is_none() || !self.reads.is_empty())
     }
 
+    /// The parts of a pod that it reads when it judges.
+    pub(crate) fn reads(&self) -> PodReads {
+        self.reads
+    }
+
     /// Whether its answers depend on the volumes of the pod.
     pub(crate) fn reads_volumes(&self) -> bool {
         self.reads.contains(PodReads::VOLUMES)

@@ -24,6 +24,7 @@ use crate::groups::{GroupDecision, Groups};
 use crate::memo::Memo;
 use crate::metrics::{PluginMetrics, SchedulerCounters, Stopwatch};
 use crate::names::{PodId, PodNames};
+use crate::node_judge::PreparedFilters;
 use crate::pick::TieBreak;
 use crate::preemption::Evictions;
 use crate::profile::{Profile, ProfileError};
@@ -164,6 +165,8 @@ pub struct Scheduler {
     pub(crate) group_decisions: Vec<GroupDecision>,
     /// What is known of groups beside their objects and pods.
     pub(crate) groups: Groups,
+    /// Filters that were prepared to [judge](crate::Transaction::judge) pods.
+    pub(crate) prepared_filters: PreparedFilters,
     /// The remembered results; none for [`Engine::Reference`].
     pub(crate) memo: Option<Memo>,
     pub(crate) audit: Audit,
@@ -238,6 +241,7 @@ impl Scheduler {
             group_decisions: Vec::new(),
             groups: Groups::default(),
             orphans: Vec::new(),
+            prepared_filters: PreparedFilters::default(),
             recorders: Vec::new(),
         })
     }
@@ -367,6 +371,7 @@ impl Scheduler {
     /// Drops everything that is derived from the cluster. The next decisions are the same, but cost
     /// more.
     pub fn forget_derived(&mut self) {
+        self.prepared_filters = PreparedFilters::default();
         if let Some(memo) = &mut self.memo {
             memo.forget();
             self.cache.keep_changes();

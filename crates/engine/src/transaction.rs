@@ -17,9 +17,10 @@ use crate::decide::DeciderKind;
 use crate::decision::Decision;
 use crate::event::Event;
 use crate::explain::decision;
+use crate::groups::GroupDecision;
 use crate::metrics::{CycleMeter, Phases};
 use crate::names::PodId;
-use crate::node_judge::NodeJudge;
+use crate::node_judge::{ChangedPod, NodeJudge, PodChanges};
 use crate::pick::TieBreaker;
 use crate::profile::Profile;
 use crate::scheduler::{Detail, Scheduler};
@@ -52,6 +53,8 @@ pub struct Transaction<'a> {
     nominated_revision: u64,
     rng: Pcg64,
     next_start: usize,
+    /// The pods that came and went; `None` once something else has changed.
+    pods: Option<PodChanges>,
 }
 
 /// Why a change is not possible.
@@ -110,6 +113,7 @@ impl Scheduler {
 impl<'a> Transaction<'a> {
     fn begin(scheduler: &'a mut Scheduler) -> Self {
         Transaction {
+            pods: Some(PodChanges { since: scheduler.cache.revision(), pods: Vec::new() }),
             savepoint: scheduler.cache.savepoint(),
             is_committed: false,
             events: Vec::new(),
@@ -136,6 +140,7 @@ impl<'a> Transaction<'a> {
             }
         }
         scheduler.cache.is_rolled_back(savepoint);
+        scheduler.prepared_filters.forget_after(scheduler.cache.revision());
         for pod in new_pods.into_iter().rev() {
             scheduler.forget_pod(pod);
         }
@@ -160,8 +165,19 @@ impl<'a> Transaction<'a> {
             inner.roll_back();
             return result;
         }
-        let Transaction { scheduler, savepoint, mut events, mut new_pods, mut nominations, .. } =
-            inner;
+        let Transaction {
+            scheduler,
+            savepoint,
+            mut events,
+            mut new_pods,
+            mut nominations,
+            pods,
+            ..
+        } = inner;
+        match (&mut self.pods, pods) {
+            (Some(all), Some(mut inner)) => all.pods.append(&mut inner.pods),
+            _ => self.pods = None,
+        }
         scheduler.cache.commit(savepoint);
         self.events.append(&mut events);
         self.new_pods.append(&mut new_pods);
@@ -204,7 +220,9 @@ impl<'a> Transaction<'a> {
         let mut bound = pod.clone();
         Arc::make_mut(&mut bound).node_name = Some(node.into());
         self.events.push(Event::pod(bound));
-        scheduler.cache.assume(id, PodInfo::from(pod).placed_on(node.into()), row);
+        let placed = PodInfo::from(pod).placed_on(node.into());
+        note(&mut self.pods, ChangedPod::Added(placed.clone(), row));
+        scheduler.cache.assume(id, placed, row);
         Ok(())
     }
 
@@ -213,13 +231,19 @@ impl<'a> Transaction<'a> {
         let scheduler = &mut *self.scheduler;
         let id = scheduler.names.find(pod).filter(|&id| scheduler.cache.knows(id));
         let Some(id) = id else { return Err(TransactionError::NotOnNode(pod.clone())) };
-        scheduler.cache.remove_pod(id);
+        let row = scheduler.cache.row_of(id);
+        let gone = scheduler.cache.remove_pod(id);
+        match gone.zip(row) {
+            Some((gone, row)) => note(&mut self.pods, ChangedPod::Removed(gone, row)),
+            None => self.pods = None,
+        }
         self.events.push(Event::pod_gone(pod.clone()));
         Ok(())
     }
 
     /// Adds a node, or changes the one of this name.
     pub fn set_node(&mut self, node: Node) {
+        self.pods = None;
         self.scheduler.follow_changes();
         self.scheduler.cache.set_node(node.clone());
         self.scheduler.follow_changes();
@@ -229,6 +253,7 @@ impl<'a> Transaction<'a> {
     /// Removes a node. Its pods stay, but count nowhere.
     pub fn remove_node(&mut self, name: &str) -> Result<(), TransactionError> {
         let name = Str::from(name);
+        self.pods = None;
         self.scheduler.follow_changes();
         if self.scheduler.cache.remove_node(&name).is_none() {
             return Err(TransactionError::UnknownNode(name));
@@ -241,6 +266,7 @@ impl<'a> Transaction<'a> {
     /// Adds or changes an object that is neither a pod nor a node.
     pub fn set_object(&mut self, object: impl Into<AnyObject>) {
         let object = object.into();
+        self.pods = None;
         let kind = object.kind();
         let cache = &mut self.scheduler.cache;
         cache.log_object(kind, &object.key());
@@ -251,6 +277,7 @@ impl<'a> Transaction<'a> {
 
     /// Removes such an object, if there is one.
     pub fn remove_object(&mut self, kind: KindRef, key: ObjectKey) {
+        self.pods = None;
         let cache = &mut self.scheduler.cache;
         cache.log_object(kind, &key);
         cache.stores_mut(StoreReads::of_kind(kind)).remove(kind, &key);
@@ -294,10 +321,45 @@ impl<'a> Transaction<'a> {
         decision(&pod.key, 1, &cycle, view, Detail::Outcome)
     }
 
+    /// Decides a group whose pending pods are `members`, which may be other than the scheduler knows them, or not exist.
+    /// The decision is not carried out, and no member evicts others by itself. Extenders are not called.
+    pub fn decide_group(
+        &mut self,
+        now: Time,
+        group: &ObjectKey,
+        members: impl IntoIterator<Item = Arc<Pod>>,
+    ) -> Result<GroupDecision, TransactionError> {
+        let mut pods = Vec::new();
+        for pod in members {
+            let pod = self.with_profile(pod)?;
+            let known = self.scheduler.names.find(&pod.key);
+            let id = known.unwrap_or_else(|| {
+                let id = self.scheduler.learn_pod(pod.seen().clone());
+                self.new_pods.push(id);
+                id
+            });
+            if let Some(on) = self.scheduler.cache.pod(id) {
+                let node = on.node().cloned().unwrap_or_default();
+                return Err(TransactionError::OnNode(pod.key.clone(), node));
+            }
+            pods.push((id, pod));
+        }
+        Ok(self.scheduler.decide_group_alone(now, group, pods))
+    }
+
     /// Prepares the filters for a pod, to ask each of them about nodes. The pod may be pending, on a node, or not exist.
-    pub fn judge(&self, pod: impl Into<Arc<Pod>>) -> Result<NodeJudge<'_>, TransactionError> {
+    pub fn judge(&mut self, pod: impl Into<Arc<Pod>>) -> Result<NodeJudge<'_>, TransactionError> {
         let pod = self.with_profile(pod.into())?;
-        Ok(self.scheduler.judge_by(self.scheduler.profile_of(&pod), pod))
+        Ok(self.scheduler.judge(pod, self.pods.as_ref()))
+    }
+
+    /// The same, prepared without what earlier questions have left behind. It is slower, and says the same.
+    pub fn judge_from_scratch(
+        &self,
+        pod: impl Into<Arc<Pod>>,
+    ) -> Result<NodeJudge<'_>, TransactionError> {
+        let pod = self.with_profile(pod.into())?;
+        Ok(self.scheduler.judge_from_scratch(pod))
     }
 
     /// The pod as it is decided, if some profile has its scheduler name.
@@ -311,9 +373,18 @@ impl<'a> Transaction<'a> {
     }
 }
 
+/// Notes that a pod came or went. With a pod of a group the group changes, too.
+fn note(changes: &mut Option<PodChanges>, one: ChangedPod) {
+    let (ChangedPod::Added(pod, _) | ChangedPod::Removed(pod, _)) = &one;
+    match changes {
+        Some(changes) if pod.scheduling_group.is_none() => changes.pods.push(one),
+        _ => *changes = None,
+    }
+}
+
 impl Scheduler {
     /// Decides a pod, and does and counts nothing else.
-    fn decide_alone(&mut self, pod: &PodInfo) -> Cycle {
+    pub(crate) fn decide_alone(&mut self, pod: &PodInfo) -> Cycle {
         if let Some(memo) = &mut self.memo {
             memo.begin(Phases::default());
         }

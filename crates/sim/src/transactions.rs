@@ -153,9 +153,14 @@ fn taint() -> Taint {
     Taint { key: "example.com/tried".into(), value: Str::default(), effect: Effect::NoSchedule }
 }
 
-/// Decides a pod from memory and from scratch.
+/// Decides a pod from memory and from scratch, and asks all filters about all nodes both ways.
 fn decide(all: &mut Transaction<'_>, pod: &Pod, differences: &mut Vec<String>) {
     let pod = Pod { node_name: None, ..pod.clone() };
+    let known = all.judge(pod.clone()).map(|judge| judge.verdicts());
+    let anew = all.judge_from_scratch(pod.clone()).map(|judge| judge.verdicts());
+    if known != anew {
+        differences.push(format!("{}: {known:?}, from scratch {anew:?}", pod.key));
+    }
     let mut in_detail = |detail| {
         all.transaction(|each| each.decide_in_detail(pod.clone(), detail).map(|one| one.outcome))
     };

@@ -10,6 +10,7 @@
 mod decision;
 mod placements;
 mod preemption;
+mod question;
 mod rules;
 mod submit;
 mod tree;
@@ -96,6 +97,11 @@ impl Scheduler {
             let change = Change { event, object, view: self.cache.view() };
             self.queue.on_change(now, &change, Audience::AllBut(id), with);
         }
+    }
+
+    /// Whether pods that name a group are scheduled together.
+    pub fn schedules_groups(&self) -> bool {
+        self.options.gates.groups.generic_workload
     }
 
     /// The groups that have pending members and never had a cycle, by name, each with the reason why its first member is held

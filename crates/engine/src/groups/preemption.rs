@@ -11,7 +11,7 @@ use plimsoll_framework::{
 use super::GroupCycle;
 use super::rules::release_1_36::{TrialResult, misfit};
 use super::rules::release_1_37::Assigned;
-use super::trial::Permits;
+use super::trial::{Permits, Purpose};
 use crate::effect::{Effect, Eviction};
 use crate::names::PodId;
 use crate::preemption::Waits;
@@ -103,7 +103,7 @@ impl GroupDryRun for DryRun<'_> {
     }
 
     fn try_group(&mut self) -> Result<(), GroupMisfit> {
-        let trial = self.scheduler.try_group(self.now, self.group, None, None);
+        let trial = self.scheduler.try_group(self.now, self.group, None, (Purpose::DryRun, None));
         match trial.result {
             TrialResult::Success | TrialResult::WaitsOnPreemption => Ok(()),
             TrialResult::Error(error) => Err(GroupMisfit::Error(error.into())),

@@ -24,6 +24,17 @@ pub(super) enum MemberTrial {
     Untried,
 }
 
+/// What a trial is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Purpose {
+    /// The group has its turn.
+    Cycle,
+    /// It is asked what would be decided.
+    Question,
+    /// It is part of a dry run, which what is remembered does not follow.
+    DryRun,
+}
+
 /// Whether Permit is asked on trial.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Permits {

@@ -184,7 +184,7 @@ impl QueuedPodInfo {
     }
 
     /// The order in which it came, among all pods.
-    pub(crate) fn arrival(&self) -> u64 {
+    pub fn arrival(&self) -> u64 {
         self.arrival
     }
 

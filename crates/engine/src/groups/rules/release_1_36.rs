@@ -17,7 +17,7 @@ use crate::groups::decision::{
 };
 use crate::groups::placements::FeasiblePlacement;
 use crate::groups::submit::Nominates;
-use crate::groups::trial::{MemberTrial, Permits};
+use crate::groups::trial::{MemberTrial, Permits, Purpose};
 use crate::groups::{GroupCycle, NO_PLACEMENTS, differing_names};
 use crate::queue::{Attempt, Surroundings};
 use crate::scheduler::{Detail, Scheduler};
@@ -31,14 +31,14 @@ const NOT_REGISTERED: &str =
 const WAITS: &str = "one or more plugins asked to wait and no plugin rejected pod";
 
 /// What was decided about a group.
-struct GroupOutcome {
-    result: TrialResult,
+pub(in crate::groups) struct GroupOutcome {
+    pub(in crate::groups) result: TrialResult,
     /// The status text of the group, unless it is scheduled.
-    text: String,
+    pub(in crate::groups) text: String,
     /// The trial on the placement that was chosen, or on the first one.
-    trial: Trial,
-    placements: Vec<PlacementDecision>,
-    placement: Option<Str>,
+    pub(in crate::groups) trial: Trial,
+    pub(in crate::groups) placements: Vec<PlacementDecision>,
+    pub(in crate::groups) placement: Option<Str>,
 }
 
 /// A trial of a group on one placement.
@@ -111,7 +111,7 @@ impl Scheduler {
         let object = object.map(|object| PodGroup::clone(&object));
         let group = GroupCycle::single(key, object, tried);
         let lap = self.counts.start();
-        let mut outcome = self.decide_group(now, &group, effects);
+        let mut outcome = self.decide_group(now, &group, (Purpose::Cycle, Some(effects)));
         self.counts.group_searched(lap);
         let mut victims = self.preempt_for_group(now, &group, &mut outcome, effects);
         victims.extend(outcome.trial.victims().cloned());
@@ -141,15 +141,26 @@ impl Scheduler {
         members
     }
 
-    /// Decides a group. Only evictions for single members have effects already.
+    /// What would be decided about a group if it had its turn now, and whom it would evict. No member evicts by itself.
+    pub(in crate::groups) fn ask_as_1_36(
+        &mut self,
+        now: Time,
+        group: &GroupCycle,
+    ) -> (GroupOutcome, Vec<PodKey>) {
+        let mut outcome = self.decide_group(now, group, (Purpose::Question, None));
+        let victims = self.make_room(now, group, &mut outcome);
+        (outcome, victims.map_or_else(Vec::new, |(_, victims)| victims))
+    }
+
+    /// Decides a group. Only evictions for single members have effects already, and only if it has its turn.
     fn decide_group(
         &mut self,
         now: Time,
         group: &GroupCycle,
-        effects: &mut Vec<Effect>,
+        (purpose, effects): (Purpose, Option<&mut Vec<Effect>>),
     ) -> GroupOutcome {
         if !self.options.gates.groups.topology_aware {
-            let trial = self.try_group(now, group, None, Some(effects));
+            let trial = self.try_group(now, group, None, (purpose, effects));
             return GroupOutcome::of(trial, UNSCHEDULABLE.to_owned());
         }
         let all: Vec<Row> = self.cache.view().nodes.rows().collect();
@@ -162,14 +173,14 @@ impl Scheduler {
             }
         };
         let Some(placements) = placements else {
-            let trial = self.try_group(now, group, None, Some(effects));
+            let trial = self.try_group(now, group, None, (purpose, effects));
             return GroupOutcome::of(trial, none_of(1));
         };
         if placements.is_empty() {
             let trial = Trial::untried(group, TrialResult::Unschedulable);
             return GroupOutcome::of(trial, NO_PLACEMENTS.to_owned());
         }
-        self.choose_placement(now, group, placements, effects)
+        self.choose_placement(now, group, placements, (purpose, effects))
     }
 
     /// Tries all placements, and chooses the best of those on which the group fits.
@@ -178,13 +189,14 @@ impl Scheduler {
         now: Time,
         group: &GroupCycle,
         placements: Vec<GroupPlacement>,
-        effects: &mut Vec<Effect>,
+        (purpose, mut effects): (Purpose, Option<&mut Vec<Effect>>),
     ) -> GroupOutcome {
         let mut tried: Vec<(GroupPlacement, Trial)> = Vec::new();
         let of = |placement: &GroupPlacement| PlacementDecision::new(placement.name.clone());
         let mut decisions: Vec<_> = placements.iter().map(of).collect();
         for placement in placements {
-            let trial = self.try_group(now, group, Some(&placement.rows), Some(effects));
+            let on = (purpose, effects.as_deref_mut());
+            let trial = self.try_group(now, group, Some(&placement.rows), on);
             if let TrialResult::Error(error) = &trial.result {
                 let error = error.clone();
                 return GroupOutcome { placements: decisions, ..GroupOutcome::of(trial, error) };
@@ -231,17 +243,19 @@ impl Scheduler {
         now: Time,
         group: &GroupCycle,
         within: Option<&[Row]>,
-        mut effects: Option<&mut Vec<Effect>>,
+        (purpose, mut effects): (Purpose, Option<&mut Vec<Effect>>),
     ) -> Trial {
         let within = within.filter(|rows| rows.len() < self.cache.view().nodes.len());
         let mut trial = Trial::untried(group, TrialResult::Unschedulable);
         let (mut placed, mut is_permitted, mut preempts) = (Vec::new(), false, false);
         for (place, attempt) in group.attempts.iter().enumerate() {
-            let mut cycle = match effects {
-                Some(_) if within.is_none() => {
+            let mut cycle = match purpose {
+                Purpose::Cycle if within.is_none() => {
                     let lap = self.counts.start();
                     self.decide(&attempt.pod, lap)
                 }
+                // Preemption may be asked for, but nothing comes of it.
+                Purpose::Question if within.is_none() => self.decide_alone(&attempt.pod),
                 _ => self.decide_within(&attempt.pod, within, effects.is_some()),
             };
             let result = std::mem::replace(&mut cycle.result, CycleResult::Error(String::new()));
@@ -251,7 +265,7 @@ impl Scheduler {
                     (row, None)
                 }
                 CycleResult::Unschedulable(failure) => {
-                    let cleared = failure.nomination.as_ref();
+                    let cleared = failure.nomination.as_ref().filter(|_| effects.is_some());
                     let cleared = cleared.and_then(|nomination| self.cache.row(&nomination.node));
                     let Some(row) = cleared else {
                         trial.members[place] =
@@ -324,26 +338,38 @@ impl Scheduler {
         outcome: &mut GroupOutcome,
         effects: &mut Vec<Effect>,
     ) -> Vec<PodKey> {
-        if !self.options.gates.groups.preemption || outcome.result != TrialResult::Unschedulable {
+        let Some((plugin, victims)) = self.make_room(now, group, outcome) else {
             return Vec::new();
+        };
+        self.evict_for_group(now, group, &victims, plugin, effects);
+        victims
+    }
+
+    /// Looks for pods to evict if the group does not fit. Returns them, with the plugin that found them.
+    fn make_room(
+        &mut self,
+        now: Time,
+        group: &GroupCycle,
+        outcome: &mut GroupOutcome,
+    ) -> Option<(&'static str, Vec<PodKey>)> {
+        if !self.options.gates.groups.preemption || outcome.result != TrialResult::Unschedulable {
+            return None;
         }
         let not_registered = GroupPostFilterAnswer::Unschedulable(NOT_REGISTERED.into());
         match self.ask_group_post_filter(now, group).unwrap_or(("", not_registered)) {
             (plugin, GroupPostFilterAnswer::Preempts { victims, .. }) => {
-                self.evict_for_group(now, group, &victims, plugin, effects);
                 outcome.result = TrialResult::WaitsOnPreemption;
-                victims
+                return Some((plugin, victims));
             }
             (_, GroupPostFilterAnswer::Unschedulable(why)) => {
                 outcome.text = format!("{}, {why}", outcome.text);
-                Vec::new()
             }
             (_, GroupPostFilterAnswer::Error(why)) => {
                 outcome.text = why.to_string();
                 outcome.result = TrialResult::Error(why.to_string());
-                Vec::new()
             }
         }
+        None
     }
 
     /// Binds the members, or puts them back into the queue. As in schedule_one_podgroup.go,

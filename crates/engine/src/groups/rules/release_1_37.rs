@@ -10,8 +10,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use plimsoll_api::{ObjectKey, PodKey, PreemptionPolicy, Str};
 use plimsoll_framework::{
-    CycleState, GroupForest, GroupMisfit, GroupPlacement, PlacementFeasibility, PlacementProgress,
-    PodInfo, Row, Time,
+    CycleState, GroupForest, GroupMisfit, GroupPlacement, GroupPostFilterAnswer,
+    PlacementFeasibility, PlacementProgress, PodInfo, Row, Time,
 };
 
 use crate::binding::Unbound;
@@ -20,7 +20,7 @@ use crate::effect::Effect;
 use crate::filters::Filters;
 use crate::groups::decision::{GroupDecision, MemberDecision, PlacementDecision};
 use crate::groups::placements::FeasiblePlacement;
-use crate::groups::trial::{MemberTrial, Permits, Placed};
+use crate::groups::trial::{MemberTrial, Permits, Placed, Purpose};
 use crate::groups::{GroupCycle, GroupNode, NO_PLACEMENTS};
 use crate::metrics::CycleMeter;
 use crate::queue::{Attempt, CycleEnd, Surroundings};
@@ -31,7 +31,7 @@ const NOBODY: &str = "no pods were schedulable";
 
 /// The status of a group in its cycle.
 #[derive(Clone, Debug)]
-pub(super) enum NodeStatus {
+pub(in crate::groups) enum NodeStatus {
     /// It fits.
     Success,
     /// It does not fit.
@@ -42,35 +42,34 @@ pub(super) enum NodeStatus {
 
 /// Why a group does not fit.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Misfit {
-    pub(super) text: String,
+pub(in crate::groups) struct Misfit {
+    pub(in crate::groups) text: String,
     /// The plugins that say so: an event that helps them may help the group.
     pub(super) rejectors: BTreeSet<&'static str>,
 }
 
 /// What a trial came to for one group of the tree.
-pub(super) struct NodeResult {
-    pub(super) status: NodeStatus,
+pub(in crate::groups) struct NodeResult {
+    pub(in crate::groups) status: NodeStatus,
     /// What it came to for each member, in their order; none for a group of groups.
-    pub(super) members: Vec<MemberTrial>,
+    pub(in crate::groups) members: Vec<MemberTrial>,
     /// What members are told that were not tried.
-    pub(super) untried: NodeStatus,
+    pub(in crate::groups) untried: NodeStatus,
     /// Whether some pod of it got a node.
     any_scheduled: bool,
-    pub(super) placements: Vec<PlacementDecision>,
-    pub(super) placement: Option<Str>,
+    pub(in crate::groups) placements: Vec<PlacementDecision>,
+    pub(in crate::groups) placement: Option<Str>,
 }
 
 /// What a trial came to for groups of the tree, by their numbers. A group that was not tried has no result.
-pub(super) type Results = BTreeMap<usize, NodeResult>;
+pub(in crate::groups) type Results = BTreeMap<usize, NodeResult>;
 
 /// A trial of a tree.
 #[derive(Clone, Copy)]
 struct TreeTrial<'a> {
     now: Time,
     group: &'a GroupCycle,
-    /// Whether it is part of a dry run, which what is remembered does not follow.
-    is_dry_run: bool,
+    purpose: Purpose,
 }
 
 /// A member with its node.
@@ -118,7 +117,7 @@ impl NodeResult {
     }
 
     /// Adds what a plugin says to the status.
-    pub(super) fn append(&mut self, says: &str) {
+    pub(in crate::groups) fn append(&mut self, says: &str) {
         if let NodeStatus::Unschedulable(misfit) = &mut self.status
             && !says.is_empty()
         {
@@ -175,7 +174,7 @@ impl Scheduler {
         let forest = GroupForest::of(self.cache.view().stores, self.options.gates.groups);
         let group = GroupCycle::tree(&root.group, forest, tried);
         let lap = self.counts.start();
-        let trial = TreeTrial { now, group: &group, is_dry_run: false };
+        let trial = TreeTrial { now, group: &group, purpose: Purpose::Cycle };
         let mut results = self.try_tree(trial);
         self.counts.group_searched(lap);
         complete(&group.root, &NodeStatus::Success, &mut results);
@@ -186,6 +185,23 @@ impl Scheduler {
         let end = self.submit_as_1_37(now, &group, (results, room), decision, effects);
         self.count_group(&group.pods[0], decision.result, lap);
         end
+    }
+
+    /// What would be decided about a tree if it had its turn now, or why it cannot be judged, and the answer of the plugins
+    /// that make room for groups if it does not fit.
+    pub(in crate::groups) fn ask_as_1_37(
+        &mut self,
+        now: Time,
+        group: &GroupCycle,
+    ) -> Result<(Results, Option<GroupPostFilterAnswer>), String> {
+        self.validate(group)?;
+        let mut results = self.try_tree(TreeTrial { now, group, purpose: Purpose::Question });
+        complete(&group.root, &NodeStatus::Success, &mut results);
+        let room = match &results[&group.root.number].status {
+            NodeStatus::Unschedulable(_) => self.ask_group_post_filter(now, group),
+            NodeStatus::Success | NodeStatus::Error(_) => None,
+        };
+        Ok((results, room.map(|(_, answer)| answer)))
     }
 
     /// As in validatePodGroup: all pods of the tree, those that run already among them, agree with each other and with the
@@ -257,7 +273,7 @@ impl Scheduler {
         now: Time,
         group: &GroupCycle,
     ) -> Result<Vec<Assigned>, GroupMisfit> {
-        let mut results = self.try_tree(TreeTrial { now, group, is_dry_run: true });
+        let mut results = self.try_tree(TreeTrial { now, group, purpose: Purpose::DryRun });
         match &results[&group.root.number].status {
             NodeStatus::Success => {}
             NodeStatus::Unschedulable(misfit) => {
@@ -460,10 +476,11 @@ impl Scheduler {
     ) -> MemberTrial {
         let attempt = &trial.group.attempts[member];
         let mut cycle = match within {
-            None if !trial.is_dry_run => {
+            None if trial.purpose == Purpose::Cycle => {
                 let lap = self.counts.start();
                 self.decide(&attempt.pod, lap)
             }
+            None if trial.purpose == Purpose::Question => self.decide_alone(&attempt.pod),
             _ => self.decide_within(&attempt.pod, within, false),
         };
         let result = std::mem::replace(&mut cycle.result, CycleResult::Error(String::new()));

@@ -164,7 +164,7 @@ impl Scheduler {
 }
 
 /// The result of a group, and the text of its status.
-fn told(status: &NodeStatus, on_preemption: bool) -> (GroupResult, String) {
+pub(in crate::groups) fn told(status: &NodeStatus, on_preemption: bool) -> (GroupResult, String) {
     match status {
         NodeStatus::Success => (GroupResult::Scheduled, String::new()),
         NodeStatus::Unschedulable(misfit) if on_preemption => {
