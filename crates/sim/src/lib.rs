@@ -14,6 +14,7 @@ mod lifecycle;
 mod liveness;
 mod objects;
 pub mod perf;
+mod rebalance;
 mod recreation;
 mod run;
 mod settled;
@@ -32,6 +33,10 @@ pub use faults::{Manner, RequestFaults, RequestVerb};
 pub use happening::Happening;
 pub use lifecycle::Lifecycle;
 pub use liveness::sleepers;
+pub use rebalance::{
+    Objective, PodMove, RebalanceOptions, RebalancePlan, RebalanceStep, SkewChange, UsedBudget,
+    rebalance,
+};
 pub use recreation::Fate;
 pub use run::{Simulation, simulate};
 pub use simulated_cluster::{DeviceDelays, SimulatedCluster};

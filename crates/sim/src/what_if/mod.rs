@@ -5,6 +5,7 @@
 //! asked for, not a sequence of days.
 
 mod action;
+mod groups;
 mod new_nodes;
 mod plan;
 mod scale;
@@ -14,9 +15,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use plimsoll_api::wire::Object;
 use plimsoll_api::{Effect, Labels, Node, ObjectKey, Pod, PodDisruptionBudget, PodKey, Str, Taint};
 use plimsoll_engine::{Decision, Event, Observation, Outcome, Scheduler};
+use plimsoll_framework::pod_groups::group_of;
 use plimsoll_framework::{Row, View};
 
 pub use self::action::{Action, ActionError, Model, NodeChoice, Target};
+pub use self::groups::GroupInPlan;
 pub(crate) use self::new_nodes::{NewNode, free_name, with_all_of};
 pub use self::plan::{
     BeforeAndAfter, BrokenBudget, EvictedPod, LostPod, PendingInPlan, PlacedPod, Plan,
@@ -125,6 +128,8 @@ impl Scenario {
     /// The same; `None` if that takes more than `most` decisions.
     pub fn run_at_most(mut self, most: usize) -> Option<Plan> {
         let (mut n_decisions, mut last, mut evicted) = (0, BTreeMap::new(), Vec::new());
+        let mut groups = BTreeMap::new();
+        let on_nodes = self.pods_on_nodes();
         let has_no_controller = |pod: &&Pod| Fate::of(pod) == Fate::Lost;
         let single: BTreeSet<PodKey> = self
             .simulation
@@ -135,9 +140,6 @@ impl Scenario {
             .collect();
         while let Some(decisions) = self.simulation.advance() {
             n_decisions += decisions.len();
-            if most < n_decisions {
-                return None;
-            }
             for Decision { pod, outcome, .. } in decisions {
                 if let Outcome::Unschedulable { nomination: Some(nomination), .. } = &outcome {
                     for victim in &nomination.victims {
@@ -152,7 +154,16 @@ impl Scenario {
                 }
                 last.insert(pod, outcome);
             }
+            for group in self.simulation.take_group_decisions() {
+                n_decisions += group.pods.len().max(1);
+                self.note_group(&group, (&single, &on_nodes), (&mut last, &mut evicted));
+                groups.insert(group.group.clone(), group);
+            }
+            if most < n_decisions {
+                return None;
+            }
         }
+        let groups = self.groups_in_plan(groups);
         let broken_budgets = self.broken_budgets();
         let Scenario { simulation, before, lost_node, wanted, was_pending, mut lost, .. } = self;
         let end = plan::End {
@@ -172,6 +183,7 @@ impl Scenario {
             pending,
             lost,
             evicted,
+            groups,
             broken_budgets,
             utilisation: BeforeAndAfter::of(&utilisation.shares(), &Utilisation::of(view).shares()),
             pods_by_zone: BeforeAndAfter::of(&zones, &plan::zones(view)),
@@ -319,8 +331,12 @@ impl Scenario {
     }
 
     fn scale(&mut self, controller: &ObjectKey, replicas: usize) -> Result<(), ActionError> {
-        let is_active = |pod: &&Pod| scale::is_of(pod, controller) && !pod.is_terminating();
-        let pods: Vec<&Pod> = self.simulation.world().pods().filter(is_active).collect();
+        let of_group = |pod: &Pod| group_of(pod).is_some_and(|group| group == *controller);
+        let all = || self.simulation.world().pods().filter(|pod| !pod.is_terminating());
+        let mut pods: Vec<&Pod> = all().filter(|pod| scale::is_of(pod, controller)).collect();
+        if pods.is_empty() {
+            pods = all().filter(|pod| of_group(pod)).collect();
+        }
         let newest = pods.iter().max_by_key(|pod| pod.created);
         let model = newest.ok_or_else(|| ActionError::NoPods(controller.clone()))?;
         if let Some(n) = replicas.checked_sub(pods.len()) {

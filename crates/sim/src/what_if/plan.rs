@@ -7,6 +7,7 @@ use plimsoll_engine::{Outcome, QueuePlace};
 use plimsoll_framework::View;
 use serde::{Serialize, Serializer};
 
+use super::GroupInPlan;
 use crate::run::Simulation;
 
 const ZONE: &str = "topology.kubernetes.io/zone";
@@ -27,6 +28,9 @@ pub struct Plan {
     /// The pods that are evicted for others, in this order. Those with controllers are made again.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub evicted: Vec<EvictedPod>,
+    /// The groups of pods that were decided or wait, by name.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub groups: Vec<GroupInPlan>,
     /// The budgets because of which draining would have to wait.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub broken_budgets: Vec<BrokenBudget>,

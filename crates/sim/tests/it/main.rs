@@ -10,6 +10,7 @@ mod mishaps;
 mod nominations;
 mod perf;
 mod profiles;
+mod rebalance;
 mod script;
 mod swarm;
 mod volumes;
