@@ -5,7 +5,7 @@
 mod cluster;
 
 use criterion::{Criterion, criterion_group, criterion_main};
-use plimsoll_advisor::{Limits, Subject, why};
+use plimsoll_advisor::{Limits, Manifests, Subject, why};
 use plimsoll_api::PodKey;
 use plimsoll_api::wire::{self, Object};
 use plimsoll_engine::{Event, Scheduler};
@@ -44,7 +44,8 @@ fn add(scheduler: &mut Scheduler, cpu: &str, more: [&Value; 2]) -> Value {
 fn ask(scheduler: &mut Scheduler, manifest: &Value) {
     let pod = &PodKey::new("default", "pod");
     let limits = Limits::default();
-    let subject = Subject { pod, manifest, alternatives: &[], limits, pending: None };
+    let manifests = Manifests::none();
+    let subject = Subject { pod, manifest, manifests, alternatives: &[], limits, pending: None };
     let why = why(scheduler, Time::ZERO, &subject).expect("the pod is pending");
     assert!(!why.remedies.is_empty(), "it can be undone");
 }

@@ -1,5 +1,7 @@
 //! Changes of the objects of a cluster, in the form in which they are proposed.
 
+use std::fmt;
+
 use json_patch::{Patch, PatchOperation};
 use plimsoll_api::wire::{self, Object, WireError};
 use plimsoll_api::{Node, ObjectKey, Pod};
@@ -7,7 +9,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 /// An object, by kind and name.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct Reference {
     /// Its kind, such as `Pod`.
     pub kind: String,
@@ -48,18 +50,34 @@ pub enum Change {
 }
 
 impl Reference {
-    /// A pod.
-    pub fn pod(key: &ObjectKey) -> Self {
+    /// An object of a kind. The namespace of its key is empty for an object of the cluster.
+    pub fn of(kind: &str, key: &ObjectKey) -> Self {
         Reference {
-            kind: "Pod".to_owned(),
-            namespace: Some(key.namespace.to_string()),
+            kind: kind.to_owned(),
+            namespace: Some(key.namespace.to_string()).filter(|name| !name.is_empty()),
             name: key.name.to_string(),
         }
+    }
+
+    /// A pod.
+    pub fn pod(key: &ObjectKey) -> Self {
+        Reference::of("Pod", key)
     }
 
     /// A node.
     pub fn node(name: &str) -> Self {
         Reference { kind: "Node".to_owned(), namespace: None, name: name.to_owned() }
+    }
+}
+
+/// `Kind namespace/name`.
+impl fmt::Display for Reference {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Reference { kind, namespace, name } = self;
+        match namespace {
+            Some(namespace) => write!(f, "{kind} {namespace}/{name}"),
+            None => write!(f, "{kind} {name}"),
+        }
     }
 }
 

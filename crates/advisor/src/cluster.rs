@@ -2,29 +2,23 @@
 
 use json_patch::jsonptr::PointerBuf;
 use json_patch::{PatchOperation, RemoveOperation};
-use plimsoll_api::resources::{CPU, EPHEMERAL_STORAGE, MEMORY, PODS};
-use plimsoll_api::{Effect, Node, Pod, PodKey, Resources, Str, Taint};
+use plimsoll_api::{
+    AnyObject, Effect, KindRef, Node, ObjectKey, Pod, PodKey, ResourceClaim, Taint,
+};
 use plimsoll_engine::{NodeJudge, Transaction, TransactionError, Verdicts};
-use plimsoll_framework::{Columns, PodInfo, Row};
-use serde_json::{Map, Value, json};
+use plimsoll_framework::{PodInfo, Row};
 
-use crate::change::{Change, Reference, node_of};
-use crate::relaxations::requests::{self, text_of};
-use crate::relaxations::taint_text;
+use crate::change::{Change, Reference};
+use crate::draft::Manifests;
+use crate::new_nodes::{OWN_TAINTS, new_nodes};
+use crate::relaxations::{requests, taint_text};
 use crate::remedy::size;
 
 /// At most so many nodes are considered for each sort of change, those first that miss by least.
 const MOST_NODES: usize = 12;
-/// At most so many different nodes are considered as models of new ones.
-const MOST_MODELS: usize = 64;
-/// At most so many of them are proposed.
-const MOST_NEW: usize = 3;
 /// At most so many pods are named to be evicted for one pod.
 const MOST_VICTIMS: usize = 10;
 
-const HOSTNAME: &str = "kubernetes.io/hostname";
-/// Taints that Kubernetes adds and removes itself begin with it.
-const OWN_TAINTS: &str = "node.kubernetes.io/";
 const UNSCHEDULABLE: &str = "node.kubernetes.io/unschedulable";
 
 /// A change of the cluster as it is made in a transaction.
@@ -36,6 +30,10 @@ pub(crate) enum Edit {
     Gone(PodKey),
     /// A pod is on a node.
     Placed(Box<Pod>, String),
+    /// An object is like this.
+    Object(AnyObject),
+    /// A claim on devices is gone.
+    Dropped(ObjectKey),
 }
 
 impl Edit {
@@ -44,6 +42,10 @@ impl Edit {
             Edit::Node(node) => transaction.set_node((**node).clone()),
             Edit::Gone(pod) => transaction.evict(pod)?,
             Edit::Placed(pod, node) => transaction.place((**pod).clone(), node)?,
+            Edit::Object(object) => transaction.set_object(object.clone()),
+            Edit::Dropped(claim) => {
+                transaction.remove_object(KindRef::of::<ResourceClaim>(), claim.clone());
+            }
         }
         Ok(())
     }
@@ -63,6 +65,7 @@ pub(crate) fn changes(
     judge: &NodeJudge<'_>,
     verdicts: &Verdicts,
     near: &[Row],
+    manifests: Manifests<'_>,
 ) -> Vec<ClusterChange> {
     let mut all = Vec::new();
     let resolvable = || near.iter().filter(|row| verdicts.is_resolvable(**row)).take(MOST_NODES);
@@ -77,7 +80,7 @@ pub(crate) fn changes(
         let mut smaller = node_changes.iter().filter(opens);
         all.extend(smaller.next().map(|change| change.of(&node.name)));
     }
-    all.extend(new_nodes(judge));
+    all.extend(new_nodes(judge, manifests));
     all
 }
 
@@ -223,7 +226,7 @@ fn of(number: usize) -> u32 {
     u32::try_from(number).unwrap_or(u32::MAX)
 }
 
-fn names(pods: &[PodKey]) -> String {
+pub(crate) fn names(pods: &[PodKey]) -> String {
     let names: Vec<_> = pods.iter().map(ToString::to_string).collect();
     match names.split_last() {
         Some((last, [])) => last.clone(),
@@ -240,161 +243,4 @@ fn without_pods(text: String, size: u32, gone: &[PodKey]) -> ClusterChange {
         edits: gone.iter().cloned().map(Edit::Gone).collect(),
         changes: gone.iter().map(delete).collect(),
     }
-}
-
-/// One more node like one that there is, if it would be feasible. The pods of DaemonSets come to it, too.
-pub(crate) fn new_nodes(judge: &NodeJudge<'_>) -> Vec<ClusterChange> {
-    let nodes = judge.view().nodes;
-    let mut new = Vec::new();
-    for row in models(nodes) {
-        let model = nodes.node(row);
-        let manifest = manifest_of_new(model, &nodes_named(nodes, &model.name));
-        let Some(node) = node_of(&manifest) else { continue };
-        let comes = |pod: &PodInfo| is_daemon(pod) && !pod.is_terminating();
-        if judge.rejections_if(row, node.clone(), comes).is_empty() {
-            new.push(new_node(judge, row, node, manifest, comes));
-        }
-        if MOST_NEW <= new.len() {
-            break;
-        }
-    }
-    new
-}
-
-/// One node of each sort, by name. Nodes of one sort differ only in what a new node does not take over: name and hostname,
-/// whether it is cordoned, and the taints that Kubernetes adds itself.
-fn models(nodes: &Columns) -> Vec<Row> {
-    let mut rows: Vec<Row> = nodes.rows().collect();
-    rows.sort_by_key(|row| nodes.name_of(*row));
-    let (mut seen, mut models) = (Vec::new(), Vec::new());
-    for row in rows {
-        let node = nodes.node(row);
-        let labels: Vec<_> = node.labels.iter().filter(|(key, _)| *key != HOSTNAME).collect();
-        let taints: Vec<_> = own_taints_left_out(node).collect();
-        let sort = (labels, taints, &node.allocatable, &node.declared_features);
-        if !seen.contains(&sort) {
-            seen.push(sort);
-            models.push(row);
-        }
-        if MOST_MODELS <= models.len() {
-            break;
-        }
-    }
-    models
-}
-
-fn own_taints_left_out(node: &Node) -> impl Iterator<Item = &Taint> {
-    node.taints.iter().filter(|taint| !taint.key.starts_with(OWN_TAINTS))
-}
-
-fn is_daemon(pod: &PodInfo) -> bool {
-    pod.controller.as_ref().is_some_and(|controller| controller.kind == "DaemonSet")
-}
-
-/// A name for a new node that no node has.
-fn nodes_named(nodes: &Columns, model: &str) -> String {
-    let is_taken = |name: &str| nodes.rows().any(|row| nodes.name_of(row) == name);
-    let mut names = (1..).map(|number| format!("{model}-new{number}"));
-    names.find(|name| !is_taken(name)).unwrap_or_default()
-}
-
-fn new_node(
-    judge: &NodeJudge<'_>,
-    row: Row,
-    node: Node,
-    manifest: Value,
-    comes: impl Fn(&PodInfo) -> bool,
-) -> ClusterChange {
-    let nodes = judge.view().nodes;
-    let name = node.name.to_string();
-    let mut edits = vec![Edit::Node(Box::new(node))];
-    let mut changes = vec![Change::Create { create: manifest }];
-    for pod in nodes.pods_on(row).iter().filter(|pod| comes(pod)) {
-        let manifest = manifest_of_daemon(pod, &name);
-        if let Ok(pod) = crate::change::pod_of(&manifest) {
-            let pod = Pod { node_name: None, ..pod };
-            edits.push(Edit::Placed(Box::new(pod), name.clone()));
-            changes.push(Change::Create { create: manifest });
-        }
-    }
-    let text = format!("add a node like {}", nodes.name_of(row));
-    ClusterChange { text, size: size::NODE, edits, changes }
-}
-
-/// A node like `model`, as it is when it is new: it is not cordoned, and Kubernetes has added no taints.
-fn manifest_of_new(model: &Node, name: &str) -> Value {
-    let mut labels: Map<String, Value> =
-        model.labels.iter().map(|(key, value)| (key.to_string(), json!(value))).collect();
-    if let Some(hostname) = labels.get_mut(HOSTNAME) {
-        *hostname = json!(name);
-    }
-    let taints = own_taints_left_out(model).map(
-        |taint| json!({"key": taint.key, "value": taint.value, "effect": taint.effect.as_str()}),
-    );
-    let mut status = json!({"allocatable": amounts(&model.allocatable)});
-    if !model.declared_features.is_empty() {
-        status["declaredFeatures"] = json!(model.declared_features);
-    }
-    json!({
-        "apiVersion": "v1",
-        "kind": "Node",
-        "metadata": {"name": name, "labels": labels},
-        "spec": {"taints": taints.collect::<Vec<_>>()},
-        "status": status,
-    })
-}
-
-/// The amounts of resources as they are written in a manifest.
-fn amounts(resources: &Resources) -> Map<String, Value> {
-    let known = [CPU, MEMORY, EPHEMERAL_STORAGE, PODS];
-    let names = known.into_iter().chain(resources.scalar.keys().map(Str::as_str));
-    let present = names.filter(|name| resources.get(name) != 0);
-    present.map(|name| (name.to_owned(), json!(exact(name, resources.get(name))))).collect()
-}
-
-/// An amount without rounding.
-fn exact(name: &str, amount: i64) -> String {
-    if name == CPU { text_of(name, amount) } else { amount.to_string() }
-}
-
-/// The pod of a DaemonSet as its controller would make it on a node, as far as it uses the node.
-fn manifest_of_daemon(pod: &PodInfo, node: &str) -> Value {
-    let name: String = format!("{}-{node}", pod.key.name).chars().take(253).collect();
-    let labels: Map<String, Value> =
-        pod.labels.iter().map(|(key, value)| (key.to_string(), json!(value))).collect();
-    let ports = pod.host_ports.iter().map(|port| {
-        json!({
-            "containerPort": port.port, "hostPort": port.port,
-            "protocol": port.protocol.as_str(), "hostIP": port.ip,
-        })
-    });
-    let owner = pod.controller.as_ref().map(|controller| {
-        json!([{
-            "apiVersion": controller.api_version, "kind": controller.kind,
-            "name": controller.name, "uid": controller.uid, "controller": true,
-        }])
-    });
-    let requests = amounts(&pod.requests);
-    let extended = requests.iter().filter(|(name, _)| name.contains('/'));
-    let limits: Map<String, Value> =
-        extended.map(|(name, amount)| (name.clone(), amount.clone())).collect();
-    json!({
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {
-            "name": name, "namespace": pod.key.namespace, "labels": labels,
-            "ownerReferences": owner.unwrap_or_else(|| json!([])),
-        },
-        "spec": {
-            "nodeName": node,
-            "schedulerName": pod.scheduler_name,
-            "priority": pod.priority,
-            "containers": [{
-                "name": "all", "image": "all",
-                "resources": {"requests": requests, "limits": limits},
-                "ports": ports.collect::<Vec<_>>(),
-            }],
-        },
-        "status": {"phase": "Running"},
-    })
 }

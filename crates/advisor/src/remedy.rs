@@ -73,6 +73,28 @@ pub mod size {
     pub const POD_AFFINITY: u32 = 40;
     /// Giving up a host port.
     pub const PORT: u32 = 35;
+    /// Creating the claim that the pod names.
+    pub const NEW_CLAIM: u32 = 30;
+    /// Another class for a claim that has no volume yet.
+    pub const OTHER_CLASS: u32 = 35;
+    /// Creating the class that a claim names.
+    pub const NEW_CLASS: u32 = 40;
+    /// Another claim that there is.
+    pub const OTHER_CLAIM: u32 = 45;
+    /// A new, empty claim in place of one that there is.
+    pub const EMPTY_CLAIM: u32 = 50;
+    /// More storage in a pool, or one more volume.
+    pub const STORAGE: u32 = 55;
+    /// More volumes of a driver on a node.
+    pub const ATTACH_LIMIT: u32 = 45;
+    /// Giving up a volume.
+    pub const NO_VOLUME: u32 = 90;
+    /// Another class of devices.
+    pub const DEVICE_CLASS: u32 = 40;
+    /// Giving up a constraint between devices.
+    pub const CONSTRAINT: u32 = 35;
+    /// Giving up a claim on devices.
+    pub const NO_DEVICES: u32 = 120;
     /// Another profile of the scheduler.
     pub const PROFILE: u32 = 50;
     /// One more node.

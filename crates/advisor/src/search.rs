@@ -5,23 +5,30 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use json_patch::PatchOperation;
-use plimsoll_api::{Effect, Pod, Str, Taint};
+use plimsoll_api::{Effect, Pod, Taint};
 use plimsoll_engine::{Outcome, Profile, Scheduler, Transaction, Verdicts};
-use plimsoll_framework::{PodInfo, Row, Time, View};
+use plimsoll_framework::{Row, Time};
 use serde_json::Value;
 
 use crate::change::{Change, Reference, as_known, operations, pod_of};
 use crate::cluster::{self, ClusterChange, Edit, NodeChange};
+use crate::device_users;
+use crate::draft::{Draft, Manifests};
 use crate::nearest::by_distance;
-use crate::relaxations::{Field, Relaxation, requests, spread};
+use crate::new_nodes;
+use crate::proposal::Proposal;
+use crate::relaxations::volumes::{self, Storage};
+use crate::relaxations::{Field, Relaxation, devices, list};
 use crate::remedy::{Remedy, RemedyKind, size};
+use crate::why::Subject;
 
 /// Taints that Kubernetes adds and removes itself begin with it: a pod should not tolerate them.
 const OWN_TAINTS: &str = "node.kubernetes.io/";
 /// At most so many different sets of taints are considered.
 const MOST_TAINTS: usize = 12;
-/// Beyond this skew a constraint is as good as none.
-const MOST_SKEW: i64 = 1 << 20;
+/// At most so many new nodes are tried together, like at most so many that there are.
+const MOST_NODES: usize = 8;
+const MOST_SORTS: usize = 3;
 
 /// How far a search goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,22 +62,30 @@ pub struct Alternative {
 
 /// A search for one pod.
 pub(crate) struct Search<'s> {
-    scheduler: &'s mut Scheduler,
-    now: Time,
+    pub(crate) scheduler: &'s mut Scheduler,
+    pub(crate) now: Time,
     /// The pod as it is.
-    original: &'s Value,
+    pub(crate) original: &'s Value,
     known: &'s Pod,
-    /// The pod without what keeps it out of the queue, and what that takes.
-    base: Value,
-    needed: Option<(String, u32)>,
+    manifests: Manifests<'s>,
+    /// The pod without what keeps it out of the queue, with the objects that could change, and what that takes.
+    pub(crate) base: Draft,
+    pub(crate) needed: Option<(String, u32)>,
     limits: Limits,
-    remedies: Vec<Remedy>,
+    pub(crate) remedies: Vec<Remedy>,
+}
+
+/// A pod as it would be, with what changes in the cluster for it.
+#[derive(Clone)]
+pub(crate) struct Variant {
+    pub(crate) pod: Arc<Pod>,
+    edits: Vec<Edit>,
 }
 
 /// A pod that was relaxed as far as possible in one respect or two.
-struct Trial {
-    relaxations: Vec<Relaxation>,
-    pod: Arc<Pod>,
+pub(crate) struct Trial {
+    pub(crate) relaxations: Vec<Relaxation>,
+    variant: Variant,
     verdicts: Verdicts,
 }
 
@@ -80,23 +95,13 @@ impl Trial {
     }
 }
 
-/// Changes that are to be proven.
-#[derive(Default)]
-struct Proposal {
-    texts: Vec<String>,
-    size: u32,
-    /// The pod as it would be.
-    manifest: Option<Value>,
-    cluster: Option<ClusterChange>,
-}
-
 impl<'s> Search<'s> {
     pub(crate) fn new(
         scheduler: &'s mut Scheduler,
         now: Time,
-        (original, known): (&'s Value, &'s Pod),
-        limits: Limits,
+        (subject, known): (&'s Subject<'s>, &'s Pod),
     ) -> Self {
+        let Subject { manifest: original, manifests, limits, .. } = *subject;
         let mut base = original.clone();
         let gates = crate::relaxations::list(original, "/spec/schedulingGates");
         let names: Vec<_> = gates.iter().filter_map(|gate| gate["name"].as_str()).collect();
@@ -105,7 +110,9 @@ impl<'s> Search<'s> {
             (format!("remove the scheduling {gates} {}", names.join(" and ")), size::GATE)
         });
         crate::relaxations::remove_key(&mut base, "/spec", "schedulingGates");
-        Search { scheduler, now, original, known, base, needed, limits, remedies: Vec::new() }
+        let base = Draft { pod: base, objects: BTreeMap::new() };
+        let remedies = Vec::new();
+        Search { scheduler, now, original, known, manifests, base, needed, limits, remedies }
     }
 
     /// Looks for remedies, the smallest first. `base` are the verdicts on the pod as it is.
@@ -113,16 +120,18 @@ impl<'s> Search<'s> {
         if base.feasible().next().is_some() {
             // Only what keeps it out of the queue is in its way.
             if self.needed.is_some() {
-                self.propose(Proposal { manifest: Some(self.base.clone()), ..Proposal::default() });
+                self.propose(Proposal::default());
             }
             return self.remedies;
         }
-        let Some(pod) = self.pod(&self.base) else { return self.remedies };
-        let trials = self.try_relaxations(&pod, base);
+        let Some(Variant { pod, .. }) = self.variant(&self.base) else { return self.remedies };
+        let near = by_distance(self.scheduler.view(), &pod, base);
+        let mut trials = self.try_relaxations(&pod, base);
+        trials.extend(self.try_volumes(&pod, base, &near));
+        trials.extend(self.try_devices(&pod, base));
         for trial in trials.iter().filter(|trial| trial.fits()) {
             self.propose_tight(trial, None);
         }
-        let near = by_distance(self.scheduler.view(), &pod, base);
         let mut changes = self.cluster_changes(&pod, base, &near);
         changes.sort_by(|a, b| (a.size, &a.text).cmp(&(b.size, &b.text)));
         for change in changes {
@@ -134,6 +143,7 @@ impl<'s> Search<'s> {
             }
             self.propose(Proposal { size, cluster: Some(change), ..Proposal::default() });
         }
+        self.try_more_nodes(&pod);
         self.try_alternatives(&pod, base, alternatives);
         self.try_pairs(&trials, &near);
         self.remedies.sort_by(|a, b| (a.size, &a.text).cmp(&(b.size, &b.text)));
@@ -144,7 +154,7 @@ impl<'s> Search<'s> {
 
     /// Each thing that the pod could give up, given up as far as possible.
     fn try_relaxations(&mut self, pod: &Pod, base: &Verdicts) -> Vec<Trial> {
-        let mut all = Relaxation::all_of(pod, &self.base);
+        let mut all = Relaxation::all_of(pod, &self.base.pod);
         all.extend(self.taints(pod, base).into_iter().map(Relaxation::Taints));
         let names = self.scheduler.profile_names().into_iter();
         let others = names.filter(|name| **name != *pod.scheduler_name);
@@ -176,26 +186,75 @@ impl<'s> Search<'s> {
         sets.into_iter().map(|(taints, _)| taints).take(MOST_TAINTS).collect()
     }
 
-    /// The pod that a manifest describes.
-    fn pod(&self, manifest: &Value) -> Option<Arc<Pod>> {
-        Some(Arc::new(as_known(pod_of(manifest).ok()?, self.known)))
+    /// What could be given up of each volume that keeps the pod from nodes, and the volume itself.
+    fn try_volumes(&mut self, pod: &Pod, base: &Verdicts, near: &[Row]) -> Vec<Trial> {
+        let mut trials = Vec::new();
+        for at in volumes::storage_of(&self.base.pod) {
+            let emptied = volumes::emptied(&self.base.pod, at);
+            let Some(without) = self.try_pod(vec![emptied]) else { continue };
+            // Another volume changes nothing if none changes nothing.
+            if without.verdicts == *base {
+                continue;
+            }
+            let view = self.scheduler.view();
+            let storage = Storage { pod, view, manifests: self.manifests, near };
+            let changes = storage.changes(&mut self.base, at);
+            trials.push(without);
+            trials.extend(changes.into_iter().filter_map(|one| self.try_pod(vec![one])));
+        }
+        trials
+    }
+
+    /// What could be given up of each claim on devices that keeps the pod from nodes, and the claim itself.
+    fn try_devices(&mut self, pod: &Pod, base: &Verdicts) -> Vec<Trial> {
+        let mut trials = Vec::new();
+        for claim in list(&self.base.pod, "/spec/resourceClaims").to_vec() {
+            let dropped = devices::dropped(&self.base.pod, &claim);
+            let Some(without) = self.try_pod(vec![dropped]) else { continue };
+            if without.verdicts == *base {
+                continue;
+            }
+            let name = claim["name"].as_str().unwrap_or_default();
+            let view = self.scheduler.view();
+            let changes = devices::changes(pod, view, self.manifests, &mut self.base, name);
+            trials.push(without);
+            trials.extend(changes.into_iter().filter_map(|one| self.try_pod(vec![one])));
+        }
+        trials
+    }
+
+    /// The pod that manifests describe, and what changes in the cluster for it.
+    pub(crate) fn variant(&self, draft: &Draft) -> Option<Variant> {
+        let pod = Arc::new(as_known(pod_of(&draft.pod).ok()?, self.known));
+        let edits = draft.edits(&self.base, self.known, self.scheduler.view())?;
+        Some(Variant { pod, edits })
     }
 
     fn try_pod(&mut self, relaxations: Vec<Relaxation>) -> Option<Trial> {
-        let mut manifest = self.base.clone();
+        let mut draft = self.base.clone();
         for relaxation in &relaxations {
-            relaxation.loosen(&mut manifest);
+            relaxation.loosen(&mut draft);
         }
-        let pod = self.pod(&manifest)?;
-        let verdicts = self.verdicts(&pod, None)?;
-        Some(Trial { relaxations, pod, verdicts })
+        let variant = self.variant(&draft)?;
+        let verdicts = self.verdicts(&variant, None)?;
+        Some(Trial { relaxations, variant, verdicts })
     }
 
-    fn verdicts(&mut self, pod: &Arc<Pod>, with: Option<&ClusterChange>) -> Option<Verdicts> {
+    pub(crate) fn verdicts(
+        &mut self,
+        variant: &Variant,
+        with: Option<&ClusterChange>,
+    ) -> Option<Verdicts> {
         self.scheduler.transaction(self.now, |transaction| {
-            make(with, transaction)?;
-            Some(transaction.judge(pod.clone()).ok()?.verdicts())
+            make(variant, with, transaction)?;
+            Some(transaction.judge(variant.pod.clone()).ok()?.verdicts())
         })
+    }
+
+    /// Whether the pod would fit as the manifests describe it.
+    pub(crate) fn fits(&mut self, draft: &Draft, with: Option<&ClusterChange>) -> bool {
+        let verdicts = self.variant(draft).and_then(|variant| self.verdicts(&variant, with));
+        verdicts.is_some_and(|verdicts| verdicts.feasible().next().is_some())
     }
 
     fn cluster_changes(
@@ -204,10 +263,41 @@ impl<'s> Search<'s> {
         base: &Verdicts,
         near: &[Row],
     ) -> Vec<ClusterChange> {
-        self.scheduler.transaction(self.now, |transaction| {
+        let manifests = self.manifests;
+        let mut changes = self.scheduler.transaction(self.now, |transaction| {
             let judge = transaction.judge(pod.clone());
-            judge.map(|judge| cluster::changes(&judge, base, near)).unwrap_or_default()
-        })
+            judge.map(|judge| cluster::changes(&judge, base, near, manifests)).unwrap_or_default()
+        });
+        if !pod.resource_claims.is_empty() {
+            changes.extend(device_users::changes(self.scheduler, self.now, pod, near));
+        }
+        changes
+    }
+
+    /// The fewest new nodes that let the pod in, where one is not enough.
+    fn try_more_nodes(&mut self, pod: &Arc<Pod>) {
+        // More nodes cost so much that they are only worth naming where little else helps.
+        if self.limits.remedies <= self.remedies.len() || self.remedies.iter().any(adds_nodes) {
+            return;
+        }
+        let variant = Variant { pod: pod.clone(), edits: Vec::new() };
+        for row in new_nodes::models(self.scheduler.view().nodes).into_iter().take(MOST_SORTS) {
+            let nodes = |search: &Self, n| {
+                new_nodes::like(search.scheduler.view(), search.manifests, row, n)
+            };
+            let fits = |search: &mut Self, n| {
+                let change = nodes(search, n);
+                let verdicts = search.verdicts(&variant, Some(&change));
+                verdicts.is_some_and(|verdicts| verdicts.feasible().next().is_some())
+            };
+            if !fits(self, MOST_NODES) {
+                continue;
+            }
+            let n = (2..MOST_NODES).find(|n| fits(self, *n)).unwrap_or(MOST_NODES);
+            let change = nodes(self, n);
+            let size = change.size;
+            self.propose(Proposal { size, cluster: Some(change), ..Proposal::default() });
+        }
     }
 
     /// Two changes together, where they could be smaller than what is known already.
@@ -249,8 +339,13 @@ impl<'s> Search<'s> {
 
     /// The changes of closed nodes, and new nodes, with which the relaxed pod should fit.
     fn node_changes(&mut self, trial: &Trial, near: &[Row]) -> Vec<ClusterChange> {
+        let manifests = self.manifests;
+        let variant = trial.variant.clone();
         self.scheduler.transaction(self.now, |transaction| {
-            let Ok(judge) = transaction.judge(trial.pod.clone()) else { return Vec::new() };
+            if make(&variant, None, transaction).is_none() {
+                return Vec::new();
+            }
+            let Ok(judge) = transaction.judge(variant.pod.clone()) else { return Vec::new() };
             let nodes = judge.view().nodes;
             let mut changes = Vec::new();
             for (row, all) in cluster::closed_nodes(&judge, near) {
@@ -260,182 +355,13 @@ impl<'s> Search<'s> {
                 let smallest = all.iter().find(opens);
                 changes.extend(smallest.map(|change| change.of(nodes.name_of(row))));
             }
-            changes.extend(cluster::new_nodes(&judge));
+            changes.extend(new_nodes::new_nodes(&judge, manifests));
             changes
         })
     }
 
     fn best_size(&self) -> u32 {
         self.remedies.iter().map(|remedy| remedy.size).min().unwrap_or(u32::MAX)
-    }
-
-    /// Proposes what a trial relaxes, no further than necessary.
-    fn propose_tight(&mut self, trial: &Trial, with: Option<ClusterChange>) {
-        let mut proposal = Proposal::default();
-        let mut manifest = self.base.clone();
-        // What can be given up in part comes last, the requests after everything else.
-        let in_part =
-            |one: &&Relaxation| matches!(one, Relaxation::Request(_) | Relaxation::Spread(_));
-        let (in_part, whole): (Vec<&Relaxation>, Vec<&Relaxation>) =
-            trial.relaxations.iter().partition(in_part);
-        for relaxation in whole {
-            self.relax(relaxation, &mut manifest, &mut proposal);
-        }
-        for (at, relaxation) in in_part.iter().enumerate() {
-            let Relaxation::Spread(constraint) = relaxation else { continue };
-            let mut looser = manifest.clone();
-            let others = in_part.iter().enumerate().filter(|(other, _)| *other != at);
-            others.for_each(|(_, other)| other.loosen(&mut looser));
-            if let Some(skew) = self.least_skew(&looser, *constraint, with.as_ref()) {
-                let more = skew - spread::skew(&self.base, *constraint);
-                let more = u32::try_from(more).unwrap_or(u32::MAX);
-                let steps = more.saturating_mul(size::ONE_SKEW);
-                proposal.size += size::SPREAD.saturating_add(steps).min(size::NO_SPREAD);
-                proposal.texts.push(spread::skew_text(&self.base, *constraint, skew));
-                spread::allow_skew(&mut manifest, *constraint, skew);
-            } else {
-                self.relax(relaxation, &mut manifest, &mut proposal);
-            }
-        }
-        let names = in_part.iter().filter_map(|relaxation| match relaxation {
-            Relaxation::Request(name) => Some(name.clone()),
-            _ => None,
-        });
-        let names: Vec<Str> = names.collect();
-        if !names.is_empty() {
-            let Some((texts, size)) = self.lower(&mut manifest, &names, with.as_ref()) else {
-                return;
-            };
-            proposal.texts.extend(texts);
-            proposal.size += size;
-        }
-        proposal.size += with.as_ref().map_or(0, |change| change.size);
-        proposal.manifest = Some(manifest);
-        proposal.cluster = with;
-        self.propose(proposal);
-    }
-
-    /// Relaxes a manifest as far as possible.
-    fn relax(&self, relaxation: &Relaxation, manifest: &mut Value, proposal: &mut Proposal) {
-        proposal.texts.push(relaxation.text(&self.base));
-        proposal.size += relaxation.size();
-        relaxation.loosen(manifest);
-    }
-
-    /// The smallest skew with which the pod fits; `None` if none is large enough.
-    fn least_skew(
-        &mut self,
-        manifest: &Value,
-        at: usize,
-        with: Option<&ClusterChange>,
-    ) -> Option<i64> {
-        let mut fits = |skew: i64| {
-            let mut manifest = manifest.clone();
-            spread::allow_skew(&mut manifest, at, skew);
-            let verdicts = self.pod(&manifest).and_then(|pod| self.verdicts(&pod, with));
-            verdicts.is_some_and(|verdicts| verdicts.feasible().next().is_some())
-        };
-        let (mut too_small, mut step) = (spread::skew(manifest, at), 1);
-        let mut enough = loop {
-            if fits(too_small + step) {
-                break too_small + step;
-            }
-            too_small += step;
-            step *= 2;
-            if MOST_SKEW < too_small {
-                return None;
-            }
-        };
-        while 1 < enough - too_small {
-            let middle = too_small + (enough - too_small) / 2;
-            if fits(middle) {
-                enough = middle;
-            } else {
-                too_small = middle;
-            }
-        }
-        Some(enough)
-    }
-
-    /// Lowers requests to what is free on the node where the smallest part is given up, among those that are feasible
-    /// without these requests. Returns what was done, and its size.
-    fn lower(
-        &mut self,
-        manifest: &mut Value,
-        names: &[Str],
-        with: Option<&ClusterChange>,
-    ) -> Option<(Vec<String>, u32)> {
-        let mut without = manifest.clone();
-        for name in names {
-            Relaxation::Request(name.clone()).loosen(&mut without);
-        }
-        let (asked, pod) = (self.pod(&self.base)?, self.pod(&without)?);
-        let best = self.scheduler.transaction(self.now, |transaction| {
-            make(with, transaction)?;
-            let judge = transaction.judge(pod.clone()).ok()?;
-            let (verdicts, view) = (judge.verdicts(), judge.view());
-            let offers = verdicts.feasible().filter_map(|row| {
-                let amounts = offer(view, row, &judge.nominated_ahead(row), &asked, names)?;
-                let parts = names.iter().zip(&amounts).map(|(name, amount)| {
-                    let asked = i128::from(asked.requests.get(name));
-                    u32::try_from((asked - i128::from(*amount)) * 10_000 / asked.max(1))
-                        .unwrap_or(10_000)
-                });
-                Some((parts.sum::<u32>(), view.nodes.name_of(row).clone(), amounts))
-            });
-            offers.min()
-        });
-        let (_, _, amounts) = best?;
-        let (mut texts, mut total) = (Vec::new(), 0);
-        for (name, amount) in names.iter().zip(amounts) {
-            let before = asked.requests.get(name);
-            if before <= amount {
-                continue;
-            }
-            texts.push(requests::lower(manifest, name, amount)?);
-            let part =
-                i128::from(before - amount) * i128::from(size::WHOLE_REQUEST) / i128::from(before);
-            total += size::REQUEST + u32::try_from(part).unwrap_or(size::WHOLE_REQUEST);
-        }
-        (!texts.is_empty()).then_some((texts, total))
-    }
-
-    /// Proves a proposal, and keeps it.
-    fn propose(&mut self, proposal: Proposal) {
-        let Proposal { mut texts, mut size, manifest, cluster } = proposal;
-        let after = manifest.unwrap_or_else(|| self.base.clone());
-        let Some(pod) = self.pod(&after) else { return };
-        let Some((node, also_fits)) = self.proof(&pod, cluster.as_ref()) else { return };
-        let of_pod = operations(self.original, &after);
-        let mut changes = Vec::new();
-        let mut kind = RemedyKind::Pod;
-        if !of_pod.is_empty() {
-            changes.push(Change::Patch { patch: Reference::pod(&pod.key), operations: of_pod });
-        }
-        if let Some(cluster) = cluster {
-            kind = RemedyKind::Cluster;
-            texts.push(cluster.text);
-            changes.extend(cluster.changes);
-        }
-        if let Some((text, more)) = &self.needed {
-            texts.insert(0, text.clone());
-            size += more;
-        }
-        let text = texts.join(", and ");
-        self.remedies.push(Remedy { kind, text, changes, node, also_fits, size });
-    }
-
-    /// Where the pod goes, and how many other nodes are feasible.
-    fn proof(&mut self, pod: &Arc<Pod>, with: Option<&ClusterChange>) -> Option<(String, usize)> {
-        self.scheduler.transaction(self.now, |transaction| {
-            make(with, transaction)?;
-            let feasible = transaction.judge(pod.clone()).ok()?.verdicts().feasible().count();
-            let others = feasible.checked_sub(1)?;
-            match transaction.decide(pod.clone()).ok()?.outcome {
-                Outcome::Scheduled { node, .. } => Some((node.to_string(), others)),
-                Outcome::Unschedulable { .. } | Outcome::Error { .. } => None,
-            }
-        })
     }
 
     fn try_alternatives(&mut self, pod: &Arc<Pod>, base: &Verdicts, all: &[Alternative]) {
@@ -452,7 +378,7 @@ impl<'s> Search<'s> {
             let Outcome::Scheduled { node, best } = decision.outcome else { continue };
             let configuration = alternative.operations.clone();
             let mut changes = vec![Change::Configuration { configuration }];
-            let of_pod = operations(self.original, &self.base);
+            let of_pod = operations(self.original, &self.base.pod);
             if !of_pod.is_empty() {
                 changes.push(Change::Patch { patch: Reference::pod(&pod.key), operations: of_pod });
             }
@@ -472,9 +398,20 @@ impl<'s> Search<'s> {
 }
 
 /// Makes changes of the cluster; `None` if one of them is not possible.
-fn make(with: Option<&ClusterChange>, transaction: &mut Transaction<'_>) -> Option<()> {
+pub(crate) fn make(
+    variant: &Variant,
+    with: Option<&ClusterChange>,
+    transaction: &mut Transaction<'_>,
+) -> Option<()> {
     let edits = with.map_or(&[][..], |change| change.edits.as_slice());
-    edits.iter().try_for_each(|edit: &Edit| edit.make(transaction)).ok()
+    variant.edits.iter().chain(edits).try_for_each(|edit| edit.make(transaction)).ok()
+}
+
+/// Whether a remedy has a new node.
+fn adds_nodes(remedy: &Remedy) -> bool {
+    let is_node =
+        |change: &Change| matches!(change, Change::Create { create } if create["kind"] == "Node");
+    remedy.changes.iter().any(is_node)
 }
 
 fn field(trial: &Trial) -> Option<Field> {
@@ -486,25 +423,8 @@ fn least_size(relaxations: &[Relaxation]) -> u32 {
     let least = relaxations.iter().map(|relaxation| match relaxation {
         Relaxation::Request(_) => size::REQUEST,
         Relaxation::Spread(_) => size::SPREAD,
+        Relaxation::Graded(grades) => grades[0].size,
         other => other.size(),
     });
     least.sum()
-}
-
-/// The amounts of resources that are free on a node, at most what the pod requests; `None` if nothing is left of one.
-fn offer(
-    view: View<'_>,
-    row: Row,
-    ahead: &[PodInfo],
-    asked: &Pod,
-    names: &[Str],
-) -> Option<Vec<i64>> {
-    let (has, used) = (&view.nodes.node(row).allocatable, view.nodes.requested_of(row));
-    let amounts = names.iter().map(|name| {
-        let ahead: i64 = ahead.iter().map(|pod| pod.requests.get(name)).sum();
-        let free = has.get(name).saturating_sub(used.get(name)).saturating_sub(ahead);
-        let amount = free.min(asked.requests.get(name));
-        (0 < amount).then_some(amount)
-    });
-    amounts.collect()
 }

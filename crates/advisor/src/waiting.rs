@@ -79,7 +79,12 @@ impl Waiting {
 
 /// A time of the scheduler as in RFC 3339.
 fn text_of(time: Time) -> Option<String> {
-    Timestamp::from_millisecond(time.millis()).ok().map(|time| time.to_string())
+    Timestamp::from_millisecond(time.millis()).ok().map(rfc_3339)
+}
+
+/// A time as in RFC 3339.
+pub(crate) fn rfc_3339(time: Timestamp) -> String {
+    time.to_string()
 }
 
 fn place(place: &QueuePlace) -> &'static str {

@@ -9,11 +9,14 @@ use plimsoll_engine::{
     Decision, Outcome, PendingPod, QueuePlace, Scheduler, TransactionError, Verdicts,
 };
 use plimsoll_framework::Time;
+use plimsoll_framework::pod_groups::group_of;
 use serde::{Serialize, Serializer};
 use serde_json::Value;
 use thiserror::Error;
 
 use crate::change::{as_known, pod_of};
+use crate::draft::Manifests;
+use crate::groups;
 use crate::nearest::{NearNode, by_distance, nearest};
 use crate::placed::{RunnerUp, decide_again, runner_up};
 use crate::remedy::Remedy;
@@ -27,6 +30,8 @@ pub struct Subject<'a> {
     pub pod: &'a PodKey,
     /// Its manifest, on which changes are based.
     pub manifest: &'a Value,
+    /// The manifests of other objects.
+    pub manifests: Manifests<'a>,
     /// Other configurations that may be proposed.
     pub alternatives: &'a [Alternative],
     /// How far the search goes.
@@ -61,6 +66,21 @@ pub struct Why {
     /// For a pending pod: what it waits for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub waiting: Option<Waiting>,
+    /// For a pending pod of a group that is scheduled as a whole: what would be decided about the group.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub group: Option<GroupOfPod>,
+}
+
+/// The group of a pod.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct GroupOfPod {
+    /// The group, as `namespace/name`.
+    pub name: String,
+    /// The result of a decision about it now, such as `unschedulable`.
+    pub result: &'static str,
+    /// Why it is not scheduled.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
 }
 
 /// A decision as a decision record.
@@ -130,12 +150,21 @@ fn pending(
         .is_some_and(|decision| !is_gated && matches!(decision.outcome, Outcome::Scheduled { .. }));
     let mut remedies = Vec::new();
     if !fits && !is_gated_by_others {
-        let search = Search::new(scheduler, now, (subject.manifest, &info.pod), limits);
+        let search = Search::new(scheduler, now, (subject, &info.pod));
         remedies = search.run(&verdicts, subject.alternatives);
     }
     let is_rejected_everywhere = verdicts.feasible().next().is_none();
     let waiting = Waiting::of(scheduler, known, subject.pending.is_some(), &verdicts.rejectors());
+    let group = match scheduler.schedules_groups() {
+        true => group_of(&info.pod).and_then(|group| {
+            let decision = groups::of_member(scheduler, now, &group)?;
+            let (name, result) = (group.to_string(), decision.result.as_str());
+            Some(GroupOfPod { name, result, message: decision.message })
+        }),
+        false => None,
+    };
     Ok(Why {
+        group,
         state: state(known, decision.as_ref()),
         remedies,
         nearest: if is_rejected_everywhere { near } else { Vec::new() },
@@ -182,6 +211,7 @@ impl Why {
             nearest: Vec::new(),
             runner_up: None,
             waiting: None,
+            group: None,
         }
     }
 }

@@ -6,6 +6,7 @@ mod emulation;
 mod journal;
 mod kubectl;
 mod ranking;
+mod rebalance;
 mod replay;
 mod run;
 mod serve;
@@ -27,6 +28,7 @@ pub(crate) use self::emulation::Emulation;
 pub(crate) use self::journal::{Journal, JournalFlags, Question};
 pub(crate) use self::kubectl::{ClusterQuestion, Kubectl, NamedPod, SchedulerPlace, Target};
 pub(crate) use self::ranking::Ranking;
+pub(crate) use self::rebalance::Rebalance;
 pub(crate) use self::replay::{Record, Replay, ReplayEngine};
 pub(crate) use self::run::{Authentication, Authorization, Client, Election, Run, Serving};
 pub(crate) use self::serve::Serve;
@@ -34,7 +36,7 @@ pub(crate) use self::what_if::{
     GivenAction, NodeTaint, ObjectName, WhatIf, labelled_pods, node_choice, node_taint,
     object_name, object_number, replicas,
 };
-pub(crate) use self::why::Why;
+pub(crate) use self::why::{Asked, Why};
 use crate::deprecated::Deprecated;
 
 /// The namespace of a pod that is named without one.
@@ -138,6 +140,7 @@ pub(crate) enum Command {
     Capacity(Box<Capacity>),
     Kubectl(Box<Kubectl>),
     Serve(Box<Serve>),
+    Rebalance(Box<Rebalance>),
     Journal(Journal),
     Replay(Replay),
     Plugins(Plugins),

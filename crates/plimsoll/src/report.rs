@@ -195,10 +195,29 @@ pub(crate) struct CapacityAnswer {
 
 /// How many copies of one pod fit.
 #[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub(crate) struct Shape {
     #[serde(flatten)]
     pub(crate) capacity: ShapeCapacity,
+    /// Smaller requests with which a tenth more fits.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) smaller_requests: Vec<SmallerRequest>,
     /// What would let the next one in.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) remedies: Vec<Remedy>,
+}
+
+impl From<ShapeCapacity> for Shape {
+    fn from(capacity: ShapeCapacity) -> Self {
+        Shape { capacity, smaller_requests: Vec::new(), remedies: Vec::new() }
+    }
+}
+
+/// A request that is lowered so that a tenth more fits.
+#[derive(Debug, Serialize)]
+pub(crate) struct SmallerRequest {
+    /// What is changed, such as `request 400m cpu instead of 500m`.
+    pub(crate) text: String,
+    /// How many more copies fit then, at least.
+    pub(crate) pods: usize,
 }

@@ -1,16 +1,19 @@
 //! What a pod could give up, or put up with, so that it fits on more nodes. Each module knows one field of its manifest.
 
 mod affinity;
+pub(crate) mod devices;
 mod ports;
 pub(crate) mod requests;
 pub(crate) mod spread;
 mod tolerations;
+pub(crate) mod volumes;
 
 use plimsoll_api::{Pod, Str, Taint};
 use serde_json::Value;
 
 pub(crate) use self::tolerations::taint_text;
-use crate::remedy::size;
+use crate::draft::{Draft, Step};
+use crate::remedy::{RemedyKind, size};
 
 /// One thing that a pod could give up.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,6 +36,28 @@ pub(crate) enum Relaxation {
     HostPort(&'static str, usize, usize),
     /// The profile that decides it.
     Profile(String),
+    /// Something about its volumes or devices.
+    Steps(Steps),
+    /// The same, from a little to all of it.
+    Graded(Vec<Steps>),
+}
+
+/// Changes of the pod, and of objects that it needs, which belong together.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Steps {
+    pub(crate) text: String,
+    pub(crate) size: u32,
+    pub(crate) kind: RemedyKind,
+    pub(crate) field: Field,
+    pub(crate) all: Vec<Step>,
+}
+
+impl Steps {
+    pub(crate) fn take(&self, draft: &mut Draft) {
+        for step in &self.all {
+            draft.take(step);
+        }
+    }
 }
 
 /// Relaxations of one field can be needed together, although each by itself changes no verdict.
@@ -45,6 +70,8 @@ pub(crate) enum Field {
     Spread,
     Ports,
     Profile,
+    Volumes,
+    Devices,
 }
 
 impl Relaxation {
@@ -69,11 +96,23 @@ impl Relaxation {
             Relaxation::Spread(_) => Field::Spread,
             Relaxation::HostPort(..) => Field::Ports,
             Relaxation::Profile(_) => Field::Profile,
+            Relaxation::Steps(steps) => steps.field,
+            Relaxation::Graded(grades) => grades[0].field,
         }
     }
 
-    /// Relaxes the manifest as far as this goes. Of a request nothing is left, and a spread constraint is only a wish.
-    pub(crate) fn loosen(&self, manifest: &mut Value) {
+    /// What it changes.
+    pub(crate) fn kind(&self) -> RemedyKind {
+        match self {
+            Relaxation::Steps(steps) => steps.kind,
+            Relaxation::Graded(grades) => grades[0].kind,
+            _ => RemedyKind::Pod,
+        }
+    }
+
+    /// Relaxes the manifests as far as this goes. Of a request nothing is left, and a spread constraint is only a wish.
+    pub(crate) fn loosen(&self, draft: &mut Draft) {
+        let manifest = &mut draft.pod;
         match self {
             Relaxation::Request(name) => requests::remove(manifest, name),
             Relaxation::Taints(taints) => tolerations::add(manifest, taints),
@@ -86,6 +125,8 @@ impl Relaxation {
                 ports::drop(manifest, list, *container, *port);
             }
             Relaxation::Profile(name) => manifest["spec"]["schedulerName"] = name.as_str().into(),
+            Relaxation::Steps(steps) => steps.take(draft),
+            Relaxation::Graded(grades) => loosest(grades).take(draft),
         }
     }
 
@@ -114,6 +155,8 @@ impl Relaxation {
                 ports::text(manifest, list, *container, *port)
             }
             Relaxation::Profile(name) => format!("use the profile {name} (spec.schedulerName)"),
+            Relaxation::Steps(steps) => steps.text.clone(),
+            Relaxation::Graded(grades) => loosest(grades).text.clone(),
         }
     }
 
@@ -130,8 +173,15 @@ impl Relaxation {
             Relaxation::Spread(_) => size::NO_SPREAD,
             Relaxation::HostPort(..) => size::PORT,
             Relaxation::Profile(_) => size::PROFILE,
+            Relaxation::Steps(steps) => steps.size,
+            Relaxation::Graded(grades) => loosest(grades).size,
         }
     }
+}
+
+/// All that can be given up in part. There is always something.
+fn loosest(grades: &[Steps]) -> &Steps {
+    grades.last().expect("there is at least one grade")
 }
 
 /// The elements of a list in a manifest; none if it is absent.

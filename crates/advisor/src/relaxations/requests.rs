@@ -13,7 +13,7 @@ const LISTS: [&str; 2] = ["containers", "initContainers"];
 const KINDS: [&str; 2] = ["requests", "limits"];
 
 /// The resources that the pod requests.
-pub(crate) fn names(pod: &Pod) -> Vec<Str> {
+pub fn names(pod: &Pod) -> Vec<Str> {
     let known = [CPU, MEMORY, EPHEMERAL_STORAGE].map(Str::from);
     let names = known.into_iter().chain(pod.requests.scalar.keys().cloned());
     names.filter(|name| 0 < pod.requests.get(name)).collect()
@@ -53,7 +53,7 @@ struct Lowered {
 /// Lowers the requests of a resource, so that the pod as a whole requests at most `total`, in the units of
 /// [`Resources`](plimsoll_api::Resources). The largest requests are lowered first. Returns what was done in words; `None`
 /// if nothing would be left of the requests.
-pub(crate) fn lower(manifest: &mut Value, name: &str, total: i64) -> Option<String> {
+pub fn lower(manifest: &mut Value, name: &str, total: i64) -> Option<String> {
     let overhead = amount(&manifest["spec"]["overhead"], name).map_or(0, |(amount, _)| amount);
     let budget = total.checked_sub(overhead).filter(|budget| 0 < *budget)?;
     let mut lowered = Vec::new();

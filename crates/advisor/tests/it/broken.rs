@@ -10,7 +10,7 @@ use crate::world::{POD, World};
 
 /// A way to break a pod, or its cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Break {
+pub(crate) enum Break {
     Cpu,
     Memory,
     Selector,
@@ -23,7 +23,7 @@ enum Break {
     Gate,
 }
 
-const BREAKS: [Break; 10] = [
+pub(crate) const BREAKS: [Break; 10] = [
     Break::Cpu,
     Break::Memory,
     Break::Selector,
@@ -36,13 +36,13 @@ const BREAKS: [Break; 10] = [
     Break::Gate,
 ];
 
-fn container(cpu: u32, mebibytes: u32) -> Value {
+pub(crate) fn container(cpu: u32, mebibytes: u32) -> Value {
     let requests = json!({"cpu": format!("{cpu}m"), "memory": format!("{mebibytes}Mi")});
     json!({"containers": [{"name": "app", "image": "app", "resources": {"requests": requests}}]})
 }
 
 /// A small cluster with a pod that fits.
-fn cluster(rng: &mut impl Rng) -> World {
+pub(crate) fn cluster(rng: &mut impl Rng) -> World {
     let mut world = World::default();
     let n_nodes = rng.random_range(3..9);
     for node in 0..n_nodes {
@@ -70,12 +70,12 @@ fn cluster(rng: &mut impl Rng) -> World {
     world
 }
 
-fn nodes(world: &World) -> Vec<String> {
-    (0..9).map(|node| format!("node-{node}")).filter(|name| world.has_node(name)).collect()
+pub(crate) fn nodes(world: &World) -> Vec<String> {
+    (0..9).map(|node| format!("node-{node}")).filter(|name| world.has("Node", name)).collect()
 }
 
 /// Breaks the pod, and returns the size of undoing that at most.
-fn break_it(world: &mut World, how: Break, rng: &mut impl Rng) -> u32 {
+pub(crate) fn break_it(world: &mut World, how: Break, rng: &mut impl Rng) -> u32 {
     let nodes = nodes(world);
     match how {
         Break::Cpu | Break::Memory => {
@@ -170,18 +170,24 @@ fn check(seed: u64, n_breaks: usize) {
             breaks.push(how);
         }
     }
-    assert_eq!(world.placed(None), None, "seed {seed}: {breaks:?} breaks it");
+    check_remedies(&world, undone, &format!("seed {seed}: {breaks:?}"));
+}
+
+/// Asks about a pod that was broken, which could be undone by changes of the size `undone`: some remedy is as small, and all
+/// of them work.
+pub(crate) fn check_remedies(world: &World, undone: u32, of: &str) {
+    assert_eq!(world.placed(None), None, "{of} breaks it");
     let why = world.ask(&[]);
     let shown: Vec<_> = why.remedies.iter().map(|one| (one.size, &one.text)).collect();
     let first = why.remedies.first();
     assert!(
         first.is_some_and(|first| first.size <= undone),
-        "seed {seed}: {breaks:?} can be undone by {undone}: {shown:#?}"
+        "{of} can be undone by {undone}: {shown:#?}"
     );
     for remedy in &why.remedies {
         let placed = world.changed(&remedy.changes).placed(None);
         let expected = Some((remedy.node.clone(), remedy.also_fits + 1));
-        assert_eq!(placed, expected, "seed {seed}: {breaks:?}: {remedy:#?}");
+        assert_eq!(placed, expected, "{of}: {remedy:#?}");
     }
 }
 

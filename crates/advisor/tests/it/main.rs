@@ -2,4 +2,6 @@
 
 mod broken;
 mod cases;
+mod claims;
+mod groups;
 mod world;

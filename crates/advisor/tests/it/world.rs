@@ -3,12 +3,18 @@
 use std::collections::BTreeMap;
 
 use json_patch::Patch;
-use plimsoll_advisor::{Alternative, Change, Limits, Reference, Subject, Why, why};
-use plimsoll_api::PodKey;
-use plimsoll_api::wire::{self, Object};
-use plimsoll_config::{Catalogue, Configuration};
-use plimsoll_engine::{Detail, NodeVerdict, Options, Outcome, Profile, Scheduler};
-use plimsoll_framework::{FeatureGates, ProfileSpec};
+use plimsoll_advisor::{
+    Alternative, Change, GroupSubject, Limits, Manifests, Reference, Subject, Why, WhyGroup, why,
+    why_group,
+};
+use plimsoll_api::wire::Object;
+use plimsoll_api::{KindRef, Kinds, ObjectKey, PodKey, ResourceClaimTemplate};
+use plimsoll_config::{Catalogue, Configuration, GivenGates};
+use plimsoll_engine::{
+    Detail, Gates, GroupResult, MemberDecision, MemberResult, NodeVerdict, Options, Outcome,
+    Profile, Scheduler,
+};
+use plimsoll_framework::{FeatureGates, ProfileSpec, Release};
 use plimsoll_plugins::{default_profile, in_tree};
 use plimsoll_sim::{InitialCluster, Simulation};
 use serde_json::{Value, json};
@@ -81,8 +87,12 @@ impl World {
         self.0.get_mut(&(kind.to_owned(), name.to_owned())).expect("it is there")
     }
 
-    pub(crate) fn has_node(&self, name: &str) -> bool {
-        self.0.contains_key(&("Node".to_owned(), name.to_owned()))
+    fn find(&self, object: &Reference) -> Option<Value> {
+        self.0.get(&(object.kind.clone(), object.name.clone())).cloned()
+    }
+
+    pub(crate) fn has(&self, kind: &str, name: &str) -> bool {
+        self.0.contains_key(&(kind.to_owned(), name.to_owned()))
     }
 
     pub(crate) fn remove(&mut self, kind: &str, name: &str) {
@@ -91,12 +101,15 @@ impl World {
 
     fn cluster(&self) -> InitialCluster {
         let mut cluster = InitialCluster::default();
+        let kinds = Kinds::built_in().with(KindRef::of::<ResourceClaimTemplate>());
         for manifest in self.0.values() {
-            match wire::object(manifest).expect("every manifest is right") {
-                Object::Pod(pod) => cluster.pods.push(*pod),
-                Object::Node(node) => cluster.nodes.push(*node),
-                Object::Other(object) => cluster.objects.push(object),
-                Object::Unknown { kind, .. } => panic!("{kind} is not known"),
+            for object in kinds.objects(manifest).expect("every manifest is right") {
+                match object {
+                    Object::Pod(pod) => cluster.pods.push(*pod),
+                    Object::Node(node) => cluster.nodes.push(*node),
+                    Object::Other(object) => cluster.objects.push(object),
+                    Object::Unknown { kind, .. } => panic!("{kind} is not known"),
+                }
             }
         }
         cluster.settled()
@@ -114,8 +127,60 @@ impl World {
         let now = simulation.now();
         let (pod, manifest) = (&key(), self.get("Pod", POD));
         let limits = Limits { remedies: 100, ..Limits::default() };
-        let subject = Subject { pod, manifest, alternatives, limits, pending: None };
+        let find = |object: &Reference| self.find(object);
+        let manifests = Manifests::by(&find);
+        let subject = Subject { pod, manifest, manifests, alternatives, limits, pending: None };
         why(simulation.scheduler_mut(), now, &subject).expect("there is an answer")
+    }
+
+    /// A simulation with all gates of groups.
+    fn simulation_of_groups(&self) -> Simulation {
+        let gates = [
+            "GenericWorkload",
+            "GangScheduling",
+            "TopologyAwareWorkloadScheduling",
+            "WorkloadAwarePreemption",
+        ];
+        let gates: Vec<String> = gates.iter().map(|gate| format!("{gate}=true")).collect();
+        let gates = GivenGates::parse(Release::V1_36, &gates, &[]).expect("they exist").plugins;
+        let registry = in_tree();
+        let catalogue = Catalogue::of(&registry, &default_profile()).with_gates(gates.clone());
+        let specs = Configuration::default_for(&catalogue).profile_specs();
+        let profiles = Profile::all_of(&specs, &registry, &gates).expect("the profile is right");
+        let options = Options {
+            release: Release::V1_36,
+            gates: Gates::of(&gates),
+            detail: Detail::Outcome,
+            ..Options::default()
+        };
+        let scheduler = Scheduler::new(profiles, options, 0).expect("it is complete");
+        Simulation::new(scheduler, self.cluster())
+    }
+
+    /// Asks about a group of pods.
+    pub(crate) fn ask_group(&self, name: &str) -> WhyGroup {
+        let mut simulation = self.simulation_of_groups();
+        let now = simulation.now();
+        let group = &ObjectKey::new("default", name);
+        let find = |object: &Reference| self.find(object);
+        let subject = GroupSubject { group, manifests: Manifests::by(&find), remedies: 100 };
+        why_group(simulation.scheduler_mut(), now, &subject).expect("there is an answer")
+    }
+
+    /// How many pods of a group a simulation places at once; `None` if none.
+    pub(crate) fn group_placed(&self, name: &str) -> Option<usize> {
+        let mut simulation = self.simulation_of_groups();
+        let is_placed =
+            |one: &&MemberDecision| matches!(one.result, MemberResult::Scheduled { .. });
+        while simulation.advance().is_some() {
+            for decision in simulation.take_group_decisions() {
+                let is_meant = decision.group.name == *name;
+                if is_meant && decision.result == GroupResult::Scheduled {
+                    return Some(decision.pods.iter().filter(is_placed).count());
+                }
+            }
+        }
+        None
     }
 
     /// Where a simulation places the pod at its first attempt, and how many nodes are feasible.

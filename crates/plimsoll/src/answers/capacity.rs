@@ -1,14 +1,22 @@
 //! How many more pods fit.
 
 use anyhow::{Result, ensure};
-use plimsoll_advisor::{Limits, Remedy, Subject};
+use plimsoll_advisor::{Limits, Manifests, Remedy, Subject, lower_request, requested_resources};
 use plimsoll_api::Pod;
+use plimsoll_engine::Scheduler;
+use plimsoll_framework::Time;
 use plimsoll_sim::{InitialCluster, PlacedCopy, Simulation};
 use serde_json::Value;
 
 use super::Deciders;
 use crate::alternatives::alternatives;
-use crate::report::{CapacityAnswer, Shape};
+use crate::input::read_pod;
+use crate::report::{CapacityAnswer, Shape, SmallerRequest};
+
+/// Requests are lowered in steps of this part.
+const STEPS: i64 = 20;
+/// With more copies than this it takes too long to count them again for each step.
+const MOST_COPIES: usize = 20_000;
 
 /// Answers for these pods, which take turns; each has its manifest. `limit` is about all copies, and `n_remedies` about the
 /// changes that would let one more in.
@@ -25,6 +33,12 @@ pub(crate) fn of_pods(
             pod.key,
             pod.scheduler_name,
         );
+        ensure!(
+            pod.scheduling_group.is_none() || !deciders.options.gates.groups.generic_workload,
+            "pod {} belongs to a group (spec.schedulingGroup), which is placed as a whole: ask `plimsoll what-if --apply` \
+             whether one more group fits, or leave the field out to count single pods",
+            pod.key,
+        );
     }
     let mut simulation = Simulation::new(deciders.scheduler()?, cluster.clone());
     let now = simulation.now();
@@ -38,9 +52,60 @@ pub(crate) fn of_pods(
             let full = filled(cluster, &copies, pod.clone());
             remedies = one_more(deciders, full, (pod, manifest), n_remedies)?;
         }
-        shapes.push(Shape { capacity, remedies });
+        let mut shape = Shape { remedies, ..Shape::from(capacity) };
+        if shape.capacity.stopped_by.is_some() && given.len() == 1 {
+            let fits = shape.capacity.fits;
+            shape.smaller_requests = smaller_requests(scheduler, now, (pod, manifest), fits)?;
+        }
+        shapes.push(shape);
     }
     Ok(CapacityAnswer { shapes })
+}
+
+/// For each resource that the pod requests, the largest request with which a tenth more copies fit than the `fits` that fit now.
+fn smaller_requests(
+    scheduler: &mut Scheduler,
+    now: Time,
+    (pod, manifest): (&Pod, &Value),
+    fits: usize,
+) -> Result<Vec<SmallerRequest>> {
+    let wanted = fits + fits.div_ceil(10).max(1);
+    let mut found = Vec::new();
+    if MOST_COPIES < wanted {
+        return Ok(found);
+    }
+    for name in requested_resources(pod) {
+        let asked = pod.requests.get(&name);
+        let lowered = |steps: i64| {
+            let mut lower = manifest.clone();
+            let total = i128::from(asked) * i128::from(STEPS - steps) / i128::from(STEPS);
+            let text = lower_request(&mut lower, &name, i64::try_from(total).ok()?)?;
+            Some((text, read_pod(&lower).ok()?))
+        };
+        let (mut enough, mut too_little) = (STEPS, 0);
+        while 1 < enough - too_little {
+            let middle = too_little + (enough - too_little) / 2;
+            let n = match lowered(middle) {
+                Some((_, smaller)) => n_copies(scheduler, now, smaller, wanted)?,
+                None => 0,
+            };
+            if wanted <= n {
+                enough = middle;
+            } else {
+                too_little = middle;
+            }
+        }
+        if let Some((text, _)) = lowered(enough).filter(|_| enough < STEPS) {
+            found.push(SmallerRequest { text, pods: wanted - fits });
+        }
+    }
+    Ok(found)
+}
+
+/// How many copies of a pod fit, up to `wanted`.
+fn n_copies(scheduler: &mut Scheduler, now: Time, pod: Pod, wanted: usize) -> Result<usize> {
+    let (capacities, _) = plimsoll_sim::capacity(scheduler, now, &[pod], wanted)?;
+    Ok(capacities.first().map_or(0, |capacity| capacity.fits))
 }
 
 /// The cluster with the copies on their nodes, and one more pod.
@@ -66,7 +131,13 @@ fn one_more(
     let made_from = (deciders.registry, deciders.gates);
     let alternatives = alternatives(deciders.configuration, made_from, &pod.scheduler_name)?;
     let limits = Limits { remedies: n, nearest: 0, ..Limits::default() };
-    let subject =
-        Subject { pod: &pod.key, manifest, alternatives: &alternatives, limits, pending: None };
+    let subject = Subject {
+        pod: &pod.key,
+        manifest,
+        manifests: Manifests::none(),
+        alternatives: &alternatives,
+        limits,
+        pending: None,
+    };
     Ok(plimsoll_advisor::why(simulation.scheduler_mut(), now, &subject)?.remedies)
 }

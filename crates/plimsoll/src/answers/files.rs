@@ -183,7 +183,7 @@ impl FilesCluster {
         let manifests = self.manifests.get_or_init(|| {
             let pending = self.queue.iter().map(|info| format!("Pod {}", info.pod.key));
             let pending: BTreeSet<String> = pending.collect();
-            input::manifests(&self.sources, &pending, &self.kinds)
+            input::manifests_named(&self.sources, &pending, &self.kinds)
         });
         let mut manifest = manifests.get(&format!("Pod {pod}"))?.clone();
         // In a list of pods it need not say what it is.

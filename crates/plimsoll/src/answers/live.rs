@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use anyhow::{Context, Result};
-use plimsoll_advisor::{Limits, Subject, Why, WhyError};
+use plimsoll_advisor::{Limits, Manifests, Subject, Why, WhyError};
 use plimsoll_api::PodKey;
 use plimsoll_config::Configuration;
 use plimsoll_engine::{
@@ -125,7 +125,14 @@ impl Answers {
             nearest: nearest.unwrap_or(defaults.nearest),
             ..defaults
         };
-        let subject = Subject { pod, manifest, alternatives: &alternatives, limits, pending };
+        let subject = Subject {
+            pod,
+            manifest,
+            manifests: Manifests::none(),
+            alternatives: &alternatives,
+            limits,
+            pending,
+        };
         Ok(plimsoll_advisor::why(scheduler, now, &subject)?)
     }
 }

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use clap::error::ErrorKind;
 use clap::{CommandFactory, Error, ValueHint};
-use plimsoll_api::PodKey;
+use plimsoll_api::{ObjectKey, PodKey};
 
 use super::{Args, Cluster, Output, pod_key};
 
@@ -18,6 +18,9 @@ Examples:
 
   # What does a journal know of a pod that is gone?
   plimsoll why --journal decisions.db team-a/web-0
+
+  # What would have to change so that a group of pods is scheduled?
+  plimsoll why -f cluster.json --group team-a/train --feature-gates GenericWorkload=true,GangScheduling=true
 
   # Why is this pod on its node, and by how much?
   plimsoll why -f cluster.json team-a/web-1 -o json | jq .runnerUp";
@@ -38,7 +41,7 @@ pub(crate) struct Why {
     /// Instead of files, a journal of decisions: the last attempt, as far as it was written
     ///
     /// A journal has no objects, so nothing is said about what would have to change.
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with = "files")]
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with_all = ["files", "group"])]
     pub(crate) journal: Option<PathBuf>,
 
     /// The pod; without a namespace it is in `default`
@@ -48,6 +51,10 @@ pub(crate) struct Why {
     /// The same as an option
     #[arg(long = "pod", value_name = "NAMESPACE/NAME", value_parser = pod_key, conflicts_with = "pod")]
     pub(crate) named: Option<PodKey>,
+
+    /// Instead of a pod, a group of pods, with the feature gate GenericWorkload; without a namespace it is in `default`
+    #[arg(long, value_name = "NAMESPACE/NAME", value_parser = pod_key, conflicts_with_all = ["pod", "named"])]
+    pub(crate) group: Option<PodKey>,
 
     /// How many changes are shown
     #[arg(long, value_name = "N", default_value_t = 10)]
@@ -61,9 +68,21 @@ pub(crate) struct Why {
     pub(crate) output: Output,
 }
 
+/// What is asked about.
+#[derive(Debug)]
+pub(crate) enum Asked {
+    /// A pod.
+    Pod(PodKey),
+    /// A group of pods.
+    Group(ObjectKey),
+}
+
 impl Why {
     /// Takes the last file for the pod if none was named: in `-f cluster.json web-0` it looks like a file.
-    pub(crate) fn settle(mut self) -> Result<(Self, PodKey), Error> {
+    pub(crate) fn settle(mut self) -> Result<(Self, Asked), Error> {
+        if let Some(group) = self.group.take() {
+            return Ok((self, Asked::Group(group)));
+        }
         let named = self.pod.take().or_else(|| self.named.take());
         let last = || {
             let last = self.cluster.files.last().filter(|_| 1 < self.cluster.files.len())?;
@@ -71,13 +90,14 @@ impl Why {
             pod_key(text).ok()
         };
         if let Some(pod) = named {
-            return Ok((self, pod));
+            return Ok((self, Asked::Pod(pod)));
         }
         let Some(pod) = last() else {
-            let message = "name the pod: plimsoll why -f FILE... NAMESPACE/NAME\n";
+            let message =
+                "name the pod: plimsoll why -f FILE... NAMESPACE/NAME, or a group with --group\n";
             return Err(Args::command().error(ErrorKind::MissingRequiredArgument, message));
         };
         self.cluster.files.pop();
-        Ok((self, pod))
+        Ok((self, Asked::Pod(pod)))
     }
 }

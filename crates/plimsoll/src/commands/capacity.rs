@@ -27,13 +27,14 @@ pub(crate) fn run(args: &Capacity, registry: &Registry) -> Result<()> {
     let answer = if args.all_shapes {
         let mut simulation = Simulation::new(deciders.scheduler()?, cluster.clone());
         let (now, mut shapes) = (simulation.now(), Vec::new());
+        let has_groups = deciders.options.gates.groups.generic_workload;
         for pod in one_of_each_controller(&cluster) {
             let scheduler = simulation.scheduler_mut();
-            if deciders.is_for(&pod.scheduler_name) {
+            // A group is placed as a whole: single pods of it say nothing.
+            let is_single = !has_groups || pod.scheduling_group.is_none();
+            if is_single && deciders.is_for(&pod.scheduler_name) {
                 let (more, _) = plimsoll_sim::capacity(scheduler, now, &[pod], args.limit)?;
-                shapes.extend(
-                    more.into_iter().map(|capacity| Shape { capacity, remedies: Vec::new() }),
-                );
+                shapes.extend(more.into_iter().map(Shape::from));
             }
         }
         CapacityAnswer { shapes }
@@ -54,7 +55,7 @@ pub(crate) fn run(args: &Capacity, registry: &Registry) -> Result<()> {
 }
 
 /// The cluster after its pending pods were placed.
-fn at_the_end(scheduler: Scheduler, cluster: InitialCluster) -> InitialCluster {
+pub(super) fn at_the_end(scheduler: Scheduler, cluster: InitialCluster) -> InitialCluster {
     let mut simulation = Simulation::new(scheduler, cluster);
     simulation.bind_in_turn();
     while simulation.advance().is_some() {}

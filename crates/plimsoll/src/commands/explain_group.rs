@@ -24,12 +24,7 @@ const SEED: u64 = 0;
 pub(crate) fn run(args: &Explain, group: &ObjectKey, registry: &Registry) -> Result<()> {
     let Scene { setup, cluster } = Scene::read(&args.cluster, registry)?;
     let options = Options { detail: Detail::Nodes, ..setup.options() };
-    if !options.gates.groups.generic_workload {
-        bail!(
-            "groups of pods are off: add --feature-gates GenericWorkload=true,GangScheduling=true, and with topologies or \
-             preemption TopologyAwareWorkloadScheduling=true or WorkloadAwarePreemption=true"
-        );
-    }
+    check_on(&options)?;
     check_known(&cluster, group)?;
     let scheduler = Scheduler::new(setup.profiles, options, SEED)?;
     let mut simulation = Simulation::new(scheduler, cluster);
@@ -49,8 +44,19 @@ pub(crate) fn run(args: &Explain, group: &ObjectKey, registry: &Registry) -> Res
     Ok(())
 }
 
+/// Fails, with advice, if groups are not scheduled as such.
+pub(super) fn check_on(options: &Options) -> Result<()> {
+    if !options.gates.groups.generic_workload {
+        bail!(
+            "groups of pods are off: add --feature-gates GenericWorkload=true,GangScheduling=true, and with topologies or \
+             preemption TopologyAwareWorkloadScheduling=true or WorkloadAwarePreemption=true"
+        );
+    }
+    Ok(())
+}
+
 /// The decision about a group of which no member can be tried.
-fn waiting(scheduler: &Scheduler, group: &ObjectKey) -> Result<GroupDecision> {
+pub(super) fn waiting(scheduler: &Scheduler, group: &ObjectKey) -> Result<GroupDecision> {
     match scheduler.waiting_groups().into_iter().find(|one| one.group == *group) {
         Some(decision) => Ok(decision),
         None => bail!("no pod of group {group} is waiting for a node"),
@@ -58,7 +64,7 @@ fn waiting(scheduler: &Scheduler, group: &ObjectKey) -> Result<GroupDecision> {
 }
 
 /// Fails, with advice, if neither the group nor a pod of it is in the files.
-fn check_known(cluster: &InitialCluster, group: &ObjectKey) -> Result<()> {
+pub(super) fn check_known(cluster: &InitialCluster, group: &ObjectKey) -> Result<()> {
     let of_pods = cluster.pods.iter().filter_map(group_of);
     let groups = cluster.objects.iter().filter_map(|object| object.get::<PodGroup>());
     let composites = cluster.objects.iter().filter_map(|object| object.get::<CompositePodGroup>());

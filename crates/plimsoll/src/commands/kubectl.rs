@@ -180,7 +180,7 @@ fn requested(given: GivenAction) -> Result<Value> {
         GivenAction::Apply(file) => {
             let typed = || format!("--apply {}", file.display());
             let sources = input::read(std::slice::from_ref(&file)).with_context(typed)?;
-            json!({ "apply": input::manifests(&sources).with_context(typed)? })
+            json!({ "apply": input::all_manifests(&sources).with_context(typed)? })
         }
         GivenAction::Delete(name) => {
             let key = &name.key;
@@ -215,7 +215,7 @@ fn model(like: &str) -> Result<Value> {
         return Ok(like.into());
     }
     let sources = input::read(&[file.to_owned()])?;
-    let mut nodes = input::manifests(&sources)?;
+    let mut nodes = input::all_manifests(&sources)?;
     nodes.retain(|manifest| manifest["kind"] == "Node");
     match (nodes.pop(), nodes.pop()) {
         (Some(node), None) => Ok(node),

@@ -14,6 +14,7 @@ mod migrate;
 mod new_plugin;
 mod plugins;
 mod rbac;
+mod rebalance;
 mod replay;
 mod run;
 mod serve;
@@ -22,6 +23,7 @@ mod simulate;
 mod swarm;
 mod what_if;
 mod why;
+mod why_group;
 mod why_journal;
 
 use std::path::Path;
@@ -52,6 +54,7 @@ pub(crate) fn run(args: Args, registry: Registry) -> Result<ExitCode> {
         Command::Why(args) => why::run(*args, registry),
         Command::Capacity(args) => capacity::run(&args, registry),
         Command::Serve(args) => serve::run(&args, registry),
+        Command::Rebalance(args) => rebalance::run(&args, registry),
         Command::Journal(args) => journal::run(&args),
         Command::Replay(args) => replay::run(&args, registry),
         Command::Plugins(args) => plugins::run(&args, registry),

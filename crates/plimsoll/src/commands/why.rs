@@ -3,17 +3,16 @@
 use std::io::{self, BufWriter, Write};
 
 use anyhow::{Context, Result, bail};
-use plimsoll_advisor::{Limits, Subject};
+use plimsoll_advisor::{Limits, Manifests, Reference, Subject};
 use plimsoll_api::{Pod, PodKey, PodPhase};
 use plimsoll_engine::Scheduler;
 use plimsoll_framework::Registry;
 use plimsoll_sim::{InitialCluster, Simulation};
-use serde_json::{Value, json};
 
 use super::explain::offer;
-use super::{Scene, why_journal};
+use super::{Scene, why_group, why_journal};
 use crate::alternatives::alternatives;
-use crate::args::{Format, Why};
+use crate::args::{Asked, Format, Why};
 use crate::input;
 use crate::options::Setup;
 use crate::render::style::Screen;
@@ -24,7 +23,11 @@ const SEED: u64 = 0;
 
 /// Answers for one pod.
 pub(crate) fn run(args: Why, registry: &Registry) -> Result<()> {
-    let (args, key) = args.settle().unwrap_or_else(|error| error.exit());
+    let (args, asked) = args.settle().unwrap_or_else(|error| error.exit());
+    let key = match asked {
+        Asked::Pod(pod) => pod,
+        Asked::Group(group) => return why_group::run(&args, &group, registry),
+    };
     if let Some(journal) = &args.journal {
         return why_journal::run(journal, &key, args.output.format);
     }
@@ -34,7 +37,12 @@ pub(crate) fn run(args: Why, registry: &Registry) -> Result<()> {
         Some(_) => Vec::new(),
         None => alternatives(&setup.configuration, (registry, &setup.gates), &pod.scheduler_name)?,
     };
-    let manifest = manifest(&args, registry, &key)?;
+    let sources = input::read(&args.cluster.files)?;
+    let manifests = input::Manifests::of(&sources, &registry.kinds());
+    let manifest = manifests.find(&format!("Pod {key}"));
+    let manifest =
+        manifest.with_context(|| format!("the manifest of pod {key} could not be read again"))?;
+    let find = |object: &Reference| manifests.find(&object.to_string());
     let options = setup.options();
     let scheduler = Scheduler::new(setup.profiles, options, SEED)?;
     let mut simulation = Simulation::new(scheduler, cluster);
@@ -43,6 +51,7 @@ pub(crate) fn run(args: Why, registry: &Registry) -> Result<()> {
     let subject = Subject {
         pod: &key,
         manifest: &manifest,
+        manifests: Manifests::by(&find),
         alternatives: &alternatives,
         limits,
         pending: None,
@@ -81,18 +90,4 @@ fn subject<'a>(cluster: &'a InitialCluster, key: &PodKey, setup: &Setup) -> Resu
         );
     }
     Ok(pod)
-}
-
-/// The manifest of the pod, as the files have it.
-fn manifest(args: &Why, registry: &Registry, key: &PodKey) -> Result<Value> {
-    let sources = input::read(&args.cluster.files)?;
-    let found = input::manifest(&sources, &format!("Pod {key}"), &registry.kinds());
-    let mut manifest =
-        found.with_context(|| format!("the manifest of pod {key} could not be read again"))?;
-    // In a list of pods it need not say what it is.
-    if let Some(object) = manifest.as_object_mut() {
-        object.entry("apiVersion").or_insert_with(|| json!("v1"));
-        object.entry("kind").or_insert_with(|| json!("Pod"));
-    }
-    Ok(manifest)
 }

@@ -2,6 +2,7 @@
 
 mod fault;
 mod ignored;
+mod manifests;
 mod objects;
 mod selectors;
 mod source;
@@ -21,6 +22,7 @@ use serde_json::Value;
 
 use self::fault::Fault;
 use self::ignored::Ignored;
+pub(crate) use self::manifests::Manifests;
 use self::selectors::Selectors;
 pub(crate) use self::source::{STDIN, Source, read_all as read};
 use self::workloads::Workload;
@@ -188,7 +190,7 @@ pub(crate) fn shapes(sources: &[Source]) -> anyhow::Result<Vec<(Pod, Value)>> {
 }
 
 /// All objects of files, as they are written there; those of lists one by one.
-pub(crate) fn manifests(sources: &[Source]) -> anyhow::Result<Vec<Value>> {
+pub(crate) fn all_manifests(sources: &[Source]) -> anyhow::Result<Vec<Value>> {
     let mut manifests = Vec::new();
     for source in sources {
         let documents = objects::documents(source).map_err(|fault| Faults::from(vec![fault]))?;
@@ -199,20 +201,8 @@ pub(crate) fn manifests(sources: &[Source]) -> anyhow::Result<Vec<Value>> {
     Ok(manifests)
 }
 
-/// The manifest of the object with kind and name `name`, such as `Pod default/web-0`, in the first of `sources` that has it.
-pub(crate) fn manifest(sources: &[Source], name: &str, kinds: &Kinds) -> Option<Value> {
-    sources.iter().find_map(|source| {
-        let documents = objects::documents(source).ok()?;
-        documents.iter().find_map(|document| {
-            let named = objects::names(document, kinds).into_iter();
-            let (at, _) = named.into_iter().find(|(_, other)| other == name)?;
-            document.get(&at).cloned()
-        })
-    })
-}
-
 /// The manifests of the objects with these kinds and names, by them.
-pub(crate) fn manifests(
+pub(crate) fn manifests_named(
     sources: &[Source],
     wanted: &BTreeSet<String>,
     kinds: &Kinds,

@@ -36,6 +36,15 @@ pub(crate) fn answer(
         ]);
     }
     writeln!(out, "{}", table.trim_fmt())?;
+    for shape in answer.shapes.iter().filter(|shape| !shape.smaller_requests.is_empty()) {
+        let texts: Vec<&str> = shape.smaller_requests.iter().map(|one| one.text.as_str()).collect();
+        writeln!(
+            out,
+            "\nA tenth more of {} would also fit if it were to {}.",
+            shape.capacity.pod,
+            texts.join(", or ")
+        )?;
+    }
     for shape in answer.shapes.iter().filter(|shape| !shape.remedies.is_empty()) {
         writeln!(
             out,

@@ -29,6 +29,7 @@ pub(crate) fn plan(out: &mut impl Write, plan: &Plan, screen: Screen) -> io::Res
         let n = count(evicted.len(), "pod");
         writeln!(out, "{BAD}Evicted{BAD:#} {n} for others ({})\n", some_of(&evicted, NAMES))?;
     }
+    groups(out, plan, screen)?;
     for broken in &plan.broken_budgets {
         writeln!(
             out,
@@ -94,6 +95,29 @@ fn pending(out: &mut impl Write, plan: &Plan, screen: Screen) -> io::Result<()> 
         )?;
     }
     Ok(())
+}
+
+fn groups(out: &mut impl Write, plan: &Plan, screen: Screen) -> io::Result<()> {
+    if plan.groups.is_empty() {
+        return Ok(());
+    }
+    let has_placements = plan.groups.iter().any(|group| group.placement.is_some());
+    let mut headings = vec!["GROUP", "RESULT", ">PLACED"];
+    headings.extend(has_placements.then_some("IN"));
+    headings.push("WHY");
+    let (total, shown) = (plan.groups.len(), screen.shown(plan.groups.len()));
+    let mut table = screen.table(&headings);
+    for group in plan.groups.iter().take(shown) {
+        let placed = format!("{}/{}", group.placed, group.pods);
+        let mut row = vec![group.group.clone(), group.result.to_owned(), placed];
+        if has_placements {
+            row.push(group.placement.clone().unwrap_or_default().to_string());
+        }
+        row.push(group.message.clone().unwrap_or_default());
+        table.add_row(row);
+    }
+    writeln!(out, "{HEADING}Groups{HEADING:#}\n\n{}", table.trim_fmt())?;
+    more(out, total - shown)
 }
 
 fn more(out: &mut impl Write, left: usize) -> io::Result<()> {

@@ -28,6 +28,13 @@ pub(crate) fn answer(out: &mut impl Write, why: &Why, screen: Screen) -> io::Res
         Some(_) => {}
         None => writeln!(out, "{} has a node: its state is {}.", why.pod, why.state)?,
     }
+    if let Some(group) = &why.group {
+        writeln!(
+            out,
+            "\nIt belongs to the group {}, which is decided as a whole and is {} now: plimsoll why --group {} says why.",
+            group.name, group.result, group.name
+        )?;
+    }
     runner_up(out, why)?;
     remedies(out, why, screen)?;
     nearest(out, why, screen)?;

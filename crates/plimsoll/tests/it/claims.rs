@@ -91,7 +91,7 @@ fn every_command_except_the_named_ones_prints_json() {
     for command in ["run", "new-plugin NAME", "completions"] {
         assert!(!run(&[], &format!("{command} --help")).out.contains("--output"), "{command}");
     }
-    for command in ["simulate", "explain", "bench", "run"] {
+    for command in ["simulate", "explain", "rebalance", "bench", "run"] {
         assert!(
             run(&[], &format!("{command} --help")).out.contains("--config <FILE>"),
             "{command}"

@@ -29,4 +29,5 @@ mod run;
 mod scale_of_10;
 mod serve;
 mod what_if;
+mod whole_groups;
 mod why;

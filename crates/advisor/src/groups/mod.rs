@@ -1,0 +1,214 @@
+//! Why a group of pods waits, and what is the least that would have to change so that it is scheduled.
+
+mod evictions;
+mod plan;
+mod search;
+
+use plimsoll_api::pod_group::GroupPolicy;
+use plimsoll_api::{ObjectKey, PodGroup, PodKey};
+use plimsoll_engine::{
+    GroupDecision, GroupResult, MemberResult, PendingPod, Scheduler, TransactionError,
+};
+use plimsoll_framework::Time;
+use serde::Serialize;
+use thiserror::Error;
+
+use self::plan::GroupPlan;
+use self::search::GroupSearch;
+use crate::change::{Change, Reference};
+use crate::draft::Manifests;
+use crate::remedy::RemedyKind;
+use crate::waiting::{Waiting, rfc_3339};
+
+/// What is asked about a group.
+#[derive(Clone, Copy, Debug)]
+pub struct GroupSubject<'a> {
+    /// The group.
+    pub group: &'a ObjectKey,
+    /// The manifests of the group, of its pods and of other objects.
+    pub manifests: Manifests<'a>,
+    /// How many remedies are returned.
+    pub remedies: usize,
+}
+
+/// The answer about a group.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct WhyGroup {
+    /// The group, as `namespace/name`.
+    pub group: String,
+    /// `running` if all its pods have nodes; else `scheduled`, `preempting`, `unschedulable`, `error` or `waiting`, as a
+    /// decision about it says.
+    pub state: &'static str,
+    /// Why it is not scheduled.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
+    /// How many pods must be placed together; left out for a group that is no gang.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub min_count: Option<u32>,
+    /// How many of its pods are on nodes.
+    pub running: usize,
+    /// How many are not.
+    pub pending: usize,
+    /// How many of these would be placed now.
+    pub placed: usize,
+    /// What would let it be scheduled, the smallest first.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub remedies: Vec<GroupRemedy>,
+    /// What it waits for, if a pod of it is pending.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub waiting: Option<GroupWaiting>,
+    /// How long it took from its first pod until its last one had a node, in seconds, if all have nodes and say when.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub scheduled_after_seconds: Option<i64>,
+}
+
+/// Changes that together let a group be scheduled. That is proven: they were made, and the group was decided again.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct GroupRemedy {
+    /// What it changes.
+    pub kind: RemedyKind,
+    /// The changes in words, such as `set minCount to 6 instead of 8`.
+    pub text: String,
+    /// The changes. All of them are needed.
+    pub changes: Vec<Change>,
+    /// The domain to which the group then goes, if it must be in one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub placement: Option<String>,
+    /// How many of its pending pods are then placed.
+    pub placed: usize,
+    /// Of how many.
+    pub pods: usize,
+    /// How small it is: see [`size`](crate::size).
+    #[serde(skip)]
+    pub size: u32,
+}
+
+/// What a group waits for.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct GroupWaiting {
+    /// Since when its first pending pod is there, as in RFC 3339, if that is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub since: Option<String>,
+    /// How often it was tried.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub attempts: u32,
+    /// Where its first pending pod waits, and what may wake it.
+    pub first: Waiting,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_zero(number: &u32) -> bool {
+    *number == 0
+}
+
+/// Why there is no answer about a group.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum WhyGroupError {
+    /// The scheduler knows neither the group nor a pod of it.
+    #[error("no pod of group {0} is known")]
+    Unknown(ObjectKey),
+    /// The manifest of a pod is not known, or wrong.
+    #[error("pod {0}: its manifest is not known, or cannot be read")]
+    Manifest(PodKey),
+    /// The group cannot be decided.
+    #[error(transparent)]
+    Transaction(#[from] TransactionError),
+}
+
+/// Why a group waits, and what would change that. The scheduler is afterwards as it was.
+pub fn why_group(
+    scheduler: &mut Scheduler,
+    now: Time,
+    subject: &GroupSubject<'_>,
+) -> Result<WhyGroup, WhyGroupError> {
+    let key = subject.group;
+    let state = scheduler.view().stores.groups.get(key);
+    let state = state.ok_or_else(|| WhyGroupError::Unknown(key.clone()))?;
+    let placed: Vec<PodKey> = state.placed().map(|(pod, _)| pod.clone()).collect();
+    let pending: Vec<PodKey> = state.pods().filter(|pod| !placed.contains(pod)).cloned().collect();
+    let object = scheduler.view().stores.of::<PodGroup>().get(key).cloned();
+    let min_count = object.as_ref().and_then(|object| object.min_count());
+    let waiting = waiting(scheduler, &pending);
+    let mut answer = WhyGroup {
+        group: key.to_string(),
+        state: "running",
+        message: None,
+        min_count,
+        running: placed.len(),
+        pending: pending.len(),
+        placed: 0,
+        remedies: Vec::new(),
+        waiting,
+        scheduled_after_seconds: None,
+    };
+    if pending.is_empty() {
+        answer.scheduled_after_seconds = scheduled_after(scheduler, &placed);
+        return Ok(answer);
+    }
+    let mut plan = GroupPlan::new(scheduler, subject, &pending)?;
+    plan.is_gang = !matches!(object.map(|object| object.policy), Some(GroupPolicy::Basic));
+    let decision = plan.as_it_is().decide(scheduler, now)?;
+    answer.state = decision.result.as_str();
+    answer.message.clone_from(&decision.message);
+    answer.placed = n_placed(&decision);
+    if !plan.is_enough(&decision) {
+        answer.remedies = GroupSearch::new(scheduler, now, &plan, subject).run(&decision);
+    }
+    Ok(answer)
+}
+
+/// What would be decided about the group of a pod now: its result and its text. `None` if a plain decision about the pod is
+/// all there is.
+pub(crate) fn of_member(
+    scheduler: &mut Scheduler,
+    now: Time,
+    group: &ObjectKey,
+) -> Option<GroupDecision> {
+    let state = scheduler.view().stores.groups.get(group)?;
+    let placed: Vec<&PodKey> = state.placed().map(|(pod, _)| pod).collect();
+    let pending: Vec<PodKey> = state.pods().filter(|pod| !placed.contains(pod)).cloned().collect();
+    let known = pending.iter().filter_map(|pod| scheduler.queued_pod(pod));
+    let pods: Vec<_> = known.map(|info| info.pod.seen().clone()).collect();
+    scheduler.transaction(now, |transaction| transaction.decide_group(now, group, pods)).ok()
+}
+
+fn waiting(scheduler: &Scheduler, pending: &[PodKey]) -> Option<GroupWaiting> {
+    let states = pending.iter().filter_map(|pod| scheduler.pending_state(pod));
+    let states: Vec<PendingPod> = states.collect();
+    let first = states.iter().min_by_key(|known| known.info.arrival())?;
+    let since = states.iter().filter_map(|known| known.info.pod.created).min();
+    Some(GroupWaiting {
+        since: since.map(rfc_3339),
+        attempts: states.iter().map(|known| known.info.attempts).max().unwrap_or(0),
+        first: Waiting::of(scheduler, first, false, &[]),
+    })
+}
+
+/// From when the first pod was made until the last one was seen by its node.
+fn scheduled_after(scheduler: &Scheduler, placed: &[PodKey]) -> Option<i64> {
+    let mut times = Vec::new();
+    for pod in scheduler.pods().filter(|pod| placed.contains(&pod.key)) {
+        times.push((pod.created?, pod.started?));
+    }
+    let first = times.iter().map(|(created, _)| created).min()?;
+    let last = times.iter().map(|(_, started)| started).max()?;
+    Some(last.as_second() - first.as_second())
+}
+
+fn n_placed(decision: &GroupDecision) -> usize {
+    let is_placed = |result: &MemberResult| matches!(result, MemberResult::Scheduled { .. });
+    match decision.result {
+        GroupResult::Scheduled => {
+            decision.pods.iter().filter(|member| is_placed(&member.result)).count()
+        }
+        _ => 0,
+    }
+}
+
+/// The PodGroup as it is referred to.
+fn reference(group: &ObjectKey) -> Reference {
+    Reference::of("PodGroup", group)
+}

@@ -1,0 +1,197 @@
+//! Groups of pods that are scheduled, broken in a way that is known: some proposal helps, and all of them work.
+
+use plimsoll_advisor::{GroupRemedy, WhyGroup};
+use rand::{Rng, RngExt, SeedableRng};
+use rand_pcg::Pcg64;
+use serde_json::{Value, json};
+
+use crate::broken::container;
+use crate::world::World;
+
+const GROUP: &str = "train";
+
+/// A way to break a group, or its cluster.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum GroupBreak {
+    Requests,
+    NoRoom,
+    Topology,
+    Gates,
+    MissingGroup,
+    TooFewPods,
+}
+
+const BREAKS: [GroupBreak; 6] = [
+    GroupBreak::Requests,
+    GroupBreak::NoRoom,
+    GroupBreak::Topology,
+    GroupBreak::Gates,
+    GroupBreak::MissingGroup,
+    GroupBreak::TooFewPods,
+];
+
+fn member(number: usize) -> String {
+    format!("{GROUP}-{number}")
+}
+
+/// A cluster in which the group has room, and the number of its pods.
+fn cluster(rng: &mut impl Rng) -> (World, usize) {
+    let mut world = World::default();
+    let n_nodes = rng.random_range(4..8_usize);
+    for node in 0..n_nodes {
+        let labels = json!({
+            "zone": (node % 2).to_string(), "rack": (node / 2).to_string(), "region": "r",
+        });
+        let allocatable = json!({"cpu": "4", "memory": "16Gi", "pods": "20"});
+        world.node(&format!("node-{node}"), &labels, &allocatable);
+    }
+    let n_pods = rng.random_range(2..6_usize);
+    let spec = json!({"schedulingPolicy": {"gang": {"minCount": n_pods}}, "priority": 10});
+    world.add(json!({
+        "apiVersion": "scheduling.k8s.io/v1alpha2", "kind": "PodGroup",
+        "metadata": {"name": GROUP, "namespace": "default", "uid": GROUP}, "spec": spec,
+    }));
+    for number in 0..n_pods {
+        let mut spec = container(1500, 512);
+        spec["priority"] = json!(10);
+        spec["schedulingGroup"] = json!({"podGroupName": GROUP});
+        world.pod(&member(number), &json!({}), &spec);
+        world.get_mut("Pod", &member(number))["metadata"]["uid"] = json!(member(number));
+    }
+    (world, n_pods)
+}
+
+fn break_it(world: &mut World, n_pods: usize, how: GroupBreak, rng: &mut impl Rng) {
+    match how {
+        GroupBreak::Requests => {
+            for number in 0..n_pods {
+                let spec = &mut world.get_mut("Pod", &member(number))["spec"];
+                spec["containers"][0]["resources"]["requests"]["cpu"] = json!("6");
+            }
+        }
+        GroupBreak::NoRoom => {
+            for node in 0..8 {
+                let name = format!("node-{node}");
+                if !world.has("Node", &name) {
+                    continue;
+                }
+                for number in 0..2 {
+                    let mut spec = container(1800, 128);
+                    spec["nodeName"] = json!(name);
+                    spec["priority"] = json!(10 * rng.random_range(1..3));
+                    world.pod(&format!("old-{node}-{number}"), &json!({}), &spec);
+                }
+            }
+        }
+        GroupBreak::Topology => {
+            for number in 0..n_pods {
+                let spec = &mut world.get_mut("Pod", &member(number))["spec"];
+                spec["containers"][0]["resources"]["requests"]["cpu"] = json!("3");
+            }
+            let group = &mut world.get_mut("PodGroup", GROUP)["spec"];
+            group["schedulingConstraints"] =
+                json!({"topology": [{"key": "kubernetes.io/hostname"}]});
+        }
+        GroupBreak::Gates => {
+            let spec = &mut world.get_mut("Pod", &member(0))["spec"];
+            spec["schedulingGates"] = json!([{"name": "a.example/b"}]);
+            // A gang that waits for this pod.
+        }
+        GroupBreak::MissingGroup => world.remove("PodGroup", GROUP),
+        GroupBreak::TooFewPods => {
+            let group = &mut world.get_mut("PodGroup", GROUP)["spec"];
+            group["schedulingPolicy"]["gang"]["minCount"] = json!(n_pods + 1);
+        }
+    }
+}
+
+fn texts(why: &WhyGroup) -> Vec<&str> {
+    why.remedies.iter().map(|remedy| remedy.text.as_str()).collect()
+}
+
+fn check_all(world: &World, why: &WhyGroup, of: &str) {
+    for remedy in &why.remedies {
+        let placed = world.changed(&remedy.changes).group_placed(GROUP);
+        assert_eq!(placed, Some(remedy.placed), "{of}: {remedy:#?}");
+    }
+}
+
+#[test]
+fn what_is_proposed_for_a_group_lets_it_be_scheduled() {
+    let mut n_checked = 0;
+    for seed in 0..120 {
+        let rng = &mut Pcg64::seed_from_u64(seed);
+        let (mut world, n_pods) = cluster(rng);
+        if world.group_placed(GROUP) != Some(n_pods) {
+            continue;
+        }
+        n_checked += 1;
+        let how = BREAKS[rng.random_range(0..BREAKS.len())];
+        break_it(&mut world, n_pods, how, rng);
+        assert_eq!(world.group_placed(GROUP), None, "seed {seed}: {how:?} breaks it");
+        let why = world.ask_group(GROUP);
+        assert!(!why.remedies.is_empty(), "seed {seed}: {how:?} has a remedy: {why:#?}");
+        check_all(&world, &why, &format!("seed {seed}: {how:?}"));
+    }
+    assert!(60 < n_checked, "most clusters have room: {n_checked}");
+}
+
+/// Two racks of two nodes, and a gang of four pods that needs both.
+fn racks() -> World {
+    let mut world = World::default();
+    for (node, rack) in [("n1", "r1"), ("n2", "r1"), ("n3", "r2"), ("n4", "r2")] {
+        let labels = json!({"rack": rack, "hall": "h"});
+        let allocatable = json!({"cpu": "4", "memory": "16Gi", "pods": "20"});
+        world.node(node, &labels, &allocatable);
+    }
+    world.add(json!({
+        "apiVersion": "scheduling.k8s.io/v1alpha2", "kind": "PodGroup",
+        "metadata": {"name": GROUP, "namespace": "default", "uid": GROUP},
+        "spec": {
+            "schedulingPolicy": {"gang": {"minCount": 4}},
+            "schedulingConstraints": {"topology": [{"key": "rack"}]},
+        },
+    }));
+    for number in 0..4 {
+        let mut spec = container(3000, 128);
+        spec["schedulingGroup"] = json!({"podGroupName": GROUP});
+        world.pod(&member(number), &json!({}), &spec);
+        world.get_mut("Pod", &member(number))["metadata"]["uid"] = json!(member(number));
+    }
+    world
+}
+
+fn find<'w>(why: &'w WhyGroup, text: &str) -> &'w GroupRemedy {
+    let found = why.remedies.iter().find(|remedy| remedy.text == text);
+    found.unwrap_or_else(|| panic!("no {text:?} in {:#?}", texts(why)))
+}
+
+#[test]
+fn a_gang_that_no_rack_has_room_for_is_told_all_ways_out() {
+    let world = racks();
+    let why = world.ask_group(GROUP);
+    assert_eq!((why.state, why.pending, why.running, why.placed), ("unschedulable", 4, 0, 0));
+    assert_eq!(find(&why, "set minCount to 2 instead of 4").placed, 2);
+    assert_eq!(find(&why, "keep the group in one hall instead of one rack").placed, 4);
+    assert_eq!(find(&why, "drop the constraint that the group is in one rack").placed, 4);
+    let more = find(&why, "add 2 nodes like n1");
+    assert_eq!((more.placement.as_deref(), more.placed, more.pods), (Some("r1"), 4, 4));
+    let less = find(&why, "request 1950m cpu instead of 3000m in 4 pods");
+    assert!(less.changes.len() == 4, "{less:#?}");
+    check_all(&world, &why, "two racks");
+}
+
+#[test]
+fn a_group_that_is_scheduled_has_no_remedies() {
+    let mut world = racks();
+    world.get_mut("PodGroup", GROUP)["spec"]["schedulingConstraints"] = Value::Null;
+    let why = world.ask_group(GROUP);
+    assert_eq!((why.state, why.placed, why.remedies.len()), ("scheduled", 4, 0));
+}
+
+#[test]
+fn asking_about_a_group_changes_nothing() {
+    let world = racks();
+    assert_eq!(world.ask_group(GROUP), world.ask_group(GROUP));
+    assert_eq!(world.group_placed(GROUP), None);
+}

@@ -1,0 +1,72 @@
+//! Prints why a group of pods waits and what would change that.
+
+use std::io::{self, Write};
+
+use plimsoll_advisor::WhyGroup;
+use plimsoll_engine::GroupDecision;
+
+use super::style::{HEADING, Screen};
+use super::table;
+use crate::wording::{count, some_of};
+
+/// At most so many events are named.
+const EVENTS: usize = 6;
+
+/// Prints the answer, with the decision about the group if a pod of it is pending.
+pub(crate) fn answer(
+    out: &mut impl Write,
+    why: &WhyGroup,
+    decision: Option<&GroupDecision>,
+    screen: Screen,
+) -> io::Result<()> {
+    let Some(decision) = decision else {
+        let pods = count(why.running, "pod");
+        writeln!(out, "Group {}: all {pods} are on nodes", why.group)?;
+        if let Some(seconds) = why.scheduled_after_seconds {
+            writeln!(out, "From the first pod until the last one had started: {seconds} s")?;
+        }
+        return Ok(());
+    };
+    table::group(out, decision, screen)?;
+    let min_count = why.min_count.map(|n| format!("; minCount is {n}")).unwrap_or_default();
+    writeln!(out, "\n{} on nodes, {} pending{min_count}", count(why.running, "pod"), why.pending)?;
+    remedies(out, why, screen)?;
+    let Some(waiting) = &why.waiting else { return Ok(()) };
+    if let Some(since) = &waiting.since {
+        writeln!(out, "\nIts first pending pod is there since {since}.")?;
+    }
+    if !waiting.first.woken_by.is_empty() && why.state != "scheduled" {
+        let events = some_of(&waiting.first.woken_by, EVENTS);
+        writeln!(out, "\nEvents that may help: {events}")?;
+    }
+    Ok(())
+}
+
+fn remedies(out: &mut impl Write, why: &WhyGroup, screen: Screen) -> io::Result<()> {
+    if why.state == "scheduled" && why.remedies.is_empty() {
+        return Ok(());
+    }
+    if why.remedies.is_empty() {
+        return writeln!(out, "\nNo single change that was tried would let it be scheduled.");
+    }
+    writeln!(
+        out,
+        "\n{HEADING}It would be scheduled with one of these changes{HEADING:#}, the smallest first:"
+    )?;
+    let has_placement = why.remedies.iter().any(|remedy| remedy.placement.is_some());
+    let mut headings = vec![">PLACED"];
+    if has_placement {
+        headings.push("IN");
+    }
+    headings.push("CHANGE");
+    let mut table = screen.table(&headings);
+    for remedy in &why.remedies {
+        let mut row = vec![format!("{}/{}", remedy.placed, remedy.pods)];
+        if has_placement {
+            row.push(remedy.placement.clone().unwrap_or_default());
+        }
+        row.push(remedy.text.clone());
+        table.add_row(row);
+    }
+    writeln!(out, "\n{}", table.trim_fmt())
+}

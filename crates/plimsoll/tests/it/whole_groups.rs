@@ -1,0 +1,160 @@
+//! Groups of pods as a whole in `what-if`, `why` and `capacity`, and the moves of `rebalance`.
+
+use expect_test::expect;
+use serde_json::{Value, json};
+
+use crate::run::{check_refused, run};
+
+const GATES: &str = "--feature-gates GenericWorkload=true,GangScheduling=true";
+
+/// A gang of two pods, each of which fills a node.
+const CLUSTER: &str = "\
+apiVersion: v1
+kind: Node
+metadata: {name: n1}
+status: {allocatable: {cpu: '4', memory: 8Gi, pods: '10'}}
+---
+apiVersion: v1
+kind: Node
+metadata: {name: n2}
+status: {allocatable: {cpu: '4', memory: 8Gi, pods: '10'}}
+---
+apiVersion: scheduling.k8s.io/v1alpha2
+kind: PodGroup
+metadata: {name: train, namespace: default, uid: t}
+spec: {schedulingPolicy: {gang: {minCount: 2}}}
+---
+apiVersion: v1
+kind: Pod
+metadata:
+  name: train-0
+  ownerReferences: [{apiVersion: batch/v1, kind: Job, name: job, uid: j, controller: true}]
+spec:
+  nodeName: n1
+  schedulingGroup: {podGroupName: train}
+  containers: [{name: c, resources: {requests: {cpu: '3'}}}]
+status: {phase: Running}
+---
+apiVersion: v1
+kind: Pod
+metadata:
+  name: train-1
+  ownerReferences: [{apiVersion: batch/v1, kind: Job, name: job, uid: j, controller: true}]
+spec:
+  nodeName: n2
+  schedulingGroup: {podGroupName: train}
+  containers: [{name: c, resources: {requests: {cpu: '3'}}}]
+status: {phase: Running}
+";
+
+/// Another gang, which asks for two nodes.
+const MORE: &str = "\
+apiVersion: scheduling.k8s.io/v1alpha2
+kind: PodGroup
+metadata: {name: more, namespace: default, uid: m}
+spec: {schedulingPolicy: {gang: {minCount: 2}}}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: more-0, uid: more-0}
+spec:
+  schedulingGroup: {podGroupName: more}
+  containers: [{name: c, resources: {requests: {cpu: '2'}}}]
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: more-1, uid: more-1}
+spec:
+  schedulingGroup: {podGroupName: more}
+  containers: [{name: c, resources: {requests: {cpu: '2'}}}]
+";
+
+fn answer(line: &str) -> Value {
+    let answer = run(&[("a.yaml", CLUSTER), ("more.yaml", MORE)], line);
+    assert_eq!((answer.status, answer.err.as_str()), (0, ""), "{line}");
+    serde_json::from_str(&answer.out).expect("it is one document")
+}
+
+#[test]
+fn a_gang_that_is_applied_is_placed_as_a_whole_or_not_at_all() {
+    let plan = answer(&format!("what-if -f a.yaml {GATES} -o json --apply more.yaml"));
+    let group = &plan["groups"][0];
+    assert_eq!(
+        (&group["group"], &group["result"]),
+        (&json!("default/more"), &json!("unschedulable"))
+    );
+    assert_eq!((&group["placed"], &group["pods"]), (&json!(0), &json!(2)));
+    assert_eq!(plan["pending"].as_array().map(Vec::len), Some(2), "{plan:#}");
+    let line = "what-if -f a.yaml -o json --apply more.yaml --add-nodes 1 --like n1";
+    let plan = answer(&format!("{line} {GATES}"));
+    let group = &plan["groups"][0];
+    assert_eq!((&group["result"], &group["placed"]), (&json!("scheduled"), &json!(2)), "{plan:#}");
+    assert_eq!(plan["placed"].as_array().map(Vec::len), Some(2), "{plan:#}");
+}
+
+#[test]
+fn a_group_is_scaled_and_its_pods_are_made_again() {
+    let plan =
+        answer(&format!("what-if -f a.yaml {GATES} -o json --lose n1 --add-nodes 1 --like n2"));
+    assert_eq!(
+        plan["placed"],
+        json!([{"pod": "default/train-0", "from": "n1", "to": "n2-new1"}]),
+        "{plan:#}"
+    );
+    assert_eq!(plan["groups"][0]["placed"], 2, "{plan:#}");
+    let plan = answer(&format!("what-if -f a.yaml {GATES} -o json --scale default/job=3"));
+    let group = &plan["groups"][0];
+    assert_eq!((&group["placed"], &group["pods"]), (&json!(2), &json!(3)), "{plan:#}");
+}
+
+#[test]
+fn a_group_is_told_what_would_let_it_be_scheduled() {
+    let why = answer(&format!("why -f a.yaml -f more.yaml --group more {GATES} -o json"));
+    assert_eq!((&why["group"], &why["state"]), (&json!("default/more"), &json!("unschedulable")));
+    assert_eq!((&why["minCount"], &why["pending"]), (&json!(2), &json!(2)));
+    assert_eq!(why["record"]["result"], "unschedulable");
+    let remedies = why["remedies"].as_array().expect("something helps");
+    let nodes = remedies.iter().find(|one| one["text"] == "add a node like n1");
+    assert_eq!(nodes.map(|one| &one["placed"]), Some(&json!(2)), "{why:#}");
+    let running = answer(&format!("why -f a.yaml --group train {GATES} -o json"));
+    assert_eq!((&running["state"], &running["running"]), (&json!("running"), &json!(2)));
+    let member = answer(&format!("why -f a.yaml -f more.yaml more-0 {GATES} -o json"));
+    assert_eq!(member["group"]["name"], "default/more");
+    assert_eq!(member["group"]["result"], "unschedulable");
+}
+
+#[test]
+fn what_cannot_be_asked_about_groups_is_refused_with_the_remedy() {
+    let files = [("a.yaml", CLUSTER), ("more.yaml", MORE)];
+    check_refused(
+        &files,
+        "why -f a.yaml --group train",
+        &expect![[r"
+            error: groups of pods are off: add --feature-gates GenericWorkload=true,GangScheduling=true, and with topologies or preemption TopologyAwareWorkloadScheduling=true or WorkloadAwarePreemption=true
+        "]],
+    );
+    check_refused(
+        &files,
+        &format!("why -f a.yaml --group other {GATES}"),
+        &expect![[r"
+            error: group default/other is not in the files; the groups are default/train
+        "]],
+    );
+    let pod = MORE.split("---\n").nth(1).expect("it has pods");
+    check_refused(
+        &[("a.yaml", CLUSTER), ("pod.yaml", pod)],
+        &format!("capacity -f a.yaml --pod-file pod.yaml {GATES}"),
+        &expect![[r"
+            error: pod default/more-0 belongs to a group (spec.schedulingGroup), which is placed as a whole: ask `plimsoll what-if --apply` whether one more group fits, or leave the field out to count single pods
+        "]],
+    );
+}
+
+#[test]
+fn an_objective_must_be_named_to_rebalance() {
+    let refused = run(&[("a.yaml", CLUSTER)], "rebalance -f a.yaml");
+    assert_eq!(refused.status, 2);
+    assert!(refused.err.contains("--free-nodes") && refused.err.contains("--spread"));
+    let plan = answer("rebalance -f a.yaml --free-nodes --spread -o json");
+    assert_eq!((&plan["steps"], &plan["freed"]), (&Value::Null, &Value::Null));
+}
