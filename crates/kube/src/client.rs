@@ -16,6 +16,7 @@ mod kubeconfig;
 mod link;
 mod metrics;
 mod proxy;
+mod read_only;
 mod transport;
 
 use std::sync::Arc;
@@ -31,6 +32,7 @@ use self::link::Link;
 pub(crate) use self::metrics::ResponseBody;
 pub use self::metrics::RestMetrics;
 use self::metrics::{MeasuredService, MetricsLayer};
+pub use self::read_only::{ReadOnlyConnection, connect_read_only};
 use self::transport::{Transport, Versions};
 use crate::limit::{LimitLayer, Limited, Rate, TokenBucket};
 

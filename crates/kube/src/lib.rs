@@ -14,6 +14,7 @@ pub mod identity;
 pub mod instance;
 pub mod lease;
 pub mod limit;
+pub mod listing;
 pub mod originals;
 
 mod request;

@@ -10,6 +10,7 @@ mod rebalance;
 mod replay;
 mod run;
 mod serve;
+mod snapshot;
 mod what_if;
 mod why;
 
@@ -32,6 +33,7 @@ pub(crate) use self::rebalance::Rebalance;
 pub(crate) use self::replay::{Record, Replay, ReplayEngine};
 pub(crate) use self::run::{Authentication, Authorization, Client, Election, Run, Serving};
 pub(crate) use self::serve::Serve;
+pub(crate) use self::snapshot::Snapshot;
 pub(crate) use self::what_if::{
     GivenAction, NodeTaint, ObjectName, WhatIf, labelled_pods, node_choice, node_taint,
     object_name, object_number, replicas,
@@ -45,12 +47,11 @@ const DEFAULT_NAMESPACE: &str = "default";
 const EXAMPLES: &str = "\
 Examples:
   # Where would the pending pods of a cluster go?
-  kubectl get nodes,pods,namespaces,services,rc,rs,sts,pdb -A -o json > cluster.json
-  kubectl get pv,pvc,sc,csinodes,csidrivers,csistoragecapacities,volumeattachments -A -o json > volumes.json
-  plimsoll simulate -f cluster.json volumes.json
+  plimsoll snapshot --kubeconfig ~/.kube/config -o cluster.json.gz
+  plimsoll simulate -f cluster.json.gz
 
   # Why does this pod not fit?
-  plimsoll explain -f cluster.json --pod team-a/web-0
+  plimsoll explain -f cluster.json.gz --pod team-a/web-0
 
   # Is this configuration valid, and what does it enable?
   plimsoll config check scheduler.yaml
@@ -141,6 +142,7 @@ pub(crate) enum Command {
     Kubectl(Box<Kubectl>),
     Serve(Box<Serve>),
     Rebalance(Box<Rebalance>),
+    Snapshot(Snapshot),
     Journal(Journal),
     Replay(Replay),
     Plugins(Plugins),
@@ -156,9 +158,9 @@ pub(crate) enum Command {
 pub(crate) struct Cluster {
     /// Manifests of nodes, pods and other objects
     ///
-    /// YAML or JSON: single objects, several documents in one file, and lists as `kubectl get -o json` prints them. `-`
-    /// is standard input. A directory means its files *.yaml, *.yml and *.json in the order of their names; its
-    /// subdirectories are not read.
+    /// YAML or JSON, compressed with gzip or not: single objects, several documents in one file, and lists as `kubectl get
+    /// -o json` prints them. `-` is standard input. A directory means its files *.yaml, *.yml and *.json in the order of
+    /// their names; its subdirectories are not read.
     #[arg(short = 'f', long = "filename", value_name = "FILE", required = true, num_args = 1..)]
     #[arg(value_hint = ValueHint::AnyPath)]
     pub(crate) files: Vec<PathBuf>,

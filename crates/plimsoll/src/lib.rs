@@ -59,6 +59,7 @@ mod recorded;
 mod recordings;
 mod render;
 mod report;
+mod snapshot;
 mod wording;
 
 #[doc = include_str!("../../../docs/tutorial.md")]

@@ -6,7 +6,7 @@ use super::primitive::{List, time};
 use crate::{AvoidedController, Labels, Str};
 
 /// As in core/v1/annotation_key_constants.go, PreferAvoidPodsAnnotationKey.
-const KEY: &str = "scheduler.alpha.kubernetes.io/preferAvoidPods";
+pub(super) const KEY: &str = "scheduler.alpha.kubernetes.io/preferAvoidPods";
 
 /// v1 AvoidPods.
 #[derive(Default, Deserialize)]

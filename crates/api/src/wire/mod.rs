@@ -20,6 +20,7 @@ mod pod;
 mod pod_group;
 mod pod_resources;
 mod primitive;
+mod reduce;
 mod salvage;
 mod selector;
 mod source;
@@ -41,6 +42,8 @@ use serde_json::Value;
 pub use self::error::WireError;
 use self::error::{Result, Within};
 use self::kind::{Told, TypeMeta};
+pub use self::reduce::READ_ANNOTATIONS;
+use self::reduce::Unread;
 pub use self::salvage::Salvaged;
 use self::source::Source;
 use crate::{AnyObject, Kind, KindRef, Kinds, Node, ObjectKey, Pod, Str};
@@ -104,6 +107,8 @@ pub struct Manifest<'a> {
 enum Json<'a> {
     Text(&'a str),
     Tree(&'a Value),
+    /// A tree whose unread parts are recorded.
+    Watched(&'a Value, &'a Unread),
 }
 
 impl Manifest<'_> {
@@ -116,7 +121,7 @@ impl Manifest<'_> {
     pub(crate) fn json(self) -> String {
         match self.json {
             Json::Text(text) => text.to_owned(),
-            Json::Tree(tree) => tree.to_string(),
+            Json::Tree(tree) | Json::Watched(tree, _) => tree.to_string(),
         }
     }
 
@@ -125,6 +130,7 @@ impl Manifest<'_> {
         match self.json {
             Json::Text(text) => Source::parse(text),
             Json::Tree(tree) => Source::parse(tree),
+            Json::Watched(tree, unread) => unread.parse(tree),
         }
     }
 }

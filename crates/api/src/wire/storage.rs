@@ -15,9 +15,9 @@ use crate::{
     StorageClass, Str, VolumeAttachment,
 };
 
-const DEFAULT_CLASS: &str = "storageclass.kubernetes.io/is-default-class";
-const BETA_DEFAULT_CLASS: &str = "storageclass.beta.kubernetes.io/is-default-class";
-const MIGRATED_PLUGINS: &str = "storage.alpha.kubernetes.io/migrated-plugins";
+pub(super) const DEFAULT_CLASS: &str = "storageclass.kubernetes.io/is-default-class";
+pub(super) const BETA_DEFAULT_CLASS: &str = "storageclass.beta.kubernetes.io/is-default-class";
+pub(super) const MIGRATED_PLUGINS: &str = "storage.alpha.kubernetes.io/migrated-plugins";
 
 /// storage.k8s.io/v1 StorageClass.
 #[derive(Debug, Default, Deserialize)]

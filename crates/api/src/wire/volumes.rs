@@ -17,13 +17,13 @@ use crate::{
 /// The consequence if a kind that volumes need is not served.
 pub(super) const NO_VOLUMES: &str = "pods with volumes that depend on it stay unschedulable";
 
-const BETA_CLASS: &str = "volume.beta.kubernetes.io/storage-class";
-const BOUND_BY_CONTROLLER: &str = "pv.kubernetes.io/bound-by-controller";
-const PROVISIONED_BY: &str = "pv.kubernetes.io/provisioned-by";
-const BIND_COMPLETED: &str = "pv.kubernetes.io/bind-completed";
-const SELECTED_NODE: &str = "volume.kubernetes.io/selected-node";
-const PROVISIONER: &str = "volume.kubernetes.io/storage-provisioner";
-const BETA_PROVISIONER: &str = "volume.beta.kubernetes.io/storage-provisioner";
+pub(super) const BETA_CLASS: &str = "volume.beta.kubernetes.io/storage-class";
+pub(super) const BOUND_BY_CONTROLLER: &str = "pv.kubernetes.io/bound-by-controller";
+pub(super) const PROVISIONED_BY: &str = "pv.kubernetes.io/provisioned-by";
+pub(super) const BIND_COMPLETED: &str = "pv.kubernetes.io/bind-completed";
+pub(super) const SELECTED_NODE: &str = "volume.kubernetes.io/selected-node";
+pub(super) const PROVISIONER: &str = "volume.kubernetes.io/storage-provisioner";
+pub(super) const BETA_PROVISIONER: &str = "volume.beta.kubernetes.io/storage-provisioner";
 
 /// The resource that a volume has and a claim asks for.
 const STORAGE: &str = "storage";

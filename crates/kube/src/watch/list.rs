@@ -6,6 +6,7 @@ use std::time::Duration;
 use plimsoll_api::Str;
 
 use super::feed::{Closed, Feed};
+use super::frames::{OBJECT_LIMIT, Text};
 use super::list_parser::{ListMeta, ListParseError, ListParser};
 use super::tracker::ObjectTracker;
 use plimsoll_api::Pod;
@@ -151,6 +152,55 @@ async fn page(
     }
     objects.flush(feed).await?;
     Ok(parser.finish()?)
+}
+
+/// The text of every object of `resource`, for who needs them once.
+///
+/// An object that is too large to be read is an error, because the result would lack it.
+pub(crate) async fn list_texts(
+    client: &kube::Client,
+    resource: ApiResource,
+) -> Result<Vec<Box<str>>, GetError> {
+    let limit = PAGE.to_string();
+    let (mut texts, mut next) = (Vec::new(), None::<String>);
+    loop {
+        let following = next.as_deref().unwrap_or_default();
+        let parameters = [("limit", limit.as_str()), ("continue", following)];
+        let read = page_of_texts(client, &path(resource, &parameters), &mut texts).await;
+        let meta = match read {
+            // The page has expired: the whole list, without pages.
+            Err(error) if error.status_error().is_some_and(StatusError::is_expired) => {
+                texts.clear();
+                page_of_texts(client, &path(resource, &[]), &mut texts).await?
+            }
+            read => read?,
+        };
+        next = meta.next().map(str::to_owned);
+        if next.is_none() {
+            return Ok(texts);
+        }
+    }
+}
+
+async fn page_of_texts(
+    client: &kube::Client,
+    path: &str,
+    texts: &mut Vec<Box<str>>,
+) -> Result<ListMeta, GetError> {
+    let broken = |why: &dyn std::fmt::Display| GetError::Broken(why.to_string());
+    let mut body = get(client, path, TIMEOUT).await?.into_body();
+    let mut parser = ListParser::new();
+    while let Some(piece) = piece(&mut body, SILENCE).await? {
+        parser.push(&piece).map_err(|error| broken(&error))?;
+        while let Some(item) = parser.take() {
+            let Text::Whole(bytes) = item else {
+                return Err(broken(&format_args!("an object is larger than {OBJECT_LIMIT} bytes")));
+            };
+            let text = std::str::from_utf8(&bytes).map_err(|error| broken(&error))?;
+            texts.push(text.into());
+        }
+    }
+    parser.finish().map_err(|error| broken(&error))
 }
 
 #[cfg(test)]

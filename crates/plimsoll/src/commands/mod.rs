@@ -20,6 +20,7 @@ mod run;
 mod serve;
 mod serving;
 mod simulate;
+mod snapshot;
 mod swarm;
 mod what_if;
 mod why;
@@ -55,6 +56,7 @@ pub(crate) fn run(args: Args, registry: Registry) -> Result<ExitCode> {
         Command::Capacity(args) => capacity::run(&args, registry),
         Command::Serve(args) => serve::run(&args, registry),
         Command::Rebalance(args) => rebalance::run(&args, registry),
+        Command::Snapshot(args) => snapshot::run(&args, registry),
         Command::Journal(args) => journal::run(&args),
         Command::Replay(args) => replay::run(&args, registry),
         Command::Plugins(args) => plugins::run(&args, registry),

@@ -29,6 +29,7 @@ use self::workloads::Workload;
 pub(crate) use self::workloads::{pod_of_workload, read_pod, workload};
 use crate::faults::{Faults, MAX_SHOWN};
 use crate::notices;
+use crate::snapshot::Reduction;
 
 /// The scheduler does not read these, but from them a controller makes the claims of pods.
 const CLAIM_TEMPLATE: KindRef = KindRef::of::<ResourceClaimTemplate>();
@@ -199,6 +200,45 @@ pub(crate) fn all_manifests(sources: &[Source]) -> anyhow::Result<Vec<Value>> {
         }
     }
     Ok(manifests)
+}
+
+/// The manifests of all objects of these kinds with only what decisions need, and the kinds of the other objects, one for
+/// each object.
+///
+/// The error lists everything that is wrong with the files.
+pub(crate) fn reduced(
+    sources: &[Source],
+    kinds: &Kinds,
+    reduction: &Reduction,
+) -> anyhow::Result<(Vec<Value>, Vec<String>)> {
+    let (mut manifests, mut left_out, mut faults) = (Vec::new(), Vec::new(), Vec::new());
+    for source in sources {
+        let documents = match objects::documents(source) {
+            Ok(documents) => documents,
+            Err(fault) => {
+                faults.push(fault);
+                continue;
+            }
+        };
+        for document in &documents {
+            for (at, manifest) in objects::typed_manifests(document) {
+                let text = |field: &str| manifest[field].as_str().unwrap_or_default();
+                let Some((kind, api_version)) = kinds.find(text("apiVersion"), text("kind")) else {
+                    match kinds.object(&manifest) {
+                        Ok(_) => left_out.push(text("kind").to_owned()),
+                        Err(error) => faults.push(objects::fault_at(document, &at, &error, kinds)),
+                    }
+                    continue;
+                };
+                let reader = kind.reader(api_version).expect("the version is one of the kind");
+                match reduction.of(reader, &manifest) {
+                    Ok(reduced) => manifests.push(reduced),
+                    Err(error) => faults.push(objects::fault_at(document, &at, &error, kinds)),
+                }
+            }
+        }
+    }
+    if faults.is_empty() { Ok((manifests, left_out)) } else { Err(Faults::from(faults).into()) }
 }
 
 /// The manifests of the objects with these kinds and names, by them.

@@ -58,6 +58,46 @@ pub(crate) fn names(document: &Document, kinds: &Kinds) -> Vec<(FieldPath, Strin
     named.collect()
 }
 
+/// All objects of a document with their fields in it, each with its `apiVersion` and `kind`: in the list of a kind they need
+/// not name them.
+pub(crate) fn typed_manifests(document: &Document) -> Vec<(FieldPath, Value)> {
+    let mut paths = Vec::new();
+    collect_paths(&document.value, &FieldPath::root(), &mut paths);
+    let typed = |path: FieldPath| {
+        let mut manifest = document.get(&path)?.clone();
+        let list = path.parent().and_then(|items| items.parent());
+        let list = list.and_then(|list| document.get(&list));
+        let kind = list.and_then(|list| list["kind"].as_str()?.strip_suffix(LIST));
+        if let (Some(kind), Some(fields)) =
+            (kind.filter(|kind| !kind.is_empty()), manifest.as_object_mut())
+        {
+            let api_version = list.map(|list| list["apiVersion"].clone()).unwrap_or_default();
+            fields.entry("kind").or_insert_with(|| kind.into());
+            fields.entry("apiVersion").or_insert(api_version);
+        }
+        Some((path, manifest))
+    };
+    paths.into_iter().filter_map(typed).collect()
+}
+
+/// An error in the object at a field of a document.
+pub(crate) fn fault_at(
+    document: &Document,
+    object: &FieldPath,
+    error: &WireError,
+    kinds: &Kinds,
+) -> Fault {
+    let line = document.line_of(&object.concat(&FieldPath::from(error.field.as_str())));
+    let name = name_of(document, object, kinds);
+    Fault {
+        source_name: document.source().to_owned(),
+        line: line.or_else(|| document.line_of(object)),
+        object: name,
+        field: Some(error.field.clone()).filter(|field| !field.is_empty()),
+        message: error.message.clone(),
+    }
+}
+
 /// The line of the object with kind and name `name` in `documents`. If there are several, the first `before` of them
 /// are skipped.
 pub(crate) fn line_of(

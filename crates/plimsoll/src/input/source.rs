@@ -6,6 +6,7 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail, ensure};
+use flate2::read::MultiGzDecoder;
 
 /// The name of standard input on the command line.
 pub(crate) const STDIN: &str = "-";
@@ -13,6 +14,10 @@ pub(crate) const STDIN: &str = "-";
 const STDIN_NAME: &str = "<stdin>";
 /// The extensions of manifests.
 const EXTENSIONS: [&str; 3] = ["yaml", "yml", "json"];
+/// The first bytes of a file that is compressed with gzip.
+const GZIP: [u8; 2] = [0x1f, 0x8b];
+/// At most this many bytes come out of a compressed file: a small file could otherwise fill the memory.
+const MAX_UNPACKED: u64 = 16 << 30;
 
 /// A file that has been read.
 #[derive(Debug)]
@@ -24,7 +29,7 @@ pub(crate) struct Source {
 }
 
 impl Source {
-    /// Reads the file at `path`, or standard input for `-`.
+    /// Reads the file at `path`, or standard input for `-`. It may be compressed with gzip.
     pub(crate) fn read(path: &Path) -> Result<Self> {
         let (name, bytes) = if path == Path::new(STDIN) {
             let mut bytes = Vec::new();
@@ -35,6 +40,7 @@ impl Source {
             let bytes = fs::read(path).with_context(|| format!("{name}: cannot be read"))?;
             (name, bytes)
         };
+        let bytes = if bytes.starts_with(&GZIP) { unpacked(&name, &bytes)? } else { bytes };
         match String::from_utf8(bytes) {
             Ok(text) => Ok(Source { name, text }),
             Err(error) => {
@@ -44,6 +50,16 @@ impl Source {
             }
         }
     }
+}
+
+/// The content of a file that is compressed with gzip.
+fn unpacked(name: &str, bytes: &[u8]) -> Result<Vec<u8>> {
+    let mut content = Vec::new();
+    let read = MultiGzDecoder::new(bytes).take(MAX_UNPACKED).read_to_end(&mut content);
+    read.with_context(|| format!("{name}: is compressed with gzip, and cannot be unpacked"))?;
+    let is_whole = u64::try_from(content.len()).is_ok_and(|length| length < MAX_UNPACKED);
+    ensure!(is_whole, "{name}: has more than {} GiB unpacked", MAX_UNPACKED >> 30);
+    Ok(content)
 }
 
 /// Reads all `files`, with those of directories, in order.
@@ -78,5 +94,7 @@ fn expand(path: &Path) -> Result<Vec<PathBuf>> {
 }
 
 fn is_manifest(file: &Path) -> bool {
+    let is_compressed = file.extension().is_some_and(|end| end == "gz");
+    let file = if is_compressed { &file.with_extension("") } else { file };
     file.extension().is_some_and(|end| EXTENSIONS.iter().any(|known| end == *known))
 }

@@ -20,7 +20,7 @@ use crate::devices::{
 };
 use crate::{Kind, ObjectKey, Quantity, ResourceClaim, ResourceClaimTemplate, Str};
 
-pub(super) const EXTENDED: &str = "resource.kubernetes.io/extended-resource-claim";
+pub(crate) const EXTENDED: &str = "resource.kubernetes.io/extended-resource-claim";
 
 /// resource.k8s.io ResourceClaim.
 #[derive(Debug, Default, Deserialize)]

@@ -13,6 +13,7 @@ mod slice;
 use serde::Deserialize;
 use serde_json::Value;
 
+pub(super) use self::claim::EXTENDED;
 pub(super) use self::pod::{
     WireContainerClaim, WireExtendedClaim, WireNodeAllocatable, WirePodClaim, WirePodClaimStatus,
     container_devices, pod_claims, pod_devices,

@@ -1,0 +1,114 @@
+//! A connection that cannot write.
+
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use futures::future::{Either, Ready, ready};
+use http::{Method, Request};
+use tower::{BoxError, Service};
+
+use super::access::{Access, AccessError};
+use super::metrics::RestMetrics;
+use super::{Connection, connect};
+use crate::limit::{Rate, TokenBucket};
+
+/// A connection to an API server that cannot write: its clients send nothing but GET requests, and it has no other clients.
+///
+/// Whoever holds only this changes nothing in the cluster, whatever its credentials allow.
+#[derive(Clone, Debug)]
+pub struct ReadOnlyConnection(Connection);
+
+/// Reads the address of the API server and the credentials, as [`connect`] does.
+pub async fn connect_read_only(
+    access: Access,
+    metrics: Arc<RestMetrics>,
+) -> Result<ReadOnlyConnection, AccessError> {
+    connect(access, metrics).await.map(ReadOnlyConnection)
+}
+
+impl ReadOnlyConnection {
+    /// A client with its own rate limit. `name` is the end of its user agent, such as `shadow`.
+    ///
+    /// Must be called within a tokio runtime, like all requests.
+    pub fn client(&self, name: &str, rate: Rate) -> kube::Client {
+        let service = self.0.service(name, TokenBucket::new(rate));
+        kube::Client::new(ReadOnly(service), self.0.namespace())
+    }
+
+    /// The address of the API server.
+    pub fn host(&self) -> String {
+        self.0.host()
+    }
+}
+
+/// A request that would not only read.
+#[derive(Debug, thiserror::Error)]
+#[error("{method} {path} is refused: this connection only reads")]
+struct Refused {
+    method: Method,
+    path: String,
+}
+
+/// Passes on GET requests, and refuses all others.
+#[derive(Clone, Debug)]
+struct ReadOnly<S>(S);
+
+impl<S, B> Service<Request<B>> for ReadOnly<S>
+where
+    S: Service<Request<B>, Error = BoxError>,
+{
+    type Response = S::Response;
+    type Error = BoxError;
+    type Future = Either<Ready<Result<S::Response, BoxError>>, S::Future>;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
+        self.0.poll_ready(cx)
+    }
+
+    fn call(&mut self, request: Request<B>) -> Self::Future {
+        if request.method() == Method::GET {
+            return Either::Right(self.0.call(request));
+        }
+        let (method, path) = (request.method().clone(), request.uri().path().to_owned());
+        Either::Left(ready(Err(Refused { method, path }.into())))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use plimsoll_testserver::{Options, TestServer};
+
+    use super::*;
+
+    async fn send(server: &TestServer, method: Method, path: &str) -> Result<u16, String> {
+        let kubeconfig = server.kubeconfig_file().expect("there is room for a file");
+        let access = Access { kubeconfig: Some(kubeconfig), ..Access::default() };
+        let connection = connect_read_only(access, Arc::default()).await.expect("it is right");
+        let client = connection.client("test", Rate::UNLIMITED);
+        let request = Request::builder().method(method).uri(path);
+        let request = request.body(kube::client::Body::empty()).expect("it is right");
+        let response = client.send(request).await;
+        response.map(|response| response.status().as_u16()).map_err(|error| format!("{error:?}"))
+    }
+
+    #[tokio::test]
+    async fn it_reads_and_refuses_to_write() {
+        let server = TestServer::start(Options::default());
+        assert_eq!(send(&server, Method::GET, "/api/v1/pods").await, Ok(200));
+        let before = server.counts().all_requests();
+        for (method, path) in [
+            (Method::POST, "/api/v1/namespaces/default/pods/p/binding"),
+            (Method::PATCH, "/api/v1/namespaces/default/pods/p/status"),
+            (Method::PUT, "/apis/coordination.k8s.io/v1/namespaces/default/leases/l"),
+            (Method::DELETE, "/api/v1/namespaces/default/pods/p"),
+        ] {
+            let error = send(&server, method.clone(), path).await.expect_err("it writes");
+            let told = format!("{method} {path} is refused: this connection only reads");
+            assert!(
+                error.contains(&format!("method: {method}")) || error.contains(&told),
+                "{error}"
+            );
+        }
+        assert_eq!(server.counts().all_requests(), before, "nothing was sent");
+    }
+}
