@@ -21,6 +21,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("advisor", &["api", "engine", "framework"]),
     ("journal", &["api", "engine", "framework"]),
     ("ui", &["api", "engine", "framework"]),
+    ("shadow", &["api", "engine", "framework", "sim"]),
     ("kube", &["api", "config", "engine", "framework", "ui"]),
     (
         "plimsoll",
@@ -36,6 +37,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "legacy",
             "plugins",
             "recording",
+            "shadow",
             "sim",
             "ui",
         ],
@@ -81,6 +83,7 @@ fn only_edges_know_the_network_and_the_terminal() {
         "recording",
         "advisor",
         "journal",
+        "shadow",
     ];
     for name in below {
         for used in dependencies(name) {
@@ -91,7 +94,9 @@ fn only_edges_know_the_network_and_the_terminal() {
 
 #[test]
 fn the_core_is_checked_for_clocks_locks_and_hash_maps() {
-    for name in ["api", "cel", "devices", "framework", "plugins", "legacy", "engine", "advisor"] {
+    for name in
+        ["api", "cel", "devices", "framework", "plugins", "legacy", "engine", "advisor", "shadow"]
+    {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(name).join("src/lib.rs");
         let text = std::fs::read_to_string(&path).expect("every crate has a lib.rs");
         let lints = "#![warn(clippy::disallowed_methods, clippy::disallowed_types)]";

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use plimsoll_api::ObjectKey;
 
-use crate::client::{Access, AccessError, RestMetrics, connect};
+use crate::client::{Access, AccessError, RestMetrics, connect_read_only};
 use crate::limit::Rate;
 use crate::request::{GetError, get, whole};
 
@@ -32,7 +32,7 @@ pub enum ConfigMapError {
 
 /// Reads the ConfigMap `key`, as JSON.
 pub async fn config_map(access: Access, key: &ObjectKey) -> Result<String, ConfigMapError> {
-    let connection = connect(access, Arc::new(RestMetrics::default())).await?;
+    let connection = connect_read_only(access, Arc::new(RestMetrics::default())).await?;
     let client = connection.client("config", Rate::default());
     let ObjectKey { namespace, name } = key;
     let path = format!("/api/v1/namespaces/{namespace}/configmaps/{name}");

@@ -10,6 +10,7 @@ pub mod events;
 pub mod extender;
 #[cfg(test)]
 mod fake;
+pub mod follow;
 pub mod identity;
 pub mod instance;
 pub mod lease;

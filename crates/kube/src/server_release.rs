@@ -6,7 +6,7 @@ use std::time::Duration;
 use plimsoll_framework::Release;
 use serde::Deserialize;
 
-use crate::client::{Access, AccessError, RestMetrics, connect};
+use crate::client::{Access, AccessError, RestMetrics, connect_read_only};
 use crate::limit::Rate;
 use crate::request::{GetError, get, whole};
 use crate::watch::{Backoff, Pace};
@@ -21,7 +21,7 @@ const LIMIT: usize = 1 << 20;
 ///
 /// Retries while the API server is unreachable or fails. The error means that the access is invalid.
 pub async fn server_release(access: Access, pace: Pace) -> Result<Release, AccessError> {
-    let connection = connect(access, Arc::new(RestMetrics::default())).await?;
+    let connection = connect_read_only(access, Arc::new(RestMetrics::default())).await?;
     let client = connection.client("release", Rate::UNLIMITED);
     let mut backoff = Backoff::new(pace);
     loop {

@@ -10,6 +10,7 @@ mod rebalance;
 mod replay;
 mod run;
 mod serve;
+mod shadow;
 mod snapshot;
 mod what_if;
 mod why;
@@ -33,6 +34,7 @@ pub(crate) use self::rebalance::Rebalance;
 pub(crate) use self::replay::{Record, Replay, ReplayEngine};
 pub(crate) use self::run::{Authentication, Authorization, Client, Election, Run, Serving};
 pub(crate) use self::serve::Serve;
+pub(crate) use self::shadow::Shadow;
 pub(crate) use self::snapshot::Snapshot;
 pub(crate) use self::what_if::{
     GivenAction, NodeTaint, ObjectName, WhatIf, labelled_pods, node_choice, node_taint,
@@ -142,6 +144,7 @@ pub(crate) enum Command {
     Kubectl(Box<Kubectl>),
     Serve(Box<Serve>),
     Rebalance(Box<Rebalance>),
+    Shadow(Box<Shadow>),
     Snapshot(Snapshot),
     Journal(Journal),
     Replay(Replay),

@@ -24,7 +24,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use self::candidacy::Candidacy;
-use self::clock::EngineClock;
+pub(crate) use self::clock::EngineClock;
 pub use self::clock::stopwatch;
 use self::core::{Core, Inbox};
 use self::heartbeat::Heartbeat;
@@ -423,6 +423,7 @@ fn begin_to_watch(
         kinds: scheduler.kinds(),
         events,
         originals,
+        manifests: None,
         pace: Pace::default(),
         served,
         metrics,

@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
-use plimsoll_api::wire::Object;
+use plimsoll_api::wire::{Object, Reader};
 use plimsoll_api::{KindRef, Node, ObjectKey, Pod, Templates};
 use plimsoll_engine::Event;
 use tokio::sync::mpsc::Sender;
 
+use crate::follow::ManifestTape;
 use crate::originals::OriginalStore;
 
 /// The maximum number of events in a batch.
@@ -24,6 +25,7 @@ pub(super) struct Feed {
     batch: Vec<Event>,
     templates: Templates,
     originals: Option<Arc<OriginalStore>>,
+    manifests: Option<Arc<ManifestTape>>,
 }
 
 impl Feed {
@@ -31,12 +33,14 @@ impl Feed {
         kind: KindRef,
         events: Sender<Vec<Event>>,
         originals: Option<Arc<OriginalStore>>,
+        manifests: Option<Arc<ManifestTape>>,
     ) -> Self {
-        Feed { kind, events, batch: Vec::new(), templates: Templates::default(), originals }
+        let (batch, templates) = (Vec::new(), Templates::default());
+        Feed { kind, events, batch, templates, originals, manifests }
     }
 
-    /// Adds an event: `object`, which was read from `json`, is new or has changed.
-    pub(super) fn apply(&mut self, mut object: Object, json: &str) {
+    /// Adds an event: `object`, which `reader` has read from `json`, is new or has changed.
+    pub(super) fn apply(&mut self, mut object: Object, json: &str, reader: Reader) {
         if let Object::Pod(pod) = &mut object {
             self.templates.share(pod);
         }
@@ -47,7 +51,11 @@ impl Feed {
                 _ => (),
             }
         }
-        self.batch.extend(Event::is(object));
+        let Some(event) = Event::is(object) else { return };
+        if let Some(manifests) = &self.manifests {
+            manifests.push(self.kind, reader, json);
+        }
+        self.batch.push(event);
     }
 
     /// Adds an event: an object was deleted.

@@ -48,6 +48,7 @@ use self::sync::SyncTracker;
 pub use self::sync::Unsynced;
 use crate::api_resource::{ApiResource, ServedVersions};
 use crate::discovery::discover;
+use crate::follow::ManifestTape;
 use crate::originals::OriginalStore;
 use crate::server_release::minor_release;
 
@@ -60,6 +61,8 @@ pub struct Options {
     pub events: mpsc::Sender<Vec<Event>>,
     /// Stores pods and nodes as the API server wrote them, if extenders need them.
     pub originals: Option<Arc<OriginalStore>>,
+    /// Receives the reduced manifests of all objects, if somebody needs them.
+    pub manifests: Option<Arc<ManifestTape>>,
     /// Receives the versions in which the API server has the kinds.
     pub served: ServedVersions,
     /// How fast failed requests are retried.
@@ -144,7 +147,7 @@ async fn run(context: Arc<WatchContext>, options: Options) {
 }
 
 async fn watch_all(context: Arc<WatchContext>, options: Options) {
-    let Options { kinds, events, originals, pace, served: _, metrics: _ } = options;
+    let Options { kinds, events, originals, manifests, pace, served: _, metrics: _ } = options;
     let mut backoff = Backoff::new(pace);
     let discovered = loop {
         match discover(&context.client, &kinds).await {
@@ -166,7 +169,7 @@ async fn watch_all(context: Arc<WatchContext>, options: Options) {
     let missing = discovered.missing.iter().map(|&kind| (kind, None));
     let found = discovered.resources.into_iter().map(|resource| (resource.kind, Some(resource)));
     for (kind, resource) in found.chain(missing) {
-        let feed = Feed::new(kind, events.clone(), originals.clone());
+        let feed = Feed::new(kind, events.clone(), originals.clone(), manifests.clone());
         reflectors.spawn(follow(context.clone(), kind, resource, feed));
     }
     // They run until the receiver of the events is dropped. If one of them ends because of a bug, all

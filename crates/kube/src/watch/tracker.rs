@@ -189,7 +189,7 @@ impl ObjectTracker {
             Ok(object) => {
                 self.unreadable.remove(&meta);
                 self.counts().changed.add_one();
-                feed.apply(object, json);
+                feed.apply(object, json, self.reader);
             }
             Err(error) => self.apply_readable_fields(&meta, json, &error, feed),
         }
@@ -209,7 +209,7 @@ impl ObjectTracker {
                     faults.iter().take(MAX_LOGGED_FAULTS).map(ToString::to_string).collect();
                 self.add_unreadable(Some(meta), &faults.join("; "), Fallback::ReadableFields);
                 self.counts().changed.add_one();
-                feed.apply(object, json);
+                feed.apply(object, json, self.reader);
             }
             Err(_) => self.add_unreadable(Some(meta), &error.to_string(), Fallback::LastVersion),
         }

@@ -31,6 +31,7 @@ async fn watch(server: &TestServer, kinds: Vec<KindRef>) -> (Watches, mpsc::Rece
         kinds,
         events: sender,
         originals: None,
+        manifests: None,
         pace,
         served: ServedVersions::default(),
         metrics,

@@ -19,6 +19,7 @@ mod replay;
 mod run;
 mod serve;
 mod serving;
+mod shadow;
 mod simulate;
 mod snapshot;
 mod swarm;
@@ -56,6 +57,7 @@ pub(crate) fn run(args: Args, registry: Registry) -> Result<ExitCode> {
         Command::Capacity(args) => capacity::run(&args, registry),
         Command::Serve(args) => serve::run(&args, registry),
         Command::Rebalance(args) => rebalance::run(&args, registry),
+        Command::Shadow(args) => shadow::run(&args, registry),
         Command::Snapshot(args) => snapshot::run(&args, registry),
         Command::Journal(args) => journal::run(&args),
         Command::Replay(args) => replay::run(&args, registry),

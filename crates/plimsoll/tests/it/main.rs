@@ -28,6 +28,7 @@ mod releases;
 mod run;
 mod scale_of_10;
 mod serve;
+mod shadow;
 mod snapshot;
 mod what_if;
 mod whole_groups;

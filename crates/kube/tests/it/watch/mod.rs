@@ -48,6 +48,7 @@ impl Watcher {
             kinds,
             events: sender,
             originals: None,
+            manifests: None,
             pace,
             served: ServedVersions::default(),
             metrics,

@@ -106,6 +106,7 @@ async fn originals_are_stored_as_they_were_written() {
         kinds: vec![KindRef::of::<Pod>()],
         events: sender,
         originals,
+        manifests: None,
         pace: quick(),
         served: plimsoll_kube::api_resource::ServedVersions::default(),
         metrics: WatchMetrics::default(),
