@@ -104,7 +104,7 @@ fn a_request_for_all_needs_all_pools_to_be_whole() {
         "claim default/c, request all: asks for all devices, but resource pool b.io/q is currently being updated",
     ));
     check(&text(
-        "1/1 @n\n          b",
+        "1/2 @n\n          b\n        slice u b.io/q 1/2 @n",
         "claim default/c, request all: asks for all devices, but resource pool b.io/q is currently invalid",
     ));
     check(&text("1/2 @other", "c: r/all a.io/p/a @n"));

@@ -83,7 +83,6 @@ fn an_invalid_pool_has_no_devices_and_is_reported_if_nothing_else_is_found() {
         )
     };
     let invalid = "invalid resource pools were encountered";
-    check(&text("        slice s a.io/p 1/1 @n\n          a\n          a", invalid));
     check(&text("        slice s a.io/p 1/1 @n\n          a", "c: r a.io/p/a, r z.io/q/z @n"));
     let two =
         "        slice s a.io/p 1/2 @n\n          a\n        slice s2 a.io/p 1/2 @n\n          a";

@@ -277,7 +277,12 @@ fn slice(
         .collect();
     spec["sharedCounters"] = sets.into();
     spec["devices"] = devices.iter().map(|words| device(words)).collect();
-    read("resource.k8s.io/v1", "ResourceSlice", name, &spec)
+    let mut slice: ResourceSlice = read("resource.k8s.io/v1", "ResourceSlice", name, &spec);
+    // The API server refuses a policy for a device that is not shared, and upstream's allocator knows one all the same.
+    for (device, words) in slice.devices.iter_mut().zip(devices) {
+        device.allow_multiple_allocations = words.contains(&"shared");
+    }
+    slice
 }
 
 /// `SET.COUNTER=AMOUNT`, or `SET` for a set without counters
@@ -306,6 +311,9 @@ fn add_nodes(spec: &mut Value, nodes: &str) {
 
 fn device(words: &[&str]) -> Value {
     let mut device = json!({"name": words[0], "attributes": {}, "capacity": {}});
+    if words.iter().any(|word| word.ends_with('}')) {
+        device["allowMultipleAllocations"] = true.into();
+    }
     let mut consumed: BTreeMap<&str, Map<String, Value>> = BTreeMap::new();
     let mut lists: BTreeMap<&str, Vec<Value>> = BTreeMap::new();
     for word in &words[1..] {

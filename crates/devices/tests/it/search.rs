@@ -262,7 +262,10 @@ fn all_devices_of_a_match_constraint_have_the_same_value() {
         ("match a.io/model", "c: r a.io/p/a, r a.io/p/d @n"),
         ("match a.io/numa", "c: r a.io/p/a, r a.io/p/b @n"),
         ("match b.io/model", "none"),
-        ("match a.io/model other", "c: r a.io/p/a, r a.io/p/b @n"),
+        (
+            "other any\n          match a.io/model other",
+            "c: r a.io/p/a, r a.io/p/b, other a.io/p/c @n",
+        ),
     ] {
         check(&format!(
             "{devices}    claim c\n          r any x2\n          {constraint}\n        => n: {expected}\n"
