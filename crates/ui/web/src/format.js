@@ -43,6 +43,9 @@ export function time(value) {
   return Number.isNaN(date.getTime()) ? "–" : date.toISOString().replace("T", " ").replace(/\.\d+Z$/, "Z");
 }
 
+// Of files without any times the picture is from the beginning of 1970, which says nothing.
+export const isKnown = (value) => new Date(value).getTime() > 0;
+
 export function age(from, to) {
   const seconds = Math.round((new Date(to) - new Date(from)) / 1000);
   if (!Number.isFinite(seconds)) return "–";

@@ -19,7 +19,7 @@ use super::asker::{Asker, User, told};
 use super::samples::Samples;
 use crate::serve::reply;
 use crate::serve::routes::{AppState, Pairs, unavailable};
-use crate::serve::scheduler_view::SchedulerView;
+use crate::serve::scheduler_view::{SchedulerView, Unresponsive};
 use crate::serve::server_state::ServerState;
 
 /// A picture is at least this old before another one is taken.
@@ -107,6 +107,14 @@ pub(in crate::serve) async fn page(
 
 /// Tells when there is something new to ask for.
 pub(in crate::serve) async fn events(State(state): AppState) -> Response {
+    let is_known = {
+        let samples = state.pages.samples.lock().unwrap_or_else(PoisonError::into_inner);
+        0 < samples.version()
+    };
+    if !is_known {
+        // A stream of which nothing ever comes would look like one of a quiet cluster.
+        return unavailable(Unresponsive);
+    }
     let Ok(permit) = state.pages.streams.clone().try_acquire_owned() else {
         let why = "too many pages are open, please try again later";
         return reply::busy(http::StatusCode::TOO_MANY_REQUESTS, why, 1);

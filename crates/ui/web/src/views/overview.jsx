@@ -1,6 +1,6 @@
 import { useAnswer } from "../api.js";
 import { Chart } from "../chart.jsx";
-import { amount, link, number, percent, plural, share, STATES, time } from "../format.js";
+import { amount, isKnown, link, number, percent, plural, share, STATES, time } from "../format.js";
 import { Failure, Loading, Meter, Panel, Text, Usage } from "../parts.jsx";
 
 function Tile({ label, value, href, mark }) {
@@ -96,9 +96,9 @@ export function Overview({ overview, version }) {
               ))}
           </div>
           <p class="as-of">
-            As of {time(overview.asOf)}
-            {nodes.unschedulable > 0 && <>. {plural(nodes.unschedulable, "node is", "nodes are")} cordoned</>}
-            {nodes.tainted > 0 && <>. {plural(nodes.tainted, "node has a taint", "nodes have taints")}</>}
+            {isKnown(overview.asOf) && <span>As of {time(overview.asOf)}.</span>}
+            {nodes.unschedulable > 0 && <span>{plural(nodes.unschedulable, "node is", "nodes are")} cordoned.</span>}
+            {nodes.tainted > 0 && <span>{plural(nodes.tainted, "node has a taint", "nodes have taints")}.</span>}
           </p>
         </>
       )}
