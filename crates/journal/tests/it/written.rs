@@ -224,8 +224,7 @@ fn losses_are_told_by_the_minute_and_deleted_with_what_is_old() {
     let written = journal.finish();
     let tallied = counts.read();
     assert_eq!((tallied.written, tallied.lost), (written.entries, written.lost));
-    let size = std::fs::metadata(&path).expect("it is there").len();
-    assert!(0 < tallied.size && tallied.size <= size.max(tallied.size), "{tallied:?}");
+    assert!(0 < tallied.size, "{tallied:?}");
     let reader = Reader::open(&path).expect("it is a journal");
     let losses = reader.losses(10).expect("it can be read");
     let told: i64 = losses.iter().map(|loss| loss.entries).sum();
