@@ -33,6 +33,9 @@ const CHANGES: usize = 5;
 
 const UNSCHEDULABLE: &str = "Unschedulable";
 const FAILED: &str = "FailedScheduling";
+/// The action of an event with a change. Events that differ only in their note count as repetitions of one another, and keep
+/// the note of the first.
+const ADVISING: &str = "Advising";
 
 /// Who finds the changes.
 #[derive(Clone)]
@@ -115,6 +118,7 @@ impl RemedyNotes {
                 Write::Record(event) if event.reason == FAILED => {
                     if let Some(change) = self.change(&pod.uid, &event.note) {
                         event.note = with_change(&event.note, change);
+                        event.action = ADVISING;
                     }
                 }
                 Write::Condition(condition) if condition.reason == UNSCHEDULABLE => {
@@ -145,7 +149,7 @@ impl RemedyNotes {
         let event = EventRecord {
             kind: "Warning",
             reason: FAILED,
-            action: "Scheduling",
+            action: ADVISING,
             note: message.clone(),
         };
         let condition = Condition { reason: UNSCHEDULABLE, message };

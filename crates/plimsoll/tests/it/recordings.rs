@@ -310,6 +310,6 @@ status: {allocatable: {cpu: '16', memory: 8Gi, pods: '10'}}
         early.contains("error: rec: begins at ") && early.contains("give a later time"),
         "{early}"
     );
-    let none = refused("--drain n7");
-    assert!(none.contains("no node is named n7; there is n1, n2"), "{none}");
+    let unknown = refused("--drain n7");
+    assert!(unknown.contains("no node is named n7; there is n1, n2"), "{unknown}");
 }
