@@ -52,10 +52,15 @@ struct Process(Child);
 
 impl Process {
     fn start(kubeconfig: &Path) -> Self {
+        Self::start_with(kubeconfig, &[])
+    }
+
+    fn start_with(kubeconfig: &Path, more: &[&str]) -> Self {
         let child = Command::new(env!("CARGO_BIN_EXE_plimsoll"))
             .args(["run", "--secure-port=0", "--leader-elect=false", "--kube-api-qps=2000"])
             .args(["--kube-api-burst=2000", "--kubeconfig"])
             .arg(kubeconfig)
+            .args(more)
             .stderr(Stdio::null())
             .spawn();
         Process(child.expect("the binary starts"))
@@ -96,6 +101,55 @@ fn after_kills_at_any_moment_every_pod_is_bound_exactly_once() {
     }
     let most = on_node.values().max();
     assert!(most.is_some_and(|&most| most <= 20), "a node takes 20 pods: {most:?}");
+}
+
+/// The pods of a gang that run already count, so that the next instance binds the rest.
+#[test]
+fn after_kills_between_the_bindings_of_gangs_every_gang_is_complete() {
+    let api = "scheduling.k8s.io/v1beta1".to_owned();
+    let server = TestServer::start(Options { release: 37, also: vec![api], ..Options::default() });
+    let kubeconfig = server.kubeconfig_file().expect("there is room for a file");
+    server.store().apply_all((0..20).map(node)).expect("they are valid");
+    let gang = |number: usize| {
+        json!({
+            "apiVersion": "scheduling.k8s.io/v1beta1", "kind": "PodGroup",
+            "metadata": {"name": format!("gang-{number}"), "namespace": "default"},
+            "spec": {"schedulingPolicy": {"gang": {"minCount": 40}}},
+        })
+    };
+    server.store().apply_all((0..10).map(gang)).expect("they are valid");
+    let member = |number: usize| {
+        let mut pod = pod(number);
+        pod["spec"]["schedulingGroup"] = json!({"podGroupName": format!("gang-{}", number / 40)});
+        pod
+    };
+    server.store().apply_all((0..400).map(member)).expect("they are valid");
+    // Slow enough to be killed in the middle of a gang.
+    let slow = InjectedFault::every(1, FaultKind::Slow(Duration::from_millis(40)));
+    server.faults().add(slow.resources(&["pods/binding"]));
+    let gates = ["--feature-gates=GenericWorkload=true"];
+    for round in 1..=4 {
+        let process = Process::start_with(&kubeconfig, &gates);
+        eventually("some more are bound", || 75 * round < n_bound(&server));
+        // SIGKILL: it cannot finish anything.
+        drop(process);
+    }
+    server.faults().clear();
+    let _process = Process::start_with(&kubeconfig, &gates);
+    eventually("all are bound", || n_bound(&server) == 400);
+    for (pod, nodes) in server.counts().bindings() {
+        assert_eq!(nodes.len(), 1, "{pod} was bound to {nodes:?}");
+    }
+    let is_scheduled = |group: &Value| {
+        let conditions = group["status"]["conditions"].as_array();
+        conditions.is_some_and(|all| {
+            all.iter()
+                .any(|one| one["type"] == "PodGroupInitiallyScheduled" && one["status"] == "True")
+        })
+    };
+    eventually("every group says so", || {
+        server.store().list("podgroups").iter().all(&is_scheduled)
+    });
 }
 
 fn device_object(kind: &str, name: &str, spec: &Value) -> Value {

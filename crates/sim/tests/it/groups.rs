@@ -3,14 +3,15 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use plimsoll_api::pod_group::GroupPolicy;
 use plimsoll_api::wire::{self, Object};
-use plimsoll_api::{ObjectKey, PodGroup};
+use plimsoll_api::{CompositePodGroup, ObjectKey, PodGroup};
 use plimsoll_config::{Catalogue, Configuration, GivenGates};
 use plimsoll_engine::{
     Detail, Engine, Event, Gates, GroupDecision, GroupResult, Options, Profile, Scheduler,
 };
-use plimsoll_framework::Release;
 use plimsoll_framework::pod_groups::group_of;
+use plimsoll_framework::{GroupForest, GroupRef, Release};
 use plimsoll_plugins::{default_profile, in_tree};
 use plimsoll_sim::{Extent, InitialCluster, RequestFaults, SimulatedCluster, Simulation};
 use rand::{Rng, RngExt, SeedableRng};
@@ -18,6 +19,8 @@ use rand_pcg::Pcg64;
 use serde_json::{Value, json};
 
 const SEEDS: u64 = 1000;
+/// The releases whose rules for groups differ.
+const RULES: [Release; 2] = [Release::V1_36, Release::V1_37];
 const ZONES: usize = 3;
 
 /// A random cluster with groups, of which some fit. In half of them priorities differ, so that groups and pods evict.
@@ -89,21 +92,24 @@ fn pod(name: &str, group: Option<&str>, priority: i32, rng: &mut impl Rng) -> Va
 }
 
 /// A scheduler with all gates of groups.
-fn scheduler(engine: Engine) -> Scheduler {
-    let gates = [
+fn scheduler(release: Release, engine: Engine) -> Scheduler {
+    let mut gates = vec![
         "GenericWorkload",
         "GangScheduling",
         "TopologyAwareWorkloadScheduling",
         "WorkloadAwarePreemption",
     ];
+    if release == Release::V1_37 {
+        gates.push("CompositePodGroup");
+    }
     let gates: Vec<String> = gates.iter().map(|gate| format!("{gate}=true")).collect();
-    let gates = GivenGates::parse(Release::V1_36, &gates, &[]).expect("they exist").plugins;
+    let gates = GivenGates::parse(release, &gates, &[]).expect("they exist").plugins;
     let registry = in_tree();
     let catalogue = Catalogue::of(&registry, &default_profile()).with_gates(gates.clone());
     let specs = Configuration::default_for(&catalogue).profile_specs();
     let profiles = Profile::all_of(&specs, &registry, &gates).expect("the profile is right");
     let options = Options {
-        release: Release::V1_36,
+        release,
         engine,
         audit_every: u32::from(engine == Engine::Fast),
         gates: Gates::of(&gates),
@@ -115,12 +121,13 @@ fn scheduler(engine: Engine) -> Scheduler {
 
 /// Runs a cluster to its end.
 fn run(
-    engine: Engine,
+    (release, engine): (Release, Engine),
     cluster: InitialCluster,
     faults: RequestFaults,
 ) -> (Simulation, Vec<GroupDecision>) {
     let world = SimulatedCluster::new(plimsoll_sim::Lifecycle::default(), faults);
-    let mut simulation = Simulation::audited(world, scheduler(engine), cluster, Extent::Placements);
+    let mut simulation =
+        Simulation::audited(world, scheduler(release, engine), cluster, Extent::Placements);
     let mut decided = Vec::new();
     while simulation.advance().is_some() {
         for decision in simulation.take_group_decisions() {
@@ -133,6 +140,9 @@ fn run(
 
 /// When members are sent to nodes, there are enough of them.
 fn check_size(simulation: &Simulation, decision: &GroupDecision) {
+    if decision.is_composite {
+        return;
+    }
     let stores = simulation.scheduler().view().stores;
     let group = stores.of::<PodGroup>().get(&decision.group).expect("no group is deleted");
     let n_placed = stores.groups.get(&decision.group).map_or(0, |state| state.placed().len());
@@ -154,68 +164,151 @@ fn n_bound(simulation: &Simulation) -> BTreeMap<ObjectKey, u32> {
 
 #[test]
 fn a_gang_is_bound_as_a_whole_or_not_at_all_and_none_sleeps_that_would_fit() {
-    let (mut n_scheduled, mut n_left, mut n_evicted) = (0, 0, 0);
-    for seed in 0..SEEDS {
-        let cluster = cluster(&mut Pcg64::seed_from_u64(seed));
-        let groups: Vec<PodGroup> =
-            cluster.objects.iter().filter_map(|object| object.get::<PodGroup>()).cloned().collect();
-        let n_pods = cluster.pods.len();
-        let (mut simulation, _) = run(Engine::Fast, cluster, RequestFaults::default());
-        assert_eq!(simulation.violations(), [], "seed {seed}");
-        let bound = n_bound(&simulation);
-        let now = simulation.now() + Duration::from_mins(1);
-        for group in groups {
-            let n = bound.get(&group.key).copied().unwrap_or_default();
-            let least = group.min_count().unwrap_or(1);
-            // A pod that evicts by itself takes members one by one.
-            let are_all_there = simulation.world().pods().count() == n_pods;
-            n_evicted += usize::from(!are_all_there);
-            let is_whole = n == 0 || least <= n || !are_all_there;
-            assert!(is_whole, "seed {seed}: {n} of {least} pods of {}", group.key);
-            n_scheduled += usize::from(0 < n);
-            if n == 0 {
-                let scheduler = simulation.scheduler_mut();
-                let again = scheduler.try_group_now(now, &group.key, &mut Vec::new());
-                let fits = again.is_some_and(|again| again.result == GroupResult::Scheduled);
-                assert!(!fits, "seed {seed}: {} would fit", group.key);
-                n_left += 1;
+    for release in RULES {
+        let (mut n_scheduled, mut n_left, mut n_evicted) = (0, 0, 0);
+        for seed in 0..SEEDS {
+            let cluster = cluster(&mut Pcg64::seed_from_u64(seed));
+            let objects = cluster.objects.iter();
+            let groups: Vec<PodGroup> =
+                objects.filter_map(|object| object.get::<PodGroup>()).cloned().collect();
+            let n_pods = cluster.pods.len();
+            let how = (release, Engine::Fast);
+            let (mut simulation, _) = run(how, cluster, RequestFaults::default());
+            assert_eq!(simulation.violations(), [], "{release}, seed {seed}");
+            let bound = n_bound(&simulation);
+            let now = simulation.now() + Duration::from_mins(1);
+            for group in groups {
+                let n = bound.get(&group.key).copied().unwrap_or_default();
+                let least = group.min_count().unwrap_or(1);
+                // A pod that evicts by itself takes members one by one.
+                let are_all_there = simulation.world().pods().count() == n_pods;
+                n_evicted += usize::from(!are_all_there);
+                let is_whole = n == 0 || least <= n || !are_all_there;
+                assert!(is_whole, "{release}, seed {seed}: {n} of {least} pods of {}", group.key);
+                n_scheduled += usize::from(0 < n);
+                if n == 0 {
+                    let scheduler = simulation.scheduler_mut();
+                    let again = scheduler.try_group_now(now, &group.key, &mut Vec::new());
+                    let fits = again.is_some_and(|again| again.result == GroupResult::Scheduled);
+                    assert!(!fits, "{release}, seed {seed}: {} would fit", group.key);
+                    n_left += 1;
+                }
             }
         }
+        let counts = [n_scheduled, n_left, n_evicted];
+        assert!(counts.iter().all(|n| 50 < *n), "fit, do not fit, lost pods: {counts:?}");
     }
-    let counts = [n_scheduled, n_left, n_evicted];
-    assert!(counts.iter().all(|n| 50 < *n), "fit, do not fit, lost pods: {counts:?}");
 }
 
 #[test]
 fn groups_are_decided_alike_from_memory_and_from_scratch() {
-    for seed in 0..SEEDS {
+    for (release, seed) in RULES.into_iter().flat_map(|one| (0..SEEDS).map(move |n| (one, n))) {
         let run = |engine| {
-            let cluster = cluster(&mut Pcg64::seed_from_u64(seed));
-            let (simulation, decided) = run(engine, cluster, RequestFaults::default());
+            let cluster = with_trees(release, &mut Pcg64::seed_from_u64(seed));
+            let (simulation, decided) = run((release, engine), cluster, RequestFaults::default());
             (decided, simulation.decisions_audit().differences.len())
         };
         let (fast, slow) = (run(Engine::Fast), run(Engine::Reference));
-        assert_eq!(fast, slow, "seed {seed}");
+        assert_eq!(fast, slow, "{release}, seed {seed}");
     }
 }
 
 /// A pod whose binding fails is tried again by itself, as in kube-scheduler: others may have taken its room by then.
 #[test]
 fn no_rule_is_broken_by_groups_under_faults() {
-    for seed in 0..SEEDS {
-        let cluster = cluster(&mut Pcg64::seed_from_u64(seed));
+    for (release, seed) in RULES.into_iter().flat_map(|one| (0..SEEDS).map(move |n| (one, n))) {
+        let cluster = with_trees(release, &mut Pcg64::seed_from_u64(seed));
         let until = cluster.begins() + Duration::from_mins(1);
         let faults = RequestFaults::by_chance(seed, 30, until);
-        let (simulation, _) = run(Engine::Fast, cluster, faults);
-        assert_eq!(simulation.violations(), [], "seed {seed}");
+        let (simulation, _) = run((release, Engine::Fast), cluster, faults);
+        assert_eq!(simulation.violations(), [], "{release}, seed {seed}");
         let audit = simulation.decisions_audit();
-        assert!(audit.differences.is_empty(), "seed {seed}: {:?}", audit.differences);
+        assert!(audit.differences.is_empty(), "{release}, seed {seed}: {:?}", audit.differences);
     }
+}
+
+/// The same clusters, in which under the rules of 1.37 some groups are part of groups of groups, which have the same priority.
+fn with_trees(release: Release, rng: &mut Pcg64) -> InitialCluster {
+    let mut cluster = cluster(rng);
+    if release == Release::V1_36 {
+        return cluster;
+    }
+    let mut of_priority = BTreeMap::<i32, u32>::new();
+    for object in &mut cluster.objects {
+        let Some(group) = object.get::<PodGroup>() else { continue };
+        if rng.random_bool(0.5) {
+            *of_priority.entry(group.priority).or_default() += 1;
+            let parent = Some(format!("tree{}", group.priority).into());
+            *object = PodGroup { parent, ..group.clone() }.into();
+        }
+    }
+    for (priority, n_groups) in of_priority {
+        let policy = match rng.random_bool(0.5) {
+            true => GroupPolicy::Gang { min_count: rng.random_range(1..=n_groups) },
+            false => GroupPolicy::Basic,
+        };
+        let tree = CompositePodGroup {
+            key: ObjectKey::new("default", format!("tree{priority}")),
+            uid: format!("tree{priority}").into(),
+            policy,
+            priority,
+            topology: rng.random_bool(0.3).then(|| vec!["zone".into()]),
+            ..CompositePodGroup::default()
+        };
+        cluster.objects.push(tree.into());
+    }
+    cluster
+}
+
+/// Of a gang of groups enough have their pods, or no pod has a node.
+#[test]
+fn a_group_of_groups_is_bound_with_enough_of_its_groups_or_not_at_all() {
+    let (mut n_scheduled, mut n_left) = (0, 0);
+    for seed in 0..SEEDS {
+        let cluster = with_trees(Release::V1_37, &mut Pcg64::seed_from_u64(seed));
+        let n_pods = cluster.pods.len();
+        let how = (Release::V1_37, Engine::Fast);
+        let (mut simulation, _) = run(how, cluster, RequestFaults::default());
+        assert_eq!(simulation.violations(), [], "seed {seed}");
+        if simulation.world().pods().count() != n_pods {
+            continue;
+        }
+        let now = simulation.now() + Duration::from_mins(1);
+        let stores = simulation.scheduler().view().stores;
+        let trees: Vec<_> = stores.of::<CompositePodGroup>().iter().cloned().collect();
+        for tree in trees {
+            let stores = simulation.scheduler().view().stores;
+            let (groups, composites) = (stores.of::<PodGroup>(), stores.of::<CompositePodGroup>());
+            let forest = GroupForest::new(groups, Some(composites));
+            let root = GroupRef::Composite(tree.key.clone());
+            let placed = |leaf: &ObjectKey| {
+                stores.groups.get(leaf).is_some_and(|state| 0 < state.placed().len())
+            };
+            let is_ready = forest.is_ready(&root, &stores.groups, |state| state.placed().len());
+            if forest.leaves(&root).iter().any(placed) {
+                assert!(is_ready, "seed {seed}: {} is bound in part", tree.key);
+                n_scheduled += 1;
+            } else {
+                let again =
+                    simulation.scheduler_mut().try_group_now(now, &tree.key, &mut Vec::new());
+                let fits = again.is_some_and(|again| again.result == GroupResult::Scheduled);
+                assert!(!fits, "seed {seed}: {} would fit", tree.key);
+                n_left += 1;
+            }
+        }
+    }
+    assert!(50 < n_scheduled && 50 < n_left, "fit, do not fit: {n_scheduled}, {n_left}");
 }
 
 /// A node that comes wakes the gang that it gives room.
 #[test]
 fn a_gang_that_did_not_fit_is_bound_once_there_is_room() {
+    for release in RULES {
+        becomes_bound(release);
+    }
+}
+
+fn becomes_bound(release: Release) {
     let objects = [
         json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "a"},
             "status": {"allocatable": {"cpu": "1", "memory": "1Gi", "pods": "9"}}}),
@@ -230,7 +323,8 @@ fn a_gang_that_did_not_fit_is_bound_once_there_is_room() {
         Event::is(wire::object(&pod).expect("it is right")).expect("pods are read")
     };
     let (one, other) = (member("one"), member("other"));
-    let mut simulation = Simulation::new(scheduler(Engine::Fast), InitialCluster::default());
+    let mut simulation =
+        Simulation::new(scheduler(release, Engine::Fast), InitialCluster::default());
     for object in &objects {
         simulation.happens(Event::is(wire::object(object).expect("right")).expect("it is read"));
     }
