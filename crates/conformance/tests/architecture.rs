@@ -29,6 +29,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "advisor",
             "journal",
             "api",
+            "cel",
             "config",
             "document",
             "engine",

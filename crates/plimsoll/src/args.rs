@@ -41,6 +41,7 @@ pub(crate) use self::what_if::{
     object_name, object_number, replicas,
 };
 pub(crate) use self::why::{Asked, Why};
+use crate::canary::CanaryFlags;
 use crate::deprecated::Deprecated;
 
 /// The namespace of a pod that is named without one.
@@ -195,6 +196,9 @@ pub(crate) struct Simulate {
     #[command(flatten)]
     pub(crate) cluster: Cluster,
 
+    #[command(flatten)]
+    pub(crate) canary: CanaryFlags,
+
     /// How to choose among equally good nodes
     #[arg(long, value_name = "RULE", value_enum, default_value_t)]
     pub(crate) tie_break: TieBreak,
@@ -271,6 +275,9 @@ pub(crate) struct Decisions {
 pub(crate) struct Explain {
     #[command(flatten)]
     pub(crate) cluster: Cluster,
+
+    #[command(flatten)]
+    pub(crate) canary: CanaryFlags,
 
     /// The pod; without a namespace it is in `default`
     #[arg(long, value_name = "NAMESPACE/NAME", value_parser = pod_key, required_unless_present = "group")]

@@ -6,14 +6,21 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use plimsoll_api::KindRef;
 use plimsoll_engine::{Detail, Effect, EffectId, Event, Next, Scheduler, WriteError};
+use plimsoll_framework::Time;
 use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
 use super::clock::EngineClock;
 use super::heartbeat::Heartbeat;
 use super::remedies::{RemedyAnswer, RemedyNotes};
+use super::reload::{
+    AssignProfile, NewConfiguration, Recent, ReloadMode, ReloadRequest, ReloadRequests, Router,
+    Trial,
+};
 use super::scores;
+use super::self_audit::Watchdog;
 use crate::extender::{self, HttpExtenders};
 use crate::lease::State;
 use crate::serve::EngineQuery;
@@ -49,6 +56,8 @@ pub(crate) struct Inbox {
     /// Answers of extenders.
     pub(crate) replies: mpsc::UnboundedReceiver<extender::ExtenderAnswer>,
     pub(crate) queries: mpsc::Receiver<EngineQuery>,
+    /// New configurations.
+    pub(crate) reloads: ReloadRequests,
     /// The kinds that have not been listed completely.
     pub(crate) unsynced: watch::Receiver<Unsynced>,
     /// Whether this instance leads.
@@ -76,6 +85,27 @@ pub(crate) struct Core {
     detail: Detail,
     /// How many differences between decisions have been logged.
     differences_logged: usize,
+    watchdog: Option<Watchdog>,
+    router: Router,
+    /// The pods that were placed last, if the configuration can be replaced.
+    recent: Option<Recent>,
+    /// The new configuration that is being tried.
+    trial: Option<Trial>,
+    /// The kinds that are watched.
+    watched: Vec<KindRef>,
+}
+
+/// What the engine does beside its decisions.
+pub(crate) struct CoreSettings {
+    /// Whether scores of nodes are logged here.
+    pub(crate) logs_scores: bool,
+    /// How much detail of decisions is kept for recorders.
+    pub(crate) detail: Detail,
+    pub(crate) watchdog: Option<Watchdog>,
+    /// Which pods other profiles decide than those of their scheduler names.
+    pub(crate) assign: Option<Arc<dyn AssignProfile>>,
+    /// Whether the configuration can be replaced.
+    pub(crate) reloads: bool,
 }
 
 impl Core {
@@ -86,9 +116,15 @@ impl Core {
         (writer, extenders, remedies): (Arc<Writer>, Arc<HttpExtenders>, Option<RemedyNotes>),
         ready: watch::Sender<bool>,
         heartbeat: Heartbeat,
-        (logs_scores, detail): (bool, Detail),
+        settings: CoreSettings,
     ) -> Self {
+        let CoreSettings { logs_scores, detail, watchdog, assign, reloads } = settings;
+        let router = Router::new(assign, reloads, &scheduler);
         Core {
+            router,
+            recent: reloads.then(Recent::default),
+            trial: None,
+            watched: scheduler.kinds(),
             scheduler,
             clock,
             inbox,
@@ -101,6 +137,7 @@ impl Core {
             logs_scores,
             detail,
             differences_logged: 0,
+            watchdog,
         }
     }
 
@@ -113,6 +150,83 @@ impl Core {
         }
         // A timeout can be ignored here: the caller finds out what is left undone.
         let _ = tokio::time::timeout(grace, self.wind_up()).await;
+    }
+
+    /// Goes on with the trial of a new configuration, and replaces the present one once it is over.
+    fn go_on_with_reload(&mut self) {
+        if self.recent.is_none() {
+            return;
+        }
+        let now = self.clock.now();
+        if let Some(trial) = &mut self.trial {
+            if !trial.go_on(now, &self.router, &mut self.scheduler) {
+                return;
+            }
+        } else if let Ok(request) = self.inbox.reloads.try_recv() {
+            self.begin_trial(request);
+            return;
+        }
+        let Some((request, mut outcome)) = self.trial.take().map(Trial::end) else { return };
+        let ReloadRequest { new, mode, done } = request;
+        let replaced = match mode {
+            ReloadMode::Check => Ok(0),
+            ReloadMode::Apply => self.replace(now, new),
+        };
+        let answer = replaced.map(|without_profile| {
+            outcome.without_profile = without_profile;
+            outcome
+        });
+        // Whoever asked may be gone at shutdown.
+        let _ = done.send(answer);
+    }
+
+    /// Begins to try a new configuration, unless it needs what only a restart brings.
+    fn begin_trial(&mut self, request: ReloadRequest) {
+        let read = self.scheduler.kinds_of(&request.new.profiles);
+        let unwatched: Vec<_> = read.iter().filter(|kind| !self.watched.contains(kind)).collect();
+        if !unwatched.is_empty() {
+            let kinds: Vec<&str> = unwatched.iter().map(|kind| kind.as_str()).collect();
+            let reason = format!(
+                "its plugins read kinds of objects that are not watched: {}; restart to watch them",
+                kinds.join(", ")
+            );
+            let _ = request.done.send(Err(reason));
+            return;
+        }
+        let now = self.clock.now();
+        let recent = self.recent.get_or_insert_default();
+        self.trial = Some(Trial::new(now, request, recent, &self.scheduler));
+    }
+
+    /// Replaces the configuration, and returns how many pending pods have no profile any more.
+    fn replace(&mut self, now: Time, new: NewConfiguration) -> Result<usize, String> {
+        let NewConfiguration { profiles, backoff, assign, .. } = new;
+        let replaced = self.scheduler.replace_profiles(now, profiles, backoff);
+        replaced.map_err(|error| error.to_string())?;
+        let orphans = self.scheduler.take_orphans();
+        let n_orphans = orphans.len();
+        for event in self.router.replace(assign, &self.scheduler, orphans) {
+            self.scheduler.observe(now, event);
+        }
+        Ok(n_orphans)
+    }
+
+    /// Lets the watchdog look, if it is time. Returns when to decide next.
+    fn look_around(&mut self, next: Next) -> Next {
+        let Some(watchdog) = &mut self.watchdog else { return next };
+        let now = self.clock.now();
+        let was_due = watchdog.rests(now).is_zero();
+        watchdog.look(now, &mut self.scheduler);
+        if was_due {
+            // A pod may have been woken.
+            return Next::Again;
+        }
+        let looks_at = now + watchdog.rests(now);
+        match next {
+            Next::Again => Next::Again,
+            Next::At(time) => Next::At(time.min(looks_at)),
+            Next::Idle => Next::At(looks_at),
+        }
     }
 
     /// Logs the first few differences that audits have found.
@@ -134,6 +248,7 @@ impl Core {
         while !self.inbox.stop.is_cancelled() && !self.has_lost() {
             self.heartbeat.beat();
             self.take_in();
+            self.go_on_with_reload();
             if !self.may_decide() {
                 self.perform(&mut effects);
                 self.wait(None).await;
@@ -151,12 +266,20 @@ impl Core {
             if self.logs_scores {
                 self.scheduler.set_detail(self.detail.max(scores::detail()));
             }
+            let noted = effects.len();
             let next = self.scheduler.step(now, &mut effects);
+            if self.recent.is_some() {
+                self.router.keep(self.scheduler.take_orphans());
+            }
             let decisions = self.scheduler.take_decisions();
             if self.logs_scores {
                 scores::log(&decisions);
             }
             self.log_differences();
+            let next = self.look_around(next);
+            if let Some(recent) = &mut self.recent {
+                recent.note(now, &effects[noted.min(effects.len())..]);
+            }
             let is_late = || HANDED_OVER_AFTER <= self.clock.now().since(handed_over);
             if next != Next::Again || HANDED_OVER <= effects.len() || is_late() {
                 self.perform(&mut effects);
@@ -247,6 +370,11 @@ impl Core {
         let inbox = &mut self.inbox;
         // It still wakes up from time to time, to show that it is alive.
         let span = span.unwrap_or(Duration::MAX).min(self.heartbeat.rest());
+        let span = match &self.trial {
+            Some(trial) => span.min(trial.rests(self.clock.now())),
+            None => span,
+        };
+        let is_free = self.trial.is_none();
         let remedies = &mut self.remedies;
         let remedy = async {
             match remedies {
@@ -268,6 +396,7 @@ impl Core {
                 query.answer(self.clock.now(), &mut self.scheduler);
             }
             answer = remedy => self.tell(answer),
+            Some(request) = inbox.reloads.recv(), if is_free => self.begin_trial(request),
             Ok(()) = inbox.unsynced.changed(), if !self.knows_all => {}
             Ok(()) = inbox.leads.changed() => {}
             () = inbox.stop.cancelled() => {}
@@ -297,6 +426,7 @@ impl Core {
     fn observe(&mut self, batch: Vec<Event>) {
         let now = self.clock.now();
         for event in batch {
+            let event = self.router.route(event);
             self.scheduler.observe(now, event);
             self.heartbeat.beat();
         }

@@ -7,8 +7,10 @@ mod candidacy;
 mod clock;
 mod core;
 mod heartbeat;
+mod reload;
 mod remedies;
 mod scores;
+mod self_audit;
 mod served;
 
 use std::convert::Infallible;
@@ -26,12 +28,16 @@ use tokio_util::sync::CancellationToken;
 use self::candidacy::Candidacy;
 pub(crate) use self::clock::EngineClock;
 pub use self::clock::stopwatch;
-use self::core::{Core, Inbox};
+use self::core::{Core, CoreSettings, Inbox};
 use self::heartbeat::Heartbeat;
+use self::reload::{Announcer, REQUESTS, ReloadMetrics, follow};
+pub use self::reload::{AssignProfile, ConfigurationSource, NewConfiguration, Reload, ReloadMode};
 pub use self::remedies::RemedySource;
 pub use self::scores::SCORES;
+pub use self::self_audit::SelfAudit;
+use self::self_audit::{SelfAuditMetrics, ViewAudit, Watchdog};
 use self::served::ServedState;
-pub use self::served::{Serving, SetVerbosity};
+pub use self::served::{ServedConfiguration, Serving, SetVerbosity};
 use crate::api_resource::ServedVersions;
 use crate::client::{Access, AccessError, Connection, RestMetrics, connect};
 use crate::events::{self, Broadcaster};
@@ -51,7 +57,6 @@ const EVENT_BATCHES: usize = 256;
 const ENGINE: &str = "the engine";
 
 /// Everything that is needed to start.
-#[derive(Debug)]
 pub struct RunConfig {
     /// The profiles that decide.
     pub profiles: Vec<Profile>,
@@ -84,6 +89,20 @@ pub struct RunConfig {
     /// Who finds the smallest change that would help a pod, for its events and its condition; `None` to write what
     /// kube-scheduler writes.
     pub remedies: Option<RemedySource>,
+    /// How the instance audits itself.
+    pub self_audit: SelfAudit,
+    /// Which pods other profiles decide than those of their scheduler names.
+    pub assign: Option<Arc<dyn AssignProfile>>,
+    /// Identifies the configuration in metrics.
+    pub configuration_hash: String,
+    /// How the configuration is reloaded; `None` if it is not.
+    pub reload: Option<Reload>,
+}
+
+impl std::fmt::Debug for RunConfig {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("RunConfig").field("profiles", &self.profiles).finish_non_exhaustive()
+    }
 }
 
 /// How the run ended.
@@ -133,6 +152,7 @@ pub enum RunError {
 }
 
 /// Runs until `stop` is cancelled or the lease is lost.
+#[expect(clippy::too_many_lines, reason = "it joins all parts, and each needs some of the others")]
 pub async fn run(config: RunConfig, stop: CancellationToken) -> Result<Exit, RunError> {
     // A ranking logs its scores itself.
     let logs_scores = config.rankings.is_empty();
@@ -143,6 +163,9 @@ pub async fn run(config: RunConfig, stop: CancellationToken) -> Result<Exit, Run
     config.recorders.into_iter().for_each(|recorder| scheduler.record_to(recorder));
     let metrics = Arc::new(RestMetrics::default());
     let watch_metrics = WatchMetrics::default();
+    let audit_metrics = SelfAuditMetrics::default();
+    let reload_metrics = ReloadMetrics::new(&config.configuration_hash, unix_seconds());
+    let (reload_sender, reloads) = mpsc::channel(REQUESTS);
     let access = config.access;
     // Nothing has been started that would have to be finished.
     let connected = stop.run_until_cancelled(connect(access.clone(), metrics.clone())).await;
@@ -152,6 +175,8 @@ pub async fn run(config: RunConfig, stop: CancellationToken) -> Result<Exit, Run
         events::Options::new(hostname()),
     );
     let recorder = Arc::new(broadcaster.clone());
+    let announcer =
+        announcer(config.election.as_ref(), &scheduler, recorder.clone(), reload_metrics.clone());
     let end_election = CancellationToken::new();
     let mut candidacy =
         Candidacy::take(&connection, config.election, recorder.clone(), end_election.clone())?;
@@ -166,23 +191,28 @@ pub async fn run(config: RunConfig, stop: CancellationToken) -> Result<Exit, Run
     let writer = Arc::new(Writer::new(caller, writing, answers));
     let (clock, (engine_handle, mut queries)) = (EngineClock::start(), EngineHandle::new());
     let (ready, is_ready) = watch::channel(false);
+    let begins_to_audit = is_ready.clone();
     let (heartbeat, stuck) = (Heartbeat::new(config.stall_timeout), CancellationToken::new());
     let remedies = remedies::begin(config.remedies, &engine_handle, &connection, config.rate);
     let end_serving = CancellationToken::new();
     let _ends = end_serving.clone().drop_guard();
     if let Some(serving) = config.serving {
         let served_state = ServedState {
-            engine: engine_handle,
+            engine: engine_handle.clone(),
             manifests: connection.caller("questions", config.rate),
             metrics,
             watched: watch_metrics.clone(),
+            audited: audit_metrics.clone(),
+            reloaded: reload_metrics,
             leadership: candidacy.leadership.clone(),
             state: candidacy.state.clone(),
             is_ready,
             stop: stop.clone(),
             stuck: stuck.clone(),
         };
-        if !begin_to_serve(serving, &access, served_state, &stop, end_serving).await? {
+        // It is too large for the stack, with all the state that is served.
+        let begins = begin_to_serve(serving, &access, served_state, &stop, end_serving);
+        if !Box::pin(begins).await? {
             return candidacy.give_back(end_election).await;
         }
     }
@@ -202,13 +232,28 @@ pub async fn run(config: RunConfig, stop: CancellationToken) -> Result<Exit, Run
         answers: answered,
         replies,
         queries,
+        reloads,
         unsynced: watched.unsynced(),
         leads: candidacy.state.clone(),
         stop: stop_deciding.clone(),
     };
     let outlets = (writer.clone(), extenders.clone(), remedies);
-    let log = (logs_scores, config.engine.detail);
-    let core = Core::new(scheduler, clock, inbox, outlets, ready, heartbeat.clone(), log);
+    let settings = CoreSettings {
+        logs_scores,
+        detail: config.engine.detail,
+        watchdog: Watchdog::new(config.self_audit, audit_metrics.clone()),
+        assign: config.assign,
+        reloads: config.reload.is_some(),
+    };
+    if let Some(reload) = config.reload {
+        in_background(&stop_deciding, follow(reload, reload_sender, announcer));
+    }
+    let core = Core::new(scheduler, clock, inbox, outlets, ready, heartbeat.clone(), settings);
+    if config.self_audit.is_on() {
+        let client = connection.client("self-audit", Rate::UNLIMITED);
+        let audit = ViewAudit::new(client, engine_handle, config.self_audit, audit_metrics);
+        in_background(&stop_deciding, audit.run(begins_to_audit));
+    }
     let mut core = on_own_thread(core, config.grace);
 
     // The new leader must not be disturbed by earlier decisions.
@@ -240,13 +285,41 @@ pub async fn run(config: RunConfig, stop: CancellationToken) -> Result<Exit, Run
     ended.map_or(Ok(exit), |part| Err(RunError::Ended(part)))
 }
 
-/// The profiles, each with the ranking that replaces its scores, if any.
-fn ranked(profiles: Vec<Profile>, rankings: Vec<Arc<dyn Prioritize>>) -> Vec<Profile> {
+/// The profiles, each with the ranking that replaces its scores, if any. The ranking then also logs its scores.
+pub fn ranked(profiles: Vec<Profile>, rankings: Vec<Arc<dyn Prioritize>>) -> Vec<Profile> {
     if rankings.is_empty() {
         return profiles;
     }
     let ranked = profiles.into_iter().zip(rankings);
     ranked.map(|(profile, by)| profile.ranked_by(scores::logged(by))).collect()
+}
+
+/// What reports new configurations.
+fn announcer(
+    lease: Option<&lease::Settings>,
+    scheduler: &Scheduler,
+    recorder: Arc<Broadcaster>,
+    metrics: ReloadMetrics,
+) -> Announcer {
+    Announcer {
+        metrics,
+        recorder,
+        controller: scheduler.profile_names().remove(0).into(),
+        lease: lease.map(|lease| (lease.namespace.as_str().into(), lease.name.as_str().into())),
+    }
+}
+
+/// Runs a task until it ends or `stop` is cancelled.
+fn in_background(stop: &CancellationToken, task: impl Future<Output = ()> + Send + 'static) {
+    let stop = stop.clone();
+    tokio::spawn(async move {
+        stop.run_until_cancelled(task).await;
+    });
+}
+
+/// The time of day, in seconds since 1970.
+fn unix_seconds() -> f64 {
+    jiff::Timestamp::now().as_duration().as_secs_f64()
 }
 
 /// Waits for the lease, and answers queries meanwhile. Returns whether this instance leads.

@@ -1,6 +1,6 @@
 //! The server for health checks, metrics and debugging.
 
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use futures::future::BoxFuture;
@@ -14,6 +14,8 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use super::RunError;
+use super::reload::ReloadMetrics;
+use super::self_audit::SelfAuditMetrics;
 use crate::call::{self, ApiRequest};
 use crate::client::{Access, AccessError, Caller, RestMetrics, connect};
 use crate::lease::{Leadership, State};
@@ -42,7 +44,7 @@ pub struct Serving {
     /// The API server for authorization; that of the scheduler if `None`.
     pub authorization: Option<Access>,
     /// The configuration in effect, as JSON in the form of version v1.
-    pub configuration: Arc<str>,
+    pub configuration: ServedConfiguration,
     /// The same of the default configuration.
     pub default_configuration: Arc<str>,
     /// The build.
@@ -61,6 +63,34 @@ pub struct Serving {
     pub registries: Vec<Registry>,
 }
 
+/// The configuration in effect, as it is served. It can be replaced; all clones are the same.
+#[derive(Clone, Debug)]
+pub struct ServedConfiguration(Arc<RwLock<Arc<str>>>);
+
+impl From<&str> for ServedConfiguration {
+    fn from(text: &str) -> Self {
+        ServedConfiguration(Arc::new(RwLock::new(text.into())))
+    }
+}
+
+impl From<String> for ServedConfiguration {
+    fn from(text: String) -> Self {
+        text.as_str().into()
+    }
+}
+
+impl ServedConfiguration {
+    /// Serves this text from now on.
+    pub fn set(&self, text: &str) {
+        *self.0.write().unwrap_or_else(PoisonError::into_inner) = text.into();
+    }
+
+    /// The text.
+    fn get(&self) -> Arc<str> {
+        self.0.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
 impl std::fmt::Debug for Serving {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Serving").field("options", &self.options).finish_non_exhaustive()
@@ -74,6 +104,8 @@ pub(super) struct ServedState {
     pub(super) manifests: Caller,
     pub(super) metrics: Arc<RestMetrics>,
     pub(super) watched: WatchMetrics,
+    pub(super) audited: SelfAuditMetrics,
+    pub(super) reloaded: ReloadMetrics,
     pub(super) leadership: Option<Leadership>,
     pub(super) state: watch::Receiver<State>,
     /// Whether decisions can be made.
@@ -100,8 +132,12 @@ pub(super) async fn listen(
     };
     let checks = checks(&served);
     let registry = Registry::new();
-    let registered =
-        served.metrics.register(&registry).and_then(|()| served.watched.register(&registry));
+    let registered = served
+        .metrics
+        .register(&registry)
+        .and_then(|()| served.watched.register(&registry))
+        .and_then(|()| served.audited.register(&registry))
+        .and_then(|()| served.reloaded.register(&registry));
     let led = served.leadership.as_ref().map(|leadership| leadership.register(&registry));
     if let Some(error) = registered.err().or(led.and_then(Result::err)) {
         tracing::error!(%error, "could not register some metrics; they are not served");
@@ -192,7 +228,7 @@ fn checks(served: &ServedState) -> HealthChecks {
 /// The scheduler as the server sees it.
 struct EngineView {
     engine: EngineHandle,
-    configuration: Arc<str>,
+    configuration: ServedConfiguration,
     default_configuration: Arc<str>,
     state: watch::Receiver<State>,
     set_verbosity: SetVerbosity,
@@ -252,7 +288,7 @@ impl SchedulerView for EngineView {
     }
 
     fn configuration(&self) -> Arc<str> {
-        self.configuration.clone()
+        self.configuration.get()
     }
 
     fn default_configuration(&self) -> Arc<str> {

@@ -1,5 +1,7 @@
 //! A handle that queries the engine, which runs on its own thread.
 
+use std::fmt;
+
 use plimsoll_api::PodKey;
 use plimsoll_engine::metrics::Family;
 use plimsoll_engine::{ClusterSnapshot, PendingPod, QueuedPodInfo, Scheduler};
@@ -27,6 +29,16 @@ enum QueryKind {
     Dump(oneshot::Sender<String>),
     Snapshot(Option<PodKey>, oneshot::Sender<(ClusterSnapshot, Option<PendingPod>)>),
     Picture(oneshot::Sender<(ClusterSnapshot, Vec<QueuedPodInfo>)>),
+    Read(Reading),
+}
+
+/// Reads something of the engine, and sends it.
+struct Reading(Box<dyn FnOnce(&Scheduler) + Send>);
+
+impl fmt::Debug for Reading {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Reading").finish_non_exhaustive()
+    }
 }
 
 impl EngineQuery {
@@ -53,6 +65,7 @@ impl EngineQuery {
                 let queue = scheduler.pending().cloned().collect();
                 drop(to.send((scheduler.snapshot(now), queue)));
             }
+            QueryKind::Read(Reading(read)) => read(scheduler),
             QueryKind::Dump(to) => drop(to.send(scheduler.dump(now, DUMP_BYTES))),
         }
     }
@@ -115,6 +128,19 @@ impl EngineHandle {
     /// The cluster at this moment, with all pods that are not bound yet.
     pub async fn picture(&self) -> Result<(ClusterSnapshot, Vec<QueuedPodInfo>), Unresponsive> {
         self.query(QueryKind::Picture).await
+    }
+
+    /// What `read` finds. It runs on the engine's thread, so it should be quick.
+    pub(crate) async fn read<T: Send + 'static>(
+        &self,
+        read: impl FnOnce(&Scheduler) -> T + Send + 'static,
+    ) -> Result<T, Unresponsive> {
+        self.query(|to| {
+            QueryKind::Read(Reading(Box::new(move |scheduler: &Scheduler| {
+                drop(to.send(read(scheduler)));
+            })))
+        })
+        .await
     }
 
     async fn query<T>(

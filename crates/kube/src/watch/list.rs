@@ -69,7 +69,7 @@ pub(super) fn path(resource: ApiResource, parameters: &[(&str, &str)]) -> String
 }
 
 /// Percent-encodes all but unreserved characters.
-fn encode(value: &str, out: &mut String) {
+pub(crate) fn encode(value: &str, out: &mut String) {
     for &byte in value.as_bytes() {
         match byte {
             b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => {

@@ -41,7 +41,7 @@ pub use self::backoff::Pace;
 use self::counts::AllWatchCounters;
 pub use self::counts::WatchCounts;
 use self::feed::{Closed, Feed};
-pub(crate) use self::list::list_texts;
+pub(crate) use self::list::{encode, list_texts};
 pub use self::metrics::WatchMetrics;
 use self::reflector::{KindNotFound, Reflector};
 use self::sync::SyncTracker;

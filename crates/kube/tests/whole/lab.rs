@@ -12,7 +12,7 @@ use plimsoll_framework::FeatureGates;
 use plimsoll_kube::client::Access;
 use plimsoll_kube::lease::{LeaseClock, Settings};
 use plimsoll_kube::limit::Rate;
-use plimsoll_kube::run::{self, Exit, RunConfig, RunError, Serving};
+use plimsoll_kube::run::{self, Exit, RunConfig, RunError, SelfAudit, Serving};
 use plimsoll_kube::serve::{AdviceError, Advisor, Build, Options as ServeOptions, WhyQuestion};
 use plimsoll_plugins::{default_profile, in_tree};
 use plimsoll_testserver::{HttpsClient, TestServer};
@@ -152,6 +152,10 @@ impl Instance {
             serving: None,
             recorders: Vec::new(),
             remedies: None,
+            self_audit: SelfAudit::OFF,
+            assign: None,
+            configuration_hash: "0".to_owned(),
+            reload: None,
         };
         change(&mut config);
         let stop = CancellationToken::new();

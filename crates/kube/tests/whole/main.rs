@@ -12,6 +12,8 @@ mod lab;
 mod leaders;
 mod mixin;
 mod objects;
+mod reloads;
 mod rights;
+mod self_audit;
 mod serving;
 mod stuck;

@@ -66,7 +66,7 @@ impl<const N: usize> Filter for Slow<N> {
 }
 
 /// Adds filters to the default profile.
-fn add(config: &mut RunConfig, filters: Vec<Entry>) {
+pub(crate) fn add(config: &mut RunConfig, filters: Vec<Entry>) {
     let mut registry = in_tree();
     let profile = default_profile();
     let mut text = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n\

@@ -1,6 +1,6 @@
 //! Answers questions about a running cluster, on a copy of it.
 
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock};
 
 use anyhow::{Context, Result};
 use plimsoll_advisor::{Limits, Manifests, Subject, Why, WhyError};
@@ -23,8 +23,15 @@ use crate::options::Setup;
 use crate::render;
 use crate::render::style::plain;
 
-/// What decides in this process, to decide the same on a copy of the cluster.
+/// Answers as the scheduler of this process decides.
 pub(crate) struct Answers {
+    registry: Arc<Registry>,
+    present: RwLock<Arc<Present>>,
+}
+
+/// What decides in this process, to decide the same on a copy of the cluster.
+#[derive(Clone)]
+struct Present {
     registry: Arc<Registry>,
     configuration: Configuration,
     gates: FeatureGates,
@@ -43,15 +50,46 @@ impl Answers {
     ) -> Self {
         // The same question has the same answer, and nobody reads the metrics.
         let tie_break = TieBreak::First;
-        Answers {
-            registry,
+        let present = Present {
+            registry: registry.clone(),
             configuration: setup.configuration.clone(),
             gates: setup.gates.clone(),
             rankings,
             options: Options { audit_every: 0, stopwatch: None, tie_break, ..options },
-        }
+        };
+        Answers { registry, present: RwLock::new(Arc::new(present)) }
     }
 
+    /// The scheduler decides by this setup from now on.
+    pub(crate) fn follow(&self, setup: &Setup, rankings: Vec<Arc<dyn Prioritize>>) {
+        let before = self.present();
+        let options = Options { backoff: setup.options().backoff, ..before.options };
+        let present = Present {
+            registry: self.registry.clone(),
+            configuration: setup.configuration.clone(),
+            gates: setup.gates.clone(),
+            rankings,
+            options,
+        };
+        *self.present.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(present);
+    }
+
+    /// Answers about a pod on a scheduler that is not copied. It is afterwards as it was.
+    pub(crate) fn why_on(
+        &self,
+        on: (&mut Scheduler, Time),
+        about: (&PodKey, &Value),
+        wanted: (Option<usize>, Option<usize>),
+    ) -> Result<Value> {
+        self.present().why_on(on, about, wanted)
+    }
+
+    fn present(&self) -> Arc<Present> {
+        self.present.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+impl Present {
     fn deciders(&self) -> Deciders<'_> {
         Deciders {
             registry: &self.registry,
@@ -91,8 +129,7 @@ impl Answers {
         Ok(answer)
     }
 
-    /// The same of a scheduler that is not copied. It is afterwards as it was.
-    pub(crate) fn why_on(
+    fn why_on(
         &self,
         (scheduler, now): (&mut Scheduler, Time),
         (pod, manifest): (&PodKey, &Value),
@@ -140,7 +177,7 @@ impl Answers {
 impl Advisor for Answers {
     fn why(&self, question: WhyQuestion) -> Result<Value, AdviceError> {
         let pod = question.pod.clone();
-        self.try_why(question).map_err(|error| match error.downcast_ref() {
+        self.present().try_why(question).map_err(|error| match error.downcast_ref() {
             Some(WhyError::UnknownPod(_)) => AdviceError::Unknown(format!(
                 "pod {pod} is not known: another scheduler is to place it, or it has ended"
             )),
@@ -157,8 +194,9 @@ impl Advisor for Answers {
         let request: WhatIfRequest = read(request)?;
         let with_text = request.text;
         let actions = request.actions(&self.registry.kinds()).map_err(AdviceError::Wrong)?;
-        let options = Options { detail: Detail::Choice, ..self.options };
-        let deciders = Deciders { options, ..self.deciders() };
+        let present = self.present();
+        let options = Options { detail: Detail::Choice, ..present.options };
+        let deciders = Deciders { options, ..present.deciders() };
         let scheduler = deciders.scheduler().map_err(failed)?;
         let mut scenario = Scenario::new(scheduler, InitialCluster::from(snapshot));
         for (at, action) in actions.into_iter().enumerate() {
@@ -183,7 +221,8 @@ impl Advisor for Answers {
         let limit = request.limit.unwrap_or(MOST_DECISIONS).min(MOST_DECISIONS);
         let limits = (limit, request.remedies.unwrap_or(REMEDIES));
         let cluster = InitialCluster::from(snapshot);
-        let capacity = capacity::of_pods(self.deciders(), &cluster, &shapes, limits);
+        let present = self.present();
+        let capacity = capacity::of_pods(present.deciders(), &cluster, &shapes, limits);
         let capacity = capacity.map_err(failed)?;
         let mut answer = serde_json::to_value(&capacity).map_err(failed)?;
         if request.text {

@@ -10,6 +10,8 @@ use plimsoll_framework::Release;
 
 use super::emulation::emulated_version;
 use super::{JournalFlags, Ranking, Record};
+use crate::canary::CanaryFlags;
+use crate::commands::ReloadFlag;
 use crate::deprecated::Deprecated;
 
 const EXAMPLES: &str = "\
@@ -94,6 +96,18 @@ pub(crate) struct Main {
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true)]
     #[arg(default_value = "false", default_missing_value = "true", action = ArgAction::Set)]
     pub(crate) why_in_events: bool,
+
+    /// How often the instance checks its own work, such as whether it knows the cluster as the API server has it, and
+    /// whether pods sleep although they would fit; 0 for never
+    #[arg(long, value_name = "DURATION", default_value = "10s")]
+    pub(crate) self_audit_period: GoDuration,
+
+    /// What happens when the file of --config, or the ConfigMap of --policy-configmap, changes
+    #[arg(long, value_name = "MODE", value_enum, default_value_t)]
+    pub(crate) reload: ReloadFlag,
+
+    #[command(flatten)]
+    pub(crate) canary: CanaryFlags,
 
     #[command(flatten)]
     pub(crate) ranking: Ranking,

@@ -56,7 +56,8 @@ impl Asked<'_> {
         options::given_gates(release, self.feature_gates)
     }
 
-    fn set_up(&self, gates: GivenGates) -> Result<Deciding> {
+    /// Sets up with these gates.
+    pub(super) fn set_up(&self, gates: GivenGates) -> Result<Deciding> {
         options::warn_of_gates(&gates);
         let mut setup = Setup::choose_with(self.cluster, self.policy, self.registry, &gates)?;
         self.election.apply(&mut setup.configuration)?;

@@ -22,7 +22,8 @@ const SEED: u64 = 0;
 
 /// Tries a group as if it had its turn now, and prints what came of it.
 pub(crate) fn run(args: &Explain, group: &ObjectKey, registry: &Registry) -> Result<()> {
-    let Scene { setup, cluster } = Scene::read(&args.cluster, registry)?;
+    let Scene { setup, cluster } =
+        Scene::read(&args.cluster, registry)?.with_canaries(&args.canary)?;
     let options = Options { detail: Detail::Nodes, ..setup.options() };
     check_on(&options)?;
     check_known(&cluster, group)?;

@@ -15,6 +15,7 @@ mod new_plugin;
 mod plugins;
 mod rbac;
 mod rebalance;
+mod reloading;
 mod replay;
 mod run;
 mod serve;
@@ -36,10 +37,12 @@ use anyhow::{Result, ensure};
 use plimsoll_framework::Registry;
 use plimsoll_sim::InitialCluster;
 
+pub(crate) use self::reloading::ReloadFlag;
 pub(crate) use self::run::with_dashes;
 pub(crate) use self::what_if::target;
 pub(crate) use self::why_journal::JournalWhy;
 use crate::args::{self, Args, Command, Config};
+use crate::canary::{Canaries, CanaryFlags};
 use crate::input::STDIN;
 use crate::options::Setup;
 use crate::{caveats, input};
@@ -93,5 +96,14 @@ impl Scene {
         let cluster = input::load(&sources, setup.config_map.as_ref(), &registry.kinds())?;
         caveats::before(&cluster);
         Ok(Scene { setup, cluster })
+    }
+
+    /// The same, with other profiles for the pods that these rules pick.
+    fn with_canaries(mut self, flags: &CanaryFlags) -> Result<Self> {
+        let configuration = &self.setup.configuration;
+        if let Some(canaries) = Canaries::new(flags, configuration)? {
+            canaries.assign(&mut self.cluster, configuration);
+        }
+        Ok(self)
     }
 }

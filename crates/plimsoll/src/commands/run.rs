@@ -14,7 +14,7 @@ use plimsoll_kube::client::Access;
 use plimsoll_kube::extender::for_engine;
 use plimsoll_kube::lease;
 use plimsoll_kube::limit::Rate;
-use plimsoll_kube::run::{self, Exit, RemedySource};
+use plimsoll_kube::run::{self, Exit, RemedySource, SelfAudit};
 use plimsoll_kube::serve::Advisor;
 use plimsoll_kube::server_release;
 use plimsoll_kube::watch::Pace;
@@ -24,6 +24,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
 use super::deciding::{Asked, Deciding};
+use super::reloading::{Changing, Followers, Inputs, changing};
 use super::serving::{listening, serving};
 use crate::answers::Answers;
 use crate::args::{self, Client, Election, Emulation, Ranking, Record, Run};
@@ -52,6 +53,7 @@ pub(crate) fn run(args: Run, registry: &Arc<Registry>) -> Result<()> {
     ended
 }
 
+#[expect(clippy::too_many_lines, reason = "every group of flags is taken apart once")]
 async fn begin(args: Run, registry: &Arc<Registry>) -> Result<()> {
     let Run { main, election, gates, logs, record, journal, client, deprecated, .. } = args;
     let (flags, authentication, authorization) =
@@ -95,7 +97,7 @@ async fn begin(args: Run, registry: &Arc<Registry>) -> Result<()> {
     tracing::info!(release = %given_gates.plugins.release(), "deciding as kube-scheduler of this release");
     let controller = setup.configuration.profiles[0].scheduler_name.clone();
     let leader_election = &setup.configuration.effective.leader_election;
-    let election =
+    let lease =
         lease::Settings::from_config(leader_election, &controller).context("leaderElection")?;
     let connection = &setup.configuration.effective.client_connection;
     let (journal, recorder) = journals::of_run(&journal)?.unzip();
@@ -112,13 +114,16 @@ async fn begin(args: Run, registry: &Arc<Registry>) -> Result<()> {
     };
     let rankings: Vec<_> =
         rankings.into_iter().map(|one| one.priorities as Arc<dyn Prioritize>).collect();
-    let answers = Answers::new(&setup, registry.clone(), rankings.clone(), engine);
-    let answers: Arc<dyn Advisor> = Arc::new(answers);
-    let remedies = main.why_in_events.then(|| RemedySource(answers.clone()));
+    let answers = Arc::new(Answers::new(&setup, registry.clone(), rankings.clone(), engine));
+    let advisor: Arc<dyn Advisor> = answers.clone();
+    let remedies = main.why_in_events.then(|| RemedySource(advisor.clone()));
     let about = (&setup.configuration, &given_gates, verbosity);
     let registries = journal.as_ref().map(journals::metrics).transpose()?.into_iter().collect();
     let default = Configuration::default_for(&options::catalogue(registry, &given_gates));
-    let serving = serving(listening, about, &default, (answers, registries))?;
+    let serving = serving(listening, about, &default, (advisor, registries))?;
+    let access = Access::new(connection, main.master.clone());
+    let is_recorded = record.record.is_some();
+    let followers = Followers { answers, served: serving.configuration.clone(), is_recorded };
     let seed = rand::random();
     tracing::info!(seed, "created the engine; it breaks ties by this seed");
     let extenders: Vec<_> = setup.configuration.extenders_in_order().into_iter().cloned().collect();
@@ -127,11 +132,25 @@ async fn begin(args: Run, registry: &Arc<Registry>) -> Result<()> {
     let recording = begin_recording(&record, header.with_extenders(&asked), main.ranking)?;
     let journalist = recorder.map(|recorder| Box::new(recorder) as Box<dyn Recorder>);
     let recorders = recording.as_ref().map(Recording::recorder).into_iter().chain(journalist);
+    let inputs = Inputs {
+        registry: registry.clone(),
+        cluster,
+        policy,
+        feature_gates: gates.feature_gates,
+        election,
+        client,
+        ranking: main.ranking,
+        canary: main.canary,
+        access: access.clone(),
+        gates: given_gates.clone(),
+    };
+    let Changing { assign, configuration_hash, reload } =
+        changing(main.reload, inputs, &setup.configuration, followers).await?;
     let setup = run::RunConfig {
         extenders,
-        access: Access::new(connection, main.master),
+        access,
         rate: Rate { qps: connection.qps, burst: connection.burst },
-        election,
+        election: lease,
         delay_cache_until_active: setup.configuration.effective.delay_cache_until_active,
         grace: span("--shutdown-grace-period", main.shutdown_grace_period)?,
         stall_timeout: span("--engine-stall-timeout", main.engine_stall_timeout)?,
@@ -142,6 +161,10 @@ async fn begin(args: Run, registry: &Arc<Registry>) -> Result<()> {
         serving: Some(serving),
         recorders: recorders.collect(),
         remedies,
+        self_audit: self_audit(main.self_audit_period, is_recorded)?,
+        assign,
+        configuration_hash,
+        reload,
     };
     // The future contains the whole scheduler, which is too large for the stack.
     let ended = Box::pin(run::run(setup, stop)).await;
@@ -153,6 +176,12 @@ async fn begin(args: Run, registry: &Arc<Registry>) -> Result<()> {
         }
         Exit::LostLease => bail!("leaderelection lost"),
     }
+}
+
+/// How the instance audits itself.
+fn self_audit(period: GoDuration, is_recorded: bool) -> Result<SelfAudit> {
+    let period = span("--self-audit-period", period)?;
+    Ok(SelfAudit { period, is_recorded, ..SelfAudit::default() })
 }
 
 /// Writes the rest of the recording and the journal.

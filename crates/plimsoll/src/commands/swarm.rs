@@ -11,6 +11,7 @@ use plimsoll_sim::swarm::{Course, try_seed};
 use serde_json::json;
 
 use crate::args::{Format, Simulate};
+use crate::notices;
 use crate::old_scale;
 use crate::options::Setup;
 use crate::progress::Progress;
@@ -21,6 +22,9 @@ const VIOLATIONS: usize = 5;
 
 /// Simulates `n` seeds, reports each with a violation, and fails if there is any.
 pub(crate) fn run(args: &Simulate, registry: &Registry, n: u64) -> Result<()> {
+    if !args.canary.canary.is_empty() {
+        notices::warning("--canary has no effect with --swarm, whose pods belong to all profiles");
+    }
     let setup = Setup::choose(&args.cluster, &[], registry)?;
     let rankings = args.ranking.by_priorities();
     let rankings = rankings

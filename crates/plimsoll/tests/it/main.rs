@@ -25,6 +25,7 @@ mod plugin_pages;
 mod policies;
 mod recordings;
 mod releases;
+mod reloads;
 mod run;
 mod scale_of_10;
 mod serve;

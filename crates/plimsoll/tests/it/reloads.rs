@@ -1,0 +1,247 @@
+//! `plimsoll run` follows its configuration, and rules of canaries choose profiles.
+
+use std::collections::BTreeMap;
+use std::os::unix::fs::symlink;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use plimsoll_testserver::{Options, TestServer};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::run::{check_refused, records};
+
+/// Far longer than anything takes, even on a busy machine.
+const PATIENCE: Duration = Duration::from_mins(4);
+
+#[track_caller]
+fn eventually(what: &str, holds: impl Fn() -> bool) {
+    let begun = Instant::now();
+    while !holds() {
+        assert!(begun.elapsed() < PATIENCE, "in vain: {what}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// A configuration with two profiles: pods go to nodes of the pool `default`, and those of the profile `other` to
+/// those of the pool `other`.
+fn configuration(kubeconfig: &Path, default: &str, other: &str) -> String {
+    let profile = |name: &str, pool: &str| {
+        format!(
+            "- schedulerName: {name}\n  pluginConfig:\n  - name: NodeAffinity\n    args:\n      addedAffinity:\n        \
+             requiredDuringSchedulingIgnoredDuringExecution:\n          nodeSelectorTerms:\n          - matchExpressions:\n            \
+             - {{key: pool, operator: In, values: [{pool}]}}\n"
+        )
+    };
+    format!(
+        "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\nclientConnection:\n  kubeconfig: \
+         '{}'\nleaderElection:\n  leaderElect: false\nprofiles:\n{}{}",
+        kubeconfig.display(),
+        profile("default-scheduler", default),
+        profile("other", other),
+    )
+}
+
+/// A file as a volume of a ConfigMap has it: a link to a directory that is replaced as a whole.
+struct Volume {
+    dir: TempDir,
+    versions: usize,
+}
+
+impl Volume {
+    fn new(text: &str) -> Self {
+        let mut volume = Volume { dir: TempDir::new().expect("there is room"), versions: 0 };
+        volume.set(text);
+        let file = volume.dir.path().join("config.yaml");
+        symlink("..data/config.yaml", file).expect("it is new");
+        volume
+    }
+
+    /// As the kubelet does: a new directory, and one move of the link.
+    fn set(&mut self, text: &str) {
+        self.versions += 1;
+        let version = format!("..version-{}", self.versions);
+        let path = self.dir.path();
+        std::fs::create_dir(path.join(&version)).expect("it is new");
+        std::fs::write(path.join(&version).join("config.yaml"), text).expect("there is room");
+        symlink(&version, path.join("..data_tmp")).expect("it is new");
+        std::fs::rename(path.join("..data_tmp"), path.join("..data")).expect("it is moved");
+    }
+}
+
+struct Process {
+    child: Child,
+    log: std::path::PathBuf,
+}
+
+impl Process {
+    fn start(volume: &Volume, flags: &[&str]) -> Self {
+        let log = volume.dir.path().join("log");
+        let file = std::fs::File::create(&log).expect("there is room");
+        let child = Command::new(env!("CARGO_BIN_EXE_plimsoll"))
+            .args(["run", "--secure-port=0", "--emulated-version=1.37", "--config"])
+            .arg(volume.dir.path().join("config.yaml"))
+            .args(flags)
+            .stdout(Stdio::null())
+            .stderr(file)
+            .spawn();
+        Process { child: child.expect("the binary starts"), log }
+    }
+
+    fn log(&self) -> String {
+        std::fs::read_to_string(&self.log).unwrap_or_default()
+    }
+
+    #[track_caller]
+    fn says(&self, text: &str) {
+        eventually(&format!("{text:?} in {}", self.log()), || self.log().contains(text));
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn cluster() -> TestServer {
+    let server = TestServer::start(Options::default());
+    let nodes = ["a", "b"].map(|pool| {
+        json!({
+            "apiVersion": "v1", "kind": "Node",
+            "metadata": {"name": pool, "labels": {"pool": pool}},
+            "status": {"allocatable": {"cpu": "4", "memory": "16Gi", "pods": "20"}},
+        })
+    });
+    server.store().apply_all(nodes).expect("they are valid");
+    server
+}
+
+fn pod(namespace: &str, name: &str) -> Value {
+    json!({
+        "apiVersion": "v1", "kind": "Pod",
+        "metadata": {"name": name, "namespace": namespace},
+        "spec": {"containers": [{"name": "c", "image": "i"}]},
+    })
+}
+
+/// The node of each pod that has one.
+fn placed(server: &TestServer) -> BTreeMap<String, String> {
+    let pods = server.store().list("pods").into_iter();
+    let place = |pod: Value| {
+        let node = pod["spec"]["nodeName"].as_str()?.to_owned();
+        Some((pod["metadata"]["name"].as_str()?.to_owned(), node))
+    };
+    pods.filter_map(place).collect()
+}
+
+#[track_caller]
+fn goes_to(server: &TestServer, pod: &Value, node: &str) {
+    let name = pod["metadata"]["name"].as_str().expect("it has a name");
+    server.store().apply(pod.clone()).expect("it is valid");
+    eventually(&format!("{name} has a node"), || placed(server).contains_key(name));
+    assert_eq!(placed(server)[name], node, "{name}");
+}
+
+#[test]
+fn a_file_that_changes_takes_effect_and_a_wrong_one_does_not() {
+    let server = cluster();
+    let kubeconfig = server.kubeconfig_file().expect("there is room for a file");
+    let mut volume = Volume::new(&configuration(&kubeconfig, "a", "b"));
+    let process = Process::start(&volume, &["--reload=apply"]);
+    goes_to(&server, &pod("default", "first"), "a");
+    volume.set(&configuration(&kubeconfig, "b", "b"));
+    process.says("the new configuration is in effect");
+    assert!(process.log().contains("profiles[default-scheduler].pluginConfig[NodeAffinity]"));
+    goes_to(&server, &pod("default", "second"), "b");
+    // A fault, and a field that takes effect only after a restart: neither changes anything.
+    let wrong = configuration(&kubeconfig, "a", "b").replace("operator: In", "operator: Near");
+    volume.set(&wrong);
+    process.says("the new configuration is refused");
+    process.says("Near");
+    let of_start = configuration(&kubeconfig, "a", "b")
+        .replace("leaderElect: false", "leaderElect: false\n  retryPeriod: 3s");
+    volume.set(&of_start);
+    process.says("these fields take effect only after a restart: leaderElection.retryPeriod");
+    goes_to(&server, &pod("default", "third"), "b");
+    volume.set(&configuration(&kubeconfig, "a", "b"));
+    let applied = || process.log().matches("the new configuration is in effect").count();
+    eventually("the right one is applied", || applied() == 2);
+    goes_to(&server, &pod("default", "fourth"), "a");
+}
+
+#[test]
+fn a_file_that_is_only_checked_changes_nothing() {
+    let server = cluster();
+    let kubeconfig = server.kubeconfig_file().expect("there is room for a file");
+    let mut volume = Volume::new(&configuration(&kubeconfig, "a", "b"));
+    let process = Process::start(&volume, &["--reload=check"]);
+    goes_to(&server, &pod("default", "first"), "a");
+    volume.set(&configuration(&kubeconfig, "b", "b"));
+    process.says("pod default/first: node a, then node b");
+    process.says("it takes effect with --reload=apply, or after a restart");
+    goes_to(&server, &pod("default", "second"), "a");
+}
+
+#[test]
+fn a_canary_chooses_the_profile_of_a_namespace() {
+    let server = cluster();
+    let kubeconfig = server.kubeconfig_file().expect("there is room for a file");
+    let volume = Volume::new(&configuration(&kubeconfig, "a", "b"));
+    let _process = Process::start(&volume, &["--canary", r#"namespace == "batch"=other"#]);
+    goes_to(&server, &pod("default", "usual"), "a");
+    goes_to(&server, &pod("batch", "canary"), "b");
+}
+
+/// Two nodes, and a pod in each of two namespaces.
+const CLUSTER: &str = "\
+apiVersion: v1
+kind: Node
+metadata: {name: a, labels: {pool: a}}
+status: {allocatable: {cpu: '4', pods: '10'}}
+---
+apiVersion: v1
+kind: Node
+metadata: {name: b, labels: {pool: b}}
+status: {allocatable: {cpu: '4', pods: '10'}}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: usual, namespace: default}
+spec: {containers: [{name: c}]}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: canary, namespace: batch}
+spec: {containers: [{name: c}]}
+";
+
+#[test]
+fn simulate_and_explain_know_canaries() {
+    let config = configuration(Path::new(""), "a", "b");
+    let files: &[(&str, &str)] = &[("c.yaml", CLUSTER), ("s.yaml", &config)];
+    let nodes = |flags: &str| -> Vec<String> {
+        let line = format!("simulate -f c.yaml --config s.yaml -o json {flags}");
+        let place = |record: Value| {
+            let text = |field: &str| record[field].as_str().unwrap_or_default().to_owned();
+            format!("{} {}", text("pod"), text("node"))
+        };
+        let mut all: Vec<String> = records(files, &line).into_iter().map(place).collect();
+        all.sort();
+        all
+    };
+    assert_eq!(nodes(""), ["batch/canary a", "default/usual a"]);
+    let canary = "--canary namespace==\"batch\"=other";
+    assert_eq!(nodes(canary), ["batch/canary b", "default/usual a"]);
+    let line = format!("explain -f c.yaml --config s.yaml --pod batch/canary -o json {canary}");
+    assert_eq!(records(files, &line)[0]["node"], "b");
+    check_refused(
+        files,
+        "simulate -f c.yaml --config s.yaml --canary true=third",
+        &expect_test::expect![[r#"
+            error: --canary: the configuration has no profile "third"; it has default-scheduler, other
+        "#]],
+    );
+}
