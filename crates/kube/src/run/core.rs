@@ -14,11 +14,11 @@ use tokio_util::sync::CancellationToken;
 
 use super::clock::EngineClock;
 use super::heartbeat::Heartbeat;
-use super::remedies::{RemedyAnswer, RemedyNotes};
 use super::reload::{
     AssignProfile, NewConfiguration, Recent, ReloadMode, ReloadRequest, ReloadRequests, Router,
     Trial,
 };
+use super::remedies::{RemedyAnswer, RemedyNotes};
 use super::scores;
 use super::self_audit::Watchdog;
 use crate::extender::{self, HttpExtenders};
