@@ -181,7 +181,7 @@ fn metric(client: &HttpsClient, row: &str) -> Option<u64> {
 fn a_hundred_changes_under_load_lose_no_pod_and_bind_none_twice() {
     const NODES: usize = 80;
     const CHANGES: usize = 100;
-    const PODS: usize = 8;
+    const PODS: usize = 4;
     let server = cluster();
     fill(&server, (0..NODES).map(pooled));
     let memory = Memory::default();

@@ -58,7 +58,7 @@ fn watchful(server: &TestServer, change: impl FnOnce(&mut RunConfig)) -> (Instan
             period: millis(20),
             asleep: millis(50),
             overdue: millis(200),
-            settle: millis(100),
+            settle: millis(500),
             is_recorded: false,
         };
         change(config);

@@ -267,7 +267,7 @@ mod tests {
         scheduler.observe(at(2), Event::pod_gone(PodKey::new("default", "theirs")));
         watchdog.look(at(3), &mut scheduler);
         assert_eq!(metrics.overcommitted(PlacedBy::AnotherScheduler), 1, "it is not time yet");
-        watchdog.look(at(12), &mut scheduler);
+        watchdog.look(at(5000), &mut scheduler);
         assert_eq!(metrics.overcommitted(PlacedBy::AnotherScheduler), 0);
     }
 
@@ -280,11 +280,11 @@ mod tests {
         scheduler.step(at(0), &mut Vec::new());
         watchdog.look(at(100), &mut scheduler);
         assert_eq!(metrics.overdue(), [0, 0, 0]);
-        watchdog.look(at(121), &mut scheduler);
+        watchdog.look(at(5000), &mut scheduler);
         assert_eq!(metrics.overdue(), [0, 0, 1]);
-        scheduler.observe(at(122), pod("p", 100, Some("a"), "default-scheduler"));
-        scheduler.observe(at(122), Event::pod_gone(PodKey::new("default", "p")));
-        watchdog.look(at(140), &mut scheduler);
+        scheduler.observe(at(5001), pod("p", 100, Some("a"), "default-scheduler"));
+        scheduler.observe(at(5001), Event::pod_gone(PodKey::new("default", "p")));
+        watchdog.look(at(10_000), &mut scheduler);
         assert_eq!(metrics.overdue(), [0, 0, 0]);
     }
 
