@@ -148,12 +148,14 @@ export function List({ count, height, row, href, label, head }) {
     event.preventDefault();
     keys[event.key]();
   };
+  // A row that leaves the window is used again for one that enters it.
+  const pool = Math.ceil(seen / height) + 9;
   const rows = [];
   for (let at = first; at < last; at++) {
     const to = href(at);
     rows.push(
       <a
-        key={at}
+        key={at % pool}
         id={`${id}-${at}`}
         role="option"
         aria-selected={at === current}

@@ -1,7 +1,7 @@
 // Starts `plimsoll serve`, and a browser that notices what a page must not do.
 import { spawn } from "node:child_process";
 import { existsSync } from "node:fs";
-import { mkdir, mkdtemp, writeFile } from "node:fs/promises";
+import { mkdir, mkdtemp, readFile, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { createInterface } from "node:readline";
@@ -32,7 +32,15 @@ export async function serve(...args) {
   ended.catch(() => {});
   const line = new Promise((resolve) => createInterface(child.stdout).once("line", resolve));
   const url = await Promise.race([line, ended]);
-  return { url, stop: () => child.kill() };
+  return { url, stop: () => child.kill(), cpu: () => cpuOf(child.pid) };
+}
+
+// The processor time that a process has used, in milliseconds.
+async function cpuOf(pid) {
+  const stat = await readFile(`/proc/${pid}/stat`, "utf8");
+  // The name, in parentheses, may contain spaces. Linux counts in hundredths of a second here.
+  const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
+  return (Number(fields[11]) + Number(fields[12])) * 10;
 }
 
 export async function files(contents) {
