@@ -114,8 +114,8 @@ impl Scheduler {
     ) -> GroupDecision {
         let forest = GroupForest::of(self.cache.view().stores, self.options.gates.groups);
         let group = GroupCycle::tree(root, forest, attempts);
-        let (mut results, room) = match self.ask_as_1_37(now, &group) {
-            Ok(answer) => answer,
+        let (mut results, answer) = match self.ask_as_1_37(now, &group) {
+            Ok(both) => both,
             Err(error) => {
                 decision.result = GroupResult::Error;
                 decision.message = Some(error);
@@ -123,16 +123,20 @@ impl Scheduler {
             }
         };
         let mut preempts = false;
-        match room {
+        match answer {
             None => {}
             Some(GroupPostFilterAnswer::Preempts { victims, says, .. }) => {
                 decision.victims = victims;
                 decision.victims.sort();
                 preempts = true;
-                results.values_mut().for_each(|result| result.append(&says.to_string()));
+                for result in results.values_mut() {
+                    result.append(&says.to_string());
+                }
             }
             Some(GroupPostFilterAnswer::Unschedulable(why)) => {
-                results.values_mut().for_each(|result| result.append(&why.to_string()));
+                for result in results.values_mut() {
+                    result.append(&why.to_string());
+                }
             }
             Some(GroupPostFilterAnswer::Error(why)) => {
                 for result in results.values_mut() {
