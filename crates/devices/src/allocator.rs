@@ -59,7 +59,8 @@ impl<'a> Allocator<'a> {
 
     /// Finds devices on a node: an allocation for each claim, in order. `None` if there are too few.
     ///
-    /// It asks `go_on` before each step, and stops if that is `false`.
+    /// It asks `go_on` before each step, for each device that it tries and each branch of the search, and stops if that is
+    /// `false`.
     pub fn allocate(
         &self,
         node: NodeRef<'_>,

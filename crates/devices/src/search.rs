@@ -352,6 +352,10 @@ impl<'s, 'a: 's, R: Recorder> Search<'s, 'a, R> {
                     {
                         continue;
                     }
+                    // A branch that fails for every device of a large pool takes as long as many branches.
+                    if !(self.go_on)() {
+                        return Err(AllocateError::Stopped);
+                    }
                     let place = Place { pool: pool_at, slice: slice_at, device: device_at };
                     match self.try_device(at, ask, place, in_alternative)? {
                         None | Some(Branch::Failed) => {}

@@ -316,10 +316,9 @@ fn a_slice_that_comes_changes_or_goes_changes_the_pools_of_its_nodes() {
     assert_eq!(after(&mut |all, _| all.remove("a")), "none none none");
 }
 
-#[test]
-fn a_search_stops_when_the_caller_says_so() {
-    let scenario =
-        Scenario::parse("slice s a.io/p 1/1 @n\n  a\n  b\nclass any\nclaim c\n  r any x2");
+/// Whether devices are found on node `n` within so many steps, and how many steps it takes.
+fn within(scenario: &str, most: usize) -> (Result<bool, String>, usize) {
+    let scenario = Scenario::parse(scenario);
     let mut ids = DeviceIds::default();
     let mut inventory = Inventory::new(scenario.features);
     inventory.set(&mut ids, scenario.slices[0].clone());
@@ -331,19 +330,33 @@ fn a_search_stops_when_the_caller_says_so() {
     let labels = Labels::default();
     let node = NodeRef { name: "n", labels: &labels };
     let mut steps = 0;
-    let mut limit = |most: usize| {
-        let mut left = most;
-        let mut go_on = || {
-            steps += 1;
-            left = left.saturating_sub(1);
-            left != 0
-        };
-        let memory = &mut CycleMemory::default();
-        allocator.allocate(node, memory, &mut Expressions::default(), &mut go_on)
+    let mut go_on = || {
+        steps += 1;
+        steps < most
     };
-    assert_eq!(limit(2).unwrap_err().to_string(), "filter operation aborted");
-    assert!(limit(100).expect("it is found").is_some());
-    assert!(steps < 10, "{steps}");
+    let memory = &mut CycleMemory::default();
+    let found = allocator.allocate(node, memory, &mut Expressions::default(), &mut go_on);
+    (found.map(|found| found.is_some()).map_err(|error| error.to_string()), steps)
+}
+
+#[test]
+fn a_search_stops_when_the_caller_says_so() {
+    let two = "slice s a.io/p 1/1 @n\n  a\n  b\nclass any\nclaim c\n  r any x2";
+    assert_eq!(within(two, 2), (Err("filter operation aborted".to_owned()), 2));
+    let (found, steps) = within(two, 100);
+    assert!(found == Ok(true) && steps < 10, "{steps}");
+}
+
+#[test]
+fn each_device_that_is_tried_is_a_step() {
+    let devices: String = (0..40).map(|number| format!("  d{number} m=x\n")).collect();
+    let three = format!(
+        "slice s a.io/p 1/1 @n\n{devices}class any\nclaim c\n  r any x3\n  distinct a.io/m"
+    );
+    // The second device differs from the first in none of 780 pairs.
+    assert_eq!(within(&three, 500), (Err("filter operation aborted".to_owned()), 500));
+    let (found, steps) = within(&three, 10_000);
+    assert!(found == Ok(false) && 780 < steps && steps < 1_000, "{steps}");
 }
 
 #[test]
