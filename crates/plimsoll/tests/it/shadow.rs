@@ -1,10 +1,12 @@
 //! `plimsoll shadow` as a process, beside other schedulers on the test server.
 
 use std::collections::BTreeSet;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use flate2::read::MultiGzDecoder;
 use plimsoll_document::Document;
 use plimsoll_testserver::{Options, Right, TestServer, User};
 use serde_json::{Value, json};
@@ -276,12 +278,10 @@ fn a_scheduler_that_places_at_random_is_found_out() {
             kind => panic!("{kind:?}"),
         }
         let file = shadow.path(one["reproduction"]["file"].as_str().expect("it has a file"));
-        let snapshot = Command::new(env!("CARGO_BIN_EXE_plimsoll"))
-            .args(["snapshot", "-o", "-", "-f"])
-            .arg(file)
-            .output()
-            .expect("the binary starts");
-        assert!(!String::from_utf8_lossy(&snapshot.stdout).contains("s3cret"));
+        let mut text = String::new();
+        let file = std::fs::File::open(file).expect("it was written");
+        MultiGzDecoder::new(file).read_to_string(&mut text).expect("it is compressed text");
+        assert!(text.contains("web-000") && !text.contains("s3cret"), "{text}");
     }
 
     let verbs = verbs(&server);
@@ -396,7 +396,7 @@ fn it_ends_by_itself_and_prints_a_table() {
     let config = folder.path().join("config");
     std::fs::write(&config, server.kubeconfig_of(SHADOW)).expect("there is room");
     let output = Command::new(env!("CARGO_BIN_EXE_plimsoll"))
-        .args(["shadow", "--duration", "1s", "--kubeconfig"])
+        .args(["shadow", "--duration", "5s", "--kubeconfig"])
         .arg(&config)
         .output()
         .expect("the binary starts");

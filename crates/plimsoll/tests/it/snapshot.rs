@@ -355,7 +355,7 @@ fn a_cluster_is_read_and_not_changed() {
     for kind in ["Node", "Pod", "Namespace", "Service", "PersistentVolume", "StorageClass"] {
         assert!(kinds.contains(&format!("{kind:?}")), "{kind}: {kinds:?}");
     }
-    for name in ["spread", "near", "ephemeral"] {
+    for name in ["spread", "near", "newer"] {
         let line = format!("explain -f a.json -o json --pod checkout/{name}");
         let decided = |text: &str| run(&[("a.json", text)], &line).out;
         assert_eq!(decided(&answer.out), decided(&list(&cluster())), "{name}");
