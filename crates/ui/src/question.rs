@@ -272,7 +272,7 @@ mod tests {
             (
                 "/api/v1/pods",
                 &[("state", "lost")],
-                "parameter state is \"lost\": write one of active,",
+                "parameter state is \"lost\": write one of unschedulable,",
             ),
         ] {
             let error = parse(path, query).expect_err("it is wrong");
