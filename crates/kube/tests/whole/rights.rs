@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use plimsoll_document::{Document, FieldPath};
 use plimsoll_kube::lease::{LeaseClock, Settings};
-use plimsoll_kube::run::Exit;
+use plimsoll_kube::run::{Exit, SelfAudit};
 use plimsoll_testserver::{
     FaultKind, InjectedFault, Options as ServerOptions, Request, TestServer,
 };
@@ -168,6 +168,9 @@ fn asked(release: u32, lease: &str) -> Vec<Request> {
     }
     let (instance, client) = Instance::serving(&server, |config| {
         config.grace = Duration::from_secs(1);
+        // It compares what it knows with the API server, too.
+        config.self_audit =
+            SelfAudit { period: Duration::from_millis(100), ..SelfAudit::default() };
         let settings = election("first", LeaseClock::default());
         config.election = Some(Settings { name: lease.to_owned(), ..settings });
     });
