@@ -157,7 +157,7 @@ impl Simulation {
             self.audit_groups(&groups);
             self.audit_effects(&effects);
             self.note_claims(&decisions, &effects);
-            self.note_vain_waits(&effects);
+            self.note_vain_waits(&decisions);
             // The world answers, so the scheduler's next time is no longer valid.
             let answered = !effects.is_empty();
             self.answer(effects);
@@ -225,15 +225,11 @@ impl Simulation {
         self.vain_waits = VainWaits::default();
     }
 
-    fn note_vain_waits(&mut self, effects: &[Effect]) {
-        for effect in effects {
-            if !matches!(effect.write, Write::Condition(_)) {
-                continue;
-            }
-            let pod = &effect.pod.key;
-            let waits = self.scheduler.vain_waits(pod);
+    fn note_vain_waits(&mut self, decisions: &[Decision]) {
+        for decision in decisions {
+            let waits = self.scheduler.vain_waits(&decision.pod);
             if 0 < waits {
-                let before = *self.vain_waits.first.entry(pod.clone()).or_insert(waits);
+                let before = *self.vain_waits.first.entry(decision.pod.clone()).or_insert(waits);
                 self.vain_waits.has_given_up |= MOST_VAIN_WAITS <= waits - before.min(waits);
             }
         }

@@ -88,9 +88,10 @@ fn nearest(out: &mut impl Write, why: &Why, screen: Screen) -> io::Result<()> {
         return Ok(());
     }
     let n_nodes = count(why.nearest.len(), "node");
+    let miss = if why.nearest.len() == 1 { "misses" } else { "miss" };
     writeln!(
         out,
-        "\n{HEADING}All that rejects it{HEADING:#} on the {n_nodes} that miss by least:"
+        "\n{HEADING}All that rejects it{HEADING:#} on the {n_nodes} that {miss} by least:"
     )?;
     let mut table = screen.table(&["NODE", "BY", "REASON"]);
     for node in &why.nearest {
