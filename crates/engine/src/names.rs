@@ -73,6 +73,11 @@ impl PodNames {
         self.free.push(id);
     }
 
+    /// All known pods, in no particular order.
+    pub(crate) fn pods(&self) -> impl Iterator<Item = &Pod> {
+        self.pods.iter().flatten().map(|pod| &**pod)
+    }
+
     /// The id of the pod named `key`.
     pub(crate) fn find(&self, key: &PodKey) -> Option<PodId> {
         if self.index.is_empty() {

@@ -68,6 +68,10 @@ impl Scheduler {
         for plugin in profiles.iter().flat_map(Profile::plugins) {
             plugin.points.labels.iter().for_each(|label| self.cache.group_pods_by(label));
         }
+        if profiles.iter().flat_map(Profile::plugins).any(|one| !one.points.labels.is_empty()) {
+            // By a label that no plugin has asked for until now, nothing is known yet of the pods that are there.
+            self.cache.regroup_pods(self.names.pods());
+        }
         if self.memo.is_some() {
             self.memo = Some(Memo::new(profiles.iter(), self.options.scans));
             self.cache.keep_changes();

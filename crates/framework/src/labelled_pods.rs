@@ -24,7 +24,7 @@ pub struct LabelledGroup {
 }
 
 impl LabelledPods {
-    /// Groups pods by `label`, too. To be called before any pod is known.
+    /// Groups pods by `label`, too. Pods that are known already must be told again.
     pub fn keep(&mut self, label: &'static str) {
         self.0.entry(label).or_default();
     }

@@ -353,9 +353,21 @@ impl Cache {
         self.order_revision
     }
 
-    /// From now on pods are grouped by `label`. No pod may be known yet.
+    /// From now on pods are grouped by `label`. If pods are known already, they must be [told](Self::regroup_pods).
     pub(crate) fn group_pods_by(&mut self, label: &'static str) {
         self.stores.labelled.keep(label);
+    }
+
+    /// Groups all pods by their labels again: `known` are all that there are, as last observed.
+    pub(crate) fn regroup_pods<'a>(&mut self, known: impl Iterator<Item = &'a Pod>) {
+        let on_nodes: Vec<PodInfo> = self.pods().cloned().collect();
+        let groups = &mut self.stores_mut(StoreReads::GROUPS).labelled;
+        for pod in known {
+            groups.is_known(pod);
+        }
+        for pod in &on_nodes {
+            groups.is_placed(pod);
+        }
     }
 
     /// A pod is known, and was `before`: groups by label have it.
