@@ -27,6 +27,8 @@ struct DiagnosisKey {
     is_own: bool,
     priority: i32,
     policy: PreemptionPolicy,
+    /// Whether it may evict others: pods of groups may not by themselves, and their message does not speak of it.
+    asks_post_filter: bool,
     nominated: Option<Str>,
 }
 
@@ -138,6 +140,7 @@ impl SignatureDiagnoses {
             is_own,
             priority,
             policy,
+            asks_post_filter: profile.asks_post_filter(pod),
             nominated: pod.nominated_node.clone(),
         })
     }
