@@ -322,7 +322,8 @@ impl<'a> Transaction<'a> {
     }
 
     /// Decides a group whose pending pods are `members`, which may be other than the scheduler knows them, or not exist.
-    /// The decision is not carried out, and no member evicts others by itself. Extenders are not called.
+    /// The decision is not carried out, and no member evicts others by itself. Extenders are not called. By the rules of 1.37
+    /// it is that about the whole tree of groups: the pending pods of its other groups are tried as they are known.
     pub fn decide_group(
         &mut self,
         now: Time,

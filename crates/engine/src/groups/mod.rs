@@ -23,7 +23,7 @@ use plimsoll_api::{ObjectKey, Pod, PodKey};
 use plimsoll_framework::events::Object;
 use plimsoll_framework::pod_groups::group_of;
 use plimsoll_framework::{
-    Action, Change, ClusterEvent, GroupForest, GroupRef, GroupRules, PodInfo, Time,
+    Action, Change, ClusterEvent, GroupForest, GroupGates, GroupRef, GroupRules, PodInfo, Time,
 };
 
 pub use self::decision::{
@@ -102,6 +102,11 @@ impl Scheduler {
     /// Whether pods that name a group are scheduled together.
     pub fn schedules_groups(&self) -> bool {
         self.options.gates.groups.generic_workload
+    }
+
+    /// The feature gates of groups, and by which rules these are decided.
+    pub fn group_gates(&self) -> GroupGates {
+        self.options.gates.groups
     }
 
     /// The groups that have pending members and never had a cycle, by name, each with the reason why its first member is held

@@ -3,6 +3,7 @@
 use std::cmp::Reverse;
 
 use plimsoll_api::{ObjectKey, PodGroup};
+use plimsoll_framework::pod_groups::PodGroupState;
 use plimsoll_framework::points::PreEnqueuePoint;
 use plimsoll_framework::{
     Gate, GroupForest, GroupPostFilterAnswer, GroupRef, GroupRules, PodInfo, Point, Time,
@@ -18,44 +19,76 @@ use super::trial::MemberTrial;
 use super::{GroupCycle, GroupNode, differing_names};
 use crate::cycle::{self, CycleResult};
 use crate::names::PodId;
-use crate::queue::{Attempt, QueuedPodInfo};
+use crate::queue::{Attempt, QueuePlace, QueuedPodInfo};
 use crate::scheduler::Scheduler;
 
 impl Scheduler {
     /// What would be decided about a group with these members, if it had its turn now. No member evicts by itself; the pods
     /// that the group as a whole would evict are its victims. By the rules of 1.37 the whole tree is decided of which the
-    /// group is part.
+    /// group is part, with the pending pods of its other groups.
     pub(crate) fn decide_group_alone(
         &mut self,
         now: Time,
         key: &ObjectKey,
-        members: Vec<(PodId, PodInfo)>,
+        mut members: Vec<(PodId, PodInfo)>,
     ) -> GroupDecision {
         let rules = self.options.gates.groups.rules;
         let root = match rules {
             GroupRules::V1_36 => GroupRef::Pods(key.clone()),
             GroupRules::V1_37 => self.root_of(key),
         };
+        let others = self.pending_beside(key, &root, &members);
+        members.extend(others);
         let number = self.groups.get(&root).map_or(0, |known| known.attempts) + 1;
         let mut decision = GroupDecision::new(&root, number, GroupResult::Waiting);
         decision.condition = self.condition_of(&root);
         let (mut attempts, mut held) = (Vec::new(), None);
         for (id, pod) in members {
             match self.closed_gate(&pod) {
-                None => attempts.push(Attempt { id, pod, number }),
+                None => {
+                    let number = self.queue.get(id).map_or(0, |info| info.attempts) + 1;
+                    attempts.push(Attempt { id, pod, number });
+                }
                 Some(why) => held = held.or(Some(why)),
             }
         }
-        if attempts.is_empty() {
+        // As an entry of the queue, a group waits as long as a gate holds one of its pods back.
+        let waits_for_all = rules == GroupRules::V1_37;
+        if attempts.is_empty() || (waits_for_all && held.is_some()) {
             decision.message = held;
             return decision;
         }
         let arrival = |id| self.queue.get(id).map_or(u64::MAX, QueuedPodInfo::arrival);
-        attempts.sort_by_key(|one| (Reverse(one.pod.priority), arrival(one.id)));
         match rules {
-            GroupRules::V1_36 => self.describe_as_1_36(now, key, attempts, decision),
-            GroupRules::V1_37 => self.describe_as_1_37(now, &root, attempts, decision),
+            GroupRules::V1_36 => {
+                attempts.sort_by_key(|one| (Reverse(one.pod.priority), arrival(one.id)));
+                self.describe_as_1_36(now, key, attempts, decision)
+            }
+            GroupRules::V1_37 => {
+                attempts.sort_by_key(|one| (Reverse(one.number), arrival(one.id)));
+                self.describe_as_1_37(now, &root, attempts, decision)
+            }
         }
+    }
+
+    /// The pending pods of the other groups of a tree, as they are known. `named` are left out.
+    fn pending_beside(
+        &self,
+        key: &ObjectKey,
+        root: &GroupRef,
+        named: &[(PodId, PodInfo)],
+    ) -> Vec<(PodId, PodInfo)> {
+        let stores = self.cache.view().stores;
+        let leaves = GroupForest::of(stores, self.options.gates.groups).leaves(root);
+        let others = leaves.iter().filter(|leaf| *leaf != key);
+        let states = others.filter_map(|leaf| stores.groups.get(leaf));
+        let ids = states.flat_map(PodGroupState::pods).filter_map(|pod| self.names.find(pod));
+        let is_named = |id: &PodId| named.iter().any(|(known, _)| known == id);
+        let pending = ids.filter(|id| !self.cache.knows(*id) && !is_named(id));
+        let known = pending.filter_map(|id| Some((id, self.queue.get(id)?)));
+        let tried = known
+            .filter(|(_, info)| info.place != QueuePlace::InFlight && !info.pod.is_terminating());
+        tried.map(|(id, info)| (id, info.pod.clone())).collect()
     }
 
     /// Why a plugin would keep the pod out of the queue, if one would.
@@ -117,6 +150,10 @@ impl Scheduler {
         let (mut results, answer) = match self.ask_as_1_37(now, &group) {
             Ok(both) => both,
             Err(error) => {
+                let member = |attempt: &Attempt| {
+                    MemberDecision::error(attempt.pod.key.clone(), error.clone())
+                };
+                decision.pods = group.attempts.iter().map(member).collect();
                 decision.result = GroupResult::Error;
                 decision.message = Some(error);
                 return decision;
@@ -152,6 +189,12 @@ impl Scheduler {
             let (_, untried) = told(&result.untried, preempts);
             for (member, attempt) in members.into_iter().zip(&group.attempts[node.members.clone()])
             {
+                let member = match (&result.status, member) {
+                    (_, MemberTrial::Error(own)) => MemberTrial::Error(own),
+                    // Nothing that was tried counts if the group could not be judged.
+                    (NodeStatus::Error(error), _) => MemberTrial::Error(error.clone()),
+                    (_, member) => member,
+                };
                 let of_group = if let MemberTrial::Untried = member { &untried } else { &text };
                 decision.pods.push(self.describe_member(attempt, (member, of_group), fits));
             }
