@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use plimsoll_api::pod_group::DisruptionMode;
-use plimsoll_api::{ObjectKey, PodGroup, PodKey, Str};
+use plimsoll_api::{ObjectKey, PodKey, Str};
+use plimsoll_framework::GroupForest;
 use plimsoll_framework::pod_groups::{PodGroupState, group_of};
 
 use super::search::{GroupSearch, count};
@@ -55,7 +55,8 @@ fn units(search: &GroupSearch<'_>) -> Vec<Vec<Unit>> {
     let view = search.scheduler.view();
     let object = search.plan.object.as_ref();
     let key = object.and_then(|object| object.pointer(TOPOLOGY)?.as_str());
-    let groups = view.stores.of::<PodGroup>();
+    let forest = GroupForest::of(view.stores, search.scheduler.group_gates());
+    let own_root = forest.root(&search.plan.group).ok();
     let mut domains: BTreeMap<Str, BTreeMap<(i32, Str, PodKey), Unit>> = BTreeMap::new();
     for row in view.nodes.rows() {
         let node = view.nodes.node(row);
@@ -68,22 +69,22 @@ fn units(search: &GroupSearch<'_>) -> Vec<Vec<Unit>> {
         };
         for pod in view.nodes.pods_on(row).iter() {
             let group = group_of(pod);
-            if stays_on_its_node(pod)
-                || pod.is_terminating()
-                || group.as_ref() == Some(&search.plan.group)
-            {
+            let is_own = group.is_some_and(|group| {
+                group == search.plan.group
+                    || (own_root.is_some() && forest.root(&group).ok() == own_root)
+            });
+            if is_own || stays_on_its_node(pod) || pod.is_terminating() {
                 continue;
             }
-            let whole = group
-                .and_then(|key| groups.get(&key))
-                .filter(|group| group.disruption == DisruptionMode::All);
-            let unit = match whole {
+            let unit = match forest.evicted_with(pod) {
                 None => Unit { group: None, priority: pod.priority, pods: vec![pod.key.clone()] },
                 Some(group) => {
-                    let state = view.stores.groups.get(&group.key);
-                    let pods = state.into_iter().flat_map(PodGroupState::placed);
+                    let leaves = forest.leaves(&group);
+                    let states = leaves.iter().filter_map(|leaf| view.stores.groups.get(leaf));
+                    let pods = states.flat_map(PodGroupState::placed);
                     let pods: Vec<PodKey> = pods.map(|(pod, _)| pod.clone()).collect();
-                    Unit { group: Some(group.key.clone()), priority: group.priority, pods }
+                    let priority = forest.priority_of(pod);
+                    Unit { group: Some(group.key().clone()), priority, pods }
                 }
             };
             let name = unit.group.clone().unwrap_or_else(|| pod.key.clone());

@@ -172,7 +172,10 @@ pub(crate) fn of_member(
     let pending: Vec<PodKey> = state.pods().filter(|pod| !placed.contains(pod)).cloned().collect();
     let known = pending.iter().filter_map(|pod| scheduler.queued_pod(pod));
     let pods: Vec<_> = known.map(|info| info.pod.seen().clone()).collect();
-    scheduler.transaction(now, |transaction| transaction.decide_group(now, group, pods)).ok()
+    let own = pending.iter().cloned().collect();
+    let decided =
+        scheduler.transaction(now, |transaction| transaction.decide_group(now, group, pods));
+    decided.ok().map(|decision| plan::about(decision, group, &own))
 }
 
 fn waiting(scheduler: &Scheduler, pending: &[PodKey]) -> Option<GroupWaiting> {

@@ -1,5 +1,6 @@
 //! A group as it would be, with what changes in the cluster for it.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use plimsoll_api::wire::{self, Object};
@@ -113,7 +114,8 @@ impl Changed {
             pods.push(Arc::new(pod_of(manifest).map_err(wrong)?));
         }
         let object = self.object.as_ref().and_then(group_of_manifest);
-        scheduler.transaction(now, |transaction| {
+        let own = pods.iter().map(|pod: &Arc<Pod>| pod.key.clone()).collect();
+        let decided = scheduler.transaction(now, |transaction| {
             for edit in self.cluster.iter().flat_map(|cluster| &cluster.edits) {
                 edit.make(transaction)?;
             }
@@ -123,9 +125,32 @@ impl Changed {
                     Edit::object(object).make(transaction)?;
                 }
             }
-            Ok(transaction.decide_group(now, &self.group, pods)?)
-        })
+            Ok::<_, WhyGroupError>(transaction.decide_group(now, &self.group, pods)?)
+        });
+        Ok(about(decided?, &self.group, &own))
     }
+}
+
+/// What a decision says of one group, whose pods are `own`: it may be that about a tree of groups.
+pub(super) fn about(
+    mut decision: GroupDecision,
+    group: &ObjectKey,
+    own: &BTreeSet<PodKey>,
+) -> GroupDecision {
+    if !decision.is_composite {
+        return decision;
+    }
+    let part = decision.groups.iter().find(|part| !part.is_composite && part.group == *group);
+    // If nothing was tried, the parts have the result of the whole.
+    if let Some(part) = part.cloned() {
+        decision.result = part.result;
+        decision.message = Some(part.message).filter(|text| !text.is_empty());
+        (decision.placement, decision.placements) = (part.placement, part.placements);
+        decision.condition = part.condition;
+    }
+    decision.pods.retain(|member| own.contains(&member.pod));
+    (decision.group, decision.is_composite) = (group.clone(), false);
+    decision
 }
 
 /// The PodGroup that a manifest describes.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use plimsoll_api::{Pod, Str};
 use plimsoll_engine::{GroupDecision, GroupResult, Scheduler};
-use plimsoll_framework::{Columns, Time};
+use plimsoll_framework::{Columns, GroupRules, Time};
 use serde_json::{Value, json};
 
 use super::evictions;
@@ -101,13 +101,31 @@ impl<'s> GroupSearch<'s> {
         }
     }
 
+    /// A PodGroup in a version that the release serves. Since 1.37 its pods must agree with it, so it takes after them.
     fn new_group(&self, min_count: usize) -> Value {
         let key = &self.plan.group;
+        let mut spec = json!({"schedulingPolicy": {"gang": {"minCount": min_count}}});
+        let mut version = "scheduling.k8s.io/v1alpha2";
+        if self.must_agree() {
+            version = "scheduling.k8s.io/v1beta1";
+            for field in ["priorityClassName", "priority", "preemptionPolicy"] {
+                let first = self.base.members.first();
+                let of_pods = first.map(|pod| pod["spec"][field].clone());
+                if let Some(value) = of_pods.filter(|value| !value.is_null()) {
+                    spec[field] = value;
+                }
+            }
+        }
         json!({
-            "apiVersion": "scheduling.k8s.io/v1alpha2", "kind": "PodGroup",
+            "apiVersion": version, "kind": "PodGroup",
             "metadata": {"name": key.name, "namespace": key.namespace, "uid": format!("{}-new", key.name)},
-            "spec": {"schedulingPolicy": {"gang": {"minCount": min_count}}},
+            "spec": spec,
         })
+    }
+
+    /// Whether the pods must have the priority of their group, as since 1.37.
+    fn must_agree(&self) -> bool {
+        GroupRules::V1_37 <= self.scheduler.group_gates().rules
     }
 
     /// A gang of which there are too few pods.
@@ -290,7 +308,7 @@ impl<'s> GroupSearch<'s> {
 
     /// A priority with which the group evicts others itself, if it may.
     fn try_priority(&mut self) {
-        let before = self.priority();
+        let (before, must_agree) = (self.priority(), self.must_agree());
         let view = self.scheduler.view();
         let rows = view.nodes.rows();
         let pods = rows.flat_map(|row| view.nodes.pods_on(row).iter());
@@ -303,6 +321,11 @@ impl<'s> GroupSearch<'s> {
             let mut changed = self.base.clone();
             let Some(object) = &mut changed.object else { return };
             object["spec"]["priority"] = json!(priority);
+            if must_agree {
+                for member in &mut changed.members {
+                    member["spec"]["priority"] = json!(priority);
+                }
+            }
             let Ok(decision) = changed.decide(self.scheduler, self.now) else { continue };
             if decision.result != GroupResult::Preempting {
                 continue;
@@ -313,8 +336,9 @@ impl<'s> GroupSearch<'s> {
                 continue;
             }
             let (n, pods) = (decision.victims.len(), crate::cluster::names(&decision.victims));
+            let whom = if must_agree { "the group and its pods" } else { "the group" };
             let text = format!(
-                "give the group priority {priority} instead of {before}: it then evicts {pods}"
+                "give {whom} priority {priority} instead of {before}: it then evicts {pods}"
             );
             let size = size::PROFILE + size::ONE_EVICTION * count(n);
             self.keep(&changed, &without, (text, size, RemedyKind::Pod));

@@ -1,6 +1,7 @@
 //! Groups of pods that are scheduled, broken in a way that is known: some proposal helps, and all of them work.
 
 use plimsoll_advisor::{GroupRemedy, WhyGroup};
+use plimsoll_framework::Release;
 use rand::{Rng, RngExt, SeedableRng};
 use rand_pcg::Pcg64;
 use serde_json::{Value, json};
@@ -194,4 +195,49 @@ fn asking_about_a_group_changes_nothing() {
     let world = racks();
     assert_eq!(world.ask_group(GROUP), world.ask_group(GROUP));
     assert_eq!(world.group_placed(GROUP), None);
+}
+
+#[test]
+fn by_the_rules_of_1_37_a_group_is_decided_with_the_other_groups_of_its_tree() {
+    let mut world = racks();
+    world.add(json!({
+        "apiVersion": "scheduling.k8s.io/v1alpha3", "kind": "CompositePodGroup",
+        "metadata": {"name": "job", "namespace": "default", "uid": "job"},
+        "spec": {"schedulingPolicy": {"gang": {"minGroupCount": 2}}},
+    }));
+    world.get_mut("PodGroup", GROUP)["spec"] = json!({
+        "schedulingPolicy": {"gang": {"minCount": 4}}, "parentCompositePodGroupName": "job",
+    });
+    world.add(json!({
+        "apiVersion": "scheduling.k8s.io/v1beta1", "kind": "PodGroup",
+        "metadata": {"name": "driver", "namespace": "default", "uid": "driver"},
+        "spec": {
+            "schedulingPolicy": {"gang": {"minCount": 1}}, "parentCompositePodGroupName": "job",
+        },
+    }));
+    let mut spec = container(500, 128);
+    spec["schedulingGroup"] = json!({"podGroupName": "driver"});
+    world.pod("driver-0", &json!({}), &spec);
+    let why = world.ask_group_under(Release::V1_37, GROUP);
+    assert_eq!((why.state, why.pending, why.placed), ("scheduled", 4, 4), "{why:#?}");
+}
+
+#[test]
+fn a_group_that_is_missing_is_created_as_the_release_serves_it_and_as_its_pods_need_it() {
+    let mut world = racks();
+    world.remove("PodGroup", GROUP);
+    for number in 0..4 {
+        world.get_mut("Pod", &member(number))["spec"]["priority"] = json!(10);
+    }
+    for (release, version, priority) in [
+        (Release::V1_36, "scheduling.k8s.io/v1alpha2", Value::Null),
+        (Release::V1_37, "scheduling.k8s.io/v1beta1", json!(10)),
+    ] {
+        let why = world.ask_group_under(release, GROUP);
+        let remedy = find(&why, "create the PodGroup train (here with minCount 4)");
+        let changes = serde_json::to_value(&remedy.changes).expect("they are JSON");
+        let created = &changes[0]["create"];
+        assert_eq!(created["apiVersion"], version, "{created:#}");
+        assert_eq!(created["spec"]["priority"], priority, "{created:#}");
+    }
 }

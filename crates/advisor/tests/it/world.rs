@@ -134,21 +134,26 @@ impl World {
     }
 
     /// A simulation with all gates of groups.
-    fn simulation_of_groups(&self) -> Simulation {
-        let gates = [
-            "GenericWorkload",
-            "GangScheduling",
-            "TopologyAwareWorkloadScheduling",
-            "WorkloadAwarePreemption",
-        ];
+    fn simulation_of_groups(&self, release: Release) -> Simulation {
+        let gates = match release {
+            Release::V1_36 => vec![
+                "GenericWorkload",
+                "GangScheduling",
+                "TopologyAwareWorkloadScheduling",
+                "WorkloadAwarePreemption",
+            ],
+            Release::V1_37 => {
+                vec!["GenericWorkload", "TopologyAwareWorkloadScheduling", "CompositePodGroup"]
+            }
+        };
         let gates: Vec<String> = gates.iter().map(|gate| format!("{gate}=true")).collect();
-        let gates = GivenGates::parse(Release::V1_36, &gates, &[]).expect("they exist").plugins;
+        let gates = GivenGates::parse(release, &gates, &[]).expect("they exist").plugins;
         let registry = in_tree();
         let catalogue = Catalogue::of(&registry, &default_profile()).with_gates(gates.clone());
         let specs = Configuration::default_for(&catalogue).profile_specs();
         let profiles = Profile::all_of(&specs, &registry, &gates).expect("the profile is right");
         let options = Options {
-            release: Release::V1_36,
+            release,
             gates: Gates::of(&gates),
             detail: Detail::Outcome,
             ..Options::default()
@@ -159,7 +164,12 @@ impl World {
 
     /// Asks about a group of pods.
     pub(crate) fn ask_group(&self, name: &str) -> WhyGroup {
-        let mut simulation = self.simulation_of_groups();
+        self.ask_group_under(Release::V1_36, name)
+    }
+
+    /// The same, by the rules of a release.
+    pub(crate) fn ask_group_under(&self, release: Release, name: &str) -> WhyGroup {
+        let mut simulation = self.simulation_of_groups(release);
         let now = simulation.now();
         let group = &ObjectKey::new("default", name);
         let find = |object: &Reference| self.find(object);
@@ -169,7 +179,7 @@ impl World {
 
     /// How many pods of a group a simulation places at once; `None` if none.
     pub(crate) fn group_placed(&self, name: &str) -> Option<usize> {
-        let mut simulation = self.simulation_of_groups();
+        let mut simulation = self.simulation_of_groups(Release::V1_36);
         let is_placed =
             |one: &&MemberDecision| matches!(one.result, MemberResult::Scheduled { .. });
         while simulation.advance().is_some() {
