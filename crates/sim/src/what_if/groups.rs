@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use plimsoll_api::{ObjectKey, PodKey, Str};
 use plimsoll_engine::{GroupDecision, GroupResult, MemberDecision, Outcome};
+use plimsoll_framework::{GroupForest, GroupRef};
 use serde::Serialize;
 
 use super::{EvictedPod, LostPod, Scenario};
@@ -67,11 +68,18 @@ impl Scenario {
         for waiting in scheduler.waiting_groups() {
             decided.entry(waiting.group.clone()).or_insert(waiting);
         }
+        let stores = scheduler.view().stores;
+        let forest = GroupForest::of(stores, scheduler.group_gates());
         let in_plan = decided.into_values().map(|decision| {
-            let state = scheduler.view().stores.groups.get(&decision.group);
+            let leaves = match decision.is_composite {
+                true => forest.leaves(&GroupRef::Composite(decision.group.clone())),
+                false => vec![decision.group.clone()],
+            };
+            let states = leaves.iter().filter_map(|leaf| stores.groups.get(leaf));
+            let (placed, pods) = states.fold((0, 0), |(placed, pods), state| {
+                (placed + state.placed().len(), pods + state.n_pods())
+            });
             let condition = decision.condition.map(|condition| condition.message);
-            let (placed, pods) =
-                state.map_or((0, 0), |state| (state.placed().len(), state.n_pods()));
             let message = decision.message.or(condition).filter(|text| !text.is_empty());
             let is_placed = decision.result == GroupResult::Scheduled && pods <= placed;
             GroupInPlan {
