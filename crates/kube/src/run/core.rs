@@ -272,6 +272,8 @@ impl Core {
                 self.router.keep(self.scheduler.take_orphans());
             }
             let decisions = self.scheduler.take_decisions();
+            // They were shown to recorders, member by member, and must not pile up.
+            drop(self.scheduler.take_group_decisions());
             if self.logs_scores {
                 scores::log(&decisions);
             }
