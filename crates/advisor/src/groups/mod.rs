@@ -9,7 +9,7 @@ use plimsoll_api::{ObjectKey, PodGroup, PodKey};
 use plimsoll_engine::{
     GroupDecision, GroupResult, MemberResult, PendingPod, Scheduler, TransactionError,
 };
-use plimsoll_framework::Time;
+use plimsoll_framework::{GroupForest, GroupRef, Time};
 use serde::Serialize;
 use thiserror::Error;
 
@@ -110,6 +110,9 @@ pub enum WhyGroupError {
     /// The scheduler knows neither the group nor a pod of it.
     #[error("no pod of group {0} is known")]
     Unknown(ObjectKey),
+    /// It is a group of groups, one of which is named, too.
+    #[error("group {0} is a CompositePodGroup: ask about one of its groups, such as {1}")]
+    Composite(ObjectKey, ObjectKey),
     /// The manifest of a pod is not known, or wrong.
     #[error("pod {0}: its manifest is not known, or cannot be read")]
     Manifest(PodKey),
@@ -126,7 +129,7 @@ pub fn why_group(
 ) -> Result<WhyGroup, WhyGroupError> {
     let key = subject.group;
     let state = scheduler.view().stores.groups.get(key);
-    let state = state.ok_or_else(|| WhyGroupError::Unknown(key.clone()))?;
+    let state = state.ok_or_else(|| unknown(scheduler, key))?;
     let placed: Vec<PodKey> = state.placed().map(|(pod, _)| pod.clone()).collect();
     let pending: Vec<PodKey> = state.pods().filter(|pod| !placed.contains(pod)).cloned().collect();
     let object = scheduler.view().stores.of::<PodGroup>().get(key).cloned();
@@ -158,6 +161,16 @@ pub fn why_group(
         answer.remedies = GroupSearch::new(scheduler, now, &plan, subject).run(&decision);
     }
     Ok(answer)
+}
+
+/// Why a group is not known as one of pods.
+fn unknown(scheduler: &Scheduler, key: &ObjectKey) -> WhyGroupError {
+    let forest = GroupForest::of(scheduler.view().stores, scheduler.group_gates());
+    let leaves = forest.leaves(&GroupRef::Composite(key.clone()));
+    match leaves.into_iter().next() {
+        Some(leaf) => WhyGroupError::Composite(key.clone(), leaf),
+        None => WhyGroupError::Unknown(key.clone()),
+    }
 }
 
 /// What would be decided about the group of a pod now: its result and its text. `None` if a plain decision about the pod is

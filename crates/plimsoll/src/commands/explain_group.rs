@@ -5,8 +5,8 @@ use std::io::{self, BufWriter, Write};
 use anyhow::{Result, bail};
 use plimsoll_api::{CompositePodGroup, ObjectKey, PodGroup};
 use plimsoll_engine::{Detail, GroupDecision, Options, Scheduler};
-use plimsoll_framework::Registry;
 use plimsoll_framework::pod_groups::group_of;
+use plimsoll_framework::{GroupForest, GroupRef, Registry};
 use plimsoll_sim::{InitialCluster, Simulation};
 
 use super::Scene;
@@ -56,9 +56,12 @@ pub(super) fn check_on(options: &Options) -> Result<()> {
     Ok(())
 }
 
-/// The decision about a group of which no member can be tried.
+/// The decision about a group of which no member can be tried, or about the tree that it is part of.
 pub(super) fn waiting(scheduler: &Scheduler, group: &ObjectKey) -> Result<GroupDecision> {
-    match scheduler.waiting_groups().into_iter().find(|one| one.group == *group) {
+    let forest = GroupForest::of(scheduler.view().stores, scheduler.group_gates());
+    let root = forest.root(group).unwrap_or_else(|_| GroupRef::Pods(group.clone()));
+    let is_meant = |one: &GroupDecision| one.group == *group || one.group == *root.key();
+    match scheduler.waiting_groups().into_iter().find(is_meant) {
         Some(decision) => Ok(decision),
         None => bail!("no pod of group {group} is waiting for a node"),
     }
