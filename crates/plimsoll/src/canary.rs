@@ -78,12 +78,14 @@ impl Canaries {
         Ok((!flags.canary.is_empty()).then(|| Canaries(flags.canary.clone())))
     }
 
-    /// Lets the profiles decide the pending pods of a cluster that they pick.
+    /// Lets the profiles decide the pending pods of a cluster that they pick. Members of groups have them on their nodes,
+    /// too, since all members of a group must have the same.
     pub(crate) fn assign(&self, cluster: &mut InitialCluster, configuration: &Configuration) {
         let is_ours = |pod: &Pod| {
             configuration.profiles.iter().any(|one| one.scheduler_name == pod.scheduler_name)
         };
-        for pod in cluster.pods.iter_mut().filter(|pod| pod.node_name.is_none()) {
+        let matters = |pod: &Pod| pod.node_name.is_none() || pod.scheduling_group.is_some();
+        for pod in cluster.pods.iter_mut().filter(|pod| matters(pod)) {
             if let Some(profile) = self.profile_of(pod).filter(|_| is_ours(pod)) {
                 pod.scheduler_name = profile;
             }

@@ -548,6 +548,29 @@ mod tests {
     }
 
     #[test]
+    fn pods_that_are_there_are_in_the_groups_of_a_new_label() {
+        let (mut cache, label) = (Cache::default(), "team");
+        let labelled = |name: &str| {
+            let mut pod = Pod { key: PodKey::new("default", name), ..Pod::default() };
+            pod.labels = [(label, "x")].into_iter().collect();
+            pod
+        };
+        let known = [labelled("p"), labelled("q")];
+        cache.set_node(node("a", "z"));
+        let placed = PodInfo::new(labelled("p")).placed_on("a".into());
+        cache.set_pod(PodId::from_index(0), placed);
+        // Nothing is counted twice if the label is not new.
+        for _ in 0..2 {
+            cache.group_pods_by(label);
+            cache.regroup_pods(known.iter());
+            let key = plimsoll_api::ObjectKey::new("default", "x");
+            let group = cache.view().stores.labelled.get(label, &key);
+            let counts = group.map(|group| (group.n_pods(), group.placed().len()));
+            assert_eq!(counts, Some((2, 1)));
+        }
+    }
+
+    #[test]
     fn an_assumed_pod_can_be_forgotten_until_it_is_seen() {
         let mut cache = Cache::default();
         cache.set_node(node("a", "z"));

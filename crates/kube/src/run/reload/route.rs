@@ -1,7 +1,8 @@
 //! Which profile decides a pod: that of its scheduler name, or another one that a rule assigns.
 //!
-//! The engine sees an assigned pod with the scheduler name of the profile that decides it, as long as it is pending. The
-//! pod itself is not changed.
+//! The engine sees an assigned pod with the scheduler name of the profile that decides it, as long as it is pending. A
+//! member of a group keeps that name on its node, since all members of a group must have the same. The pod itself is not
+//! changed.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -29,7 +30,7 @@ pub(crate) struct Router {
     keeps: bool,
     /// The scheduler names of the profiles.
     names: BTreeSet<Str>,
-    /// Pending pods, as observed, that the engine does not have like this.
+    /// Pending pods and members of groups, as observed, that the engine does not have like this.
     kept: FxHashMap<PodKey, Arc<Pod>>,
     /// Assigned pods of one controller share their template.
     templates: Templates,
@@ -64,9 +65,7 @@ impl Router {
             return event;
         }
         match event {
-            Event::Pod(Observation::Is(pod))
-                if pod.node_name.is_none() && pod.phase != PodPhase::Ended =>
-            {
+            Event::Pod(Observation::Is(pod)) if is_routed(&pod) => {
                 Event::Pod(Observation::Is(self.routed(pod)))
             }
             Event::Pod(observation) => {
@@ -81,11 +80,11 @@ impl Router {
         }
     }
 
-    /// A pending pod as the engine is to see it.
+    /// A pending pod, or a member of a group, as the engine is to see it.
     fn routed(&mut self, pod: Arc<Pod>) -> Arc<Pod> {
         let assigned = assigned_to(self.assign.as_deref(), &self.names, &pod);
         let is_ours = assigned.is_some() || self.names.contains(&pod.scheduler_name);
-        if assigned.is_none() && is_ours {
+        if assigned.is_none() && (is_ours || pod.node_name.is_some()) {
             self.kept.remove(&pod.key);
             return pod;
         }
@@ -170,6 +169,11 @@ impl Router {
     }
 }
 
+/// Whether it matters which profile a pod has.
+fn is_routed(pod: &Pod) -> bool {
+    pod.phase != PodPhase::Ended && (pod.node_name.is_none() || pod.scheduling_group.is_some())
+}
+
 /// The profile to which a pod of our profiles is assigned, if it is another one than its own. A rule that names no profile
 /// of `names` has no effect.
 fn assigned_to(
@@ -180,4 +184,41 @@ fn assigned_to(
     let assign = assign.filter(|_| names.contains(&pod.scheduler_name))?;
     let name = assign.profile_of(pod)?;
     (name != pod.scheduler_name && names.contains(&name)).then_some(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct ToCanary;
+
+    impl AssignProfile for ToCanary {
+        fn profile_of(&self, _: &Pod) -> Option<Str> {
+            Some("canary".into())
+        }
+    }
+
+    #[test]
+    fn a_member_of_a_group_keeps_its_profile_on_its_node() {
+        let mut router = Router {
+            assign: Some(Arc::new(ToCanary)),
+            keeps: true,
+            names: BTreeSet::from(["own", "canary"].map(Str::from)),
+            kept: FxHashMap::default(),
+            templates: Templates::default(),
+        };
+        let mut profile = |node: Option<&str>, group: Option<&str>| {
+            let mut pod = Pod { key: PodKey::new("default", "p"), ..Pod::default() };
+            pod.scheduler_name = "own".into();
+            pod.node_name = node.map(Str::from);
+            pod.scheduling_group = group.map(Str::from);
+            match router.route(Event::Pod(Observation::Is(Arc::new(pod)))) {
+                Event::Pod(Observation::Is(pod)) => pod.scheduler_name.to_string(),
+                other => panic!("{other:?} is no pod"),
+            }
+        };
+        assert_eq!(profile(None, None), "canary");
+        assert_eq!(profile(Some("n"), None), "own");
+        assert_eq!(profile(Some("n"), Some("gang")), "canary");
+    }
 }
