@@ -75,7 +75,7 @@ const KEPT: [&str; 48] = [
 const OF_CONDITIONS: [&str; 3] = ["reason", "status", "type"];
 
 /// Maps from names of resources, attributes or counters to amounts and values: they stay, since expressions name them.
-const KEPT_TABLES: [&str; 11] = [
+const KEPT_TABLES: [&str; 12] = [
     "allocatable",
     "allocatedResources",
     "attributes",
@@ -83,6 +83,7 @@ const KEPT_TABLES: [&str; 11] = [
     "consumedCapacity",
     "counters",
     "limits",
+    "minResources",
     "nodeAllocatableResourceMappings",
     "overhead",
     "requests",
@@ -374,12 +375,14 @@ mod tests {
             json!({"kind": "CSINode", "spec": {"drivers": [{"name": "disks.example.com"}]}}),
             json!({"kind": "Pod", "spec": {"containers": [{"resources": {"requests": {
                 "example.com/gpu": "1", "deviceclass.resource.kubernetes.io/fast": "2"}}}]}}),
+            json!({"kind": "PodGroup", "spec": {"minResources": {"memory": "4Gi"}}}),
         ]);
         assert_eq!(objects[0]["metadata"]["name"], "disks.example.com");
         assert_eq!(objects[1]["spec"]["drivers"][0]["name"], "disks.example.com");
         let class = format!("deviceclass.resource.kubernetes.io/{}", names.word("fast"));
         let requests = &objects[2]["spec"]["containers"][0]["resources"]["requests"];
         assert_eq!(*requests, json!({"example.com/gpu": "1", class: "2"}));
+        assert_eq!(objects[3]["spec"]["minResources"]["memory"], "4Gi");
     }
 
     #[test]
