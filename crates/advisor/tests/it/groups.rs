@@ -205,7 +205,9 @@ fn by_the_rules_of_1_37_a_group_is_decided_with_the_other_groups_of_its_tree() {
         "metadata": {"name": "job", "namespace": "default", "uid": "job"},
         "spec": {"schedulingPolicy": {"gang": {"minGroupCount": 2}}},
     }));
-    world.get_mut("PodGroup", GROUP)["spec"] = json!({
+    let group = world.get_mut("PodGroup", GROUP);
+    group["apiVersion"] = json!("scheduling.k8s.io/v1beta1");
+    group["spec"] = json!({
         "schedulingPolicy": {"gang": {"minCount": 4}}, "parentCompositePodGroupName": "job",
     });
     world.add(json!({

@@ -1,11 +1,12 @@
 //! Answers questions about a running cluster, on a copy of it.
 
+use std::borrow::Cow;
 use std::sync::{Arc, PoisonError, RwLock};
 
 use anyhow::{Context, Result};
 use plimsoll_advisor::{Limits, Manifests, Subject, Why, WhyError};
 use plimsoll_api::PodKey;
-use plimsoll_config::Configuration;
+use plimsoll_config::{Configuration, DEFAULT_SCHEDULER};
 use plimsoll_engine::{
     ClusterSnapshot, Decision, Detail, Options, PendingPod, Scheduler, TieBreak,
 };
@@ -156,6 +157,7 @@ impl Present {
             }
             None => Vec::new(),
         };
+        let manifest = decided_by(manifest, profile);
         let defaults = Limits::default();
         let limits = Limits {
             remedies: remedies.unwrap_or(defaults.remedies),
@@ -164,7 +166,7 @@ impl Present {
         };
         let subject = Subject {
             pod,
-            manifest,
+            manifest: &manifest,
             manifests: Manifests::none(),
             alternatives: &alternatives,
             limits,
@@ -233,6 +235,19 @@ impl Advisor for Answers {
     }
 }
 
+/// The manifest of a pod that this profile decides, if it is pending: a canary decides pods of other scheduler names, too.
+fn decided_by<'m>(manifest: &'m Value, profile: Option<&str>) -> Cow<'m, Value> {
+    let own = manifest["spec"]["schedulerName"].as_str().unwrap_or(DEFAULT_SCHEDULER);
+    match profile {
+        Some(profile) if profile != own && manifest["spec"].is_object() => {
+            let mut decided = manifest.clone();
+            decided["spec"]["schedulerName"] = profile.into();
+            Cow::Owned(decided)
+        }
+        _ => Cow::Borrowed(manifest),
+    }
+}
+
 /// At most so many decisions are made for one question.
 const MOST_DECISIONS: usize = 1_000_000;
 /// How many changes are returned if nothing is said.
@@ -249,4 +264,25 @@ fn failed(error: impl Into<anyhow::Error>) -> AdviceError {
 
 fn as_json(why: &Why) -> Result<Value> {
     serde_json::to_value(why).context("cannot write the answer as JSON")
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_pod_of_a_canary_is_judged_by_the_profile_that_decides_it() {
+        let name = |manifest: &Value, profile| {
+            let decided = decided_by(manifest, profile);
+            decided["spec"]["schedulerName"].as_str().map(str::to_owned)
+        };
+        let own = json!({"spec": {"schedulerName": "own"}});
+        assert_eq!(name(&own, Some("canary")).as_deref(), Some("canary"));
+        assert_eq!(name(&own, None).as_deref(), Some("own"));
+        let silent = json!({"spec": {}});
+        assert_eq!(name(&silent, Some("default-scheduler")), None);
+        assert_eq!(name(&Value::Null, Some("canary")), None);
+    }
 }
