@@ -30,9 +30,10 @@ pub struct NodeJudge<'a> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Verdicts {
     filters: Vec<&'static str>,
-    n_nodes: usize,
+    /// The nodes. Their indices may have gaps, where nodes have gone.
+    rows: Vec<Row>,
     n_words: usize,
-    /// For each node, in the order of rows, the filters that reject it.
+    /// For each index of a node, the filters that reject it.
     rejected: Vec<u64>,
     /// Those of them which say that evicting pods cannot help.
     unresolvable: Vec<u64>,
@@ -215,15 +216,16 @@ impl<'a> NodeJudge<'a> {
     pub fn verdicts(&self) -> Verdicts {
         let nodes = self.view.nodes;
         let n_words = self.names.len().div_ceil(64).max(1);
-        let blank = vec![0; n_words * nodes.len()];
+        let rows: Vec<Row> = nodes.rows().collect();
+        let n_indices = rows.last().map_or(0, |last| last.index() + 1);
+        let blank = vec![0; n_words * n_indices];
         let mut verdicts = Verdicts {
             filters: self.names.clone(),
-            n_nodes: nodes.len(),
+            rows: rows.clone(),
             n_words,
             rejected: blank.clone(),
             unresolvable: blank,
         };
-        let rows: Vec<Row> = nodes.rows().collect();
         for (at, filter) in self.filters.iter().enumerate() {
             if let Some(why) = filter.rejection() {
                 for row in &rows {
@@ -410,8 +412,8 @@ impl Verdicts {
     }
 
     /// All nodes.
-    pub fn rows(&self) -> impl Iterator<Item = Row> + use<> {
-        (0..self.n_nodes).map(Row::from_index)
+    pub fn rows(&self) -> impl Iterator<Item = Row> + '_ {
+        self.rows.iter().copied()
     }
 
     /// How many filters reject the node.
@@ -449,11 +451,12 @@ impl Verdicts {
     /// Whether some node is rejected by no filter both here and in `other`, which was made with the same nodes and filters.
     /// Two changes of a pod can make it fit together only if this holds, unless one undoes what the other does.
     pub fn may_fit_with(&self, other: &Verdicts) -> bool {
-        if (self.n_nodes, &self.filters) != (other.n_nodes, &other.filters) {
+        if (&self.rows, &self.filters) != (&other.rows, &other.filters) {
             return true;
         }
-        let (one, other) =
-            (self.rejected.chunks(self.n_words), other.rejected.chunks(self.n_words));
-        one.zip(other).any(|(a, b)| a.iter().zip(b).all(|(a, b)| a & b == 0))
+        self.rows.iter().any(|&row| {
+            let (one, other) = (self.words(&self.rejected, row), other.words(&other.rejected, row));
+            one.iter().zip(other).all(|(a, b)| a & b == 0)
+        })
     }
 }
