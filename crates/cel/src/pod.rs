@@ -14,14 +14,15 @@ use crate::validators;
 use crate::value::{Map, Value};
 
 /// The variables in the order of their slots. A test holds `variables` to it.
-const VARIABLES: [&str; 6] = ["schedulerName", "namespace", "name", "labels", "priority", "share"];
+const VARIABLES: [&str; 6] =
+    ["schedulerName", "podNamespace", "podName", "labels", "priority", "share"];
 
 /// A compiled expression that picks pods.
 ///
 /// | variable | type | |
 /// |---|---|---|
 /// | `schedulerName` | string | `spec.schedulerName` of the pod |
-/// | `namespace`, `name` | string | |
+/// | `podNamespace`, `podName` | string | |
 /// | `labels` | map of string to string | |
 /// | `priority` | int | `spec.priority` |
 /// | `share` | double | a number from 0 to less than 1 that belongs to the pod and never changes |
@@ -30,7 +31,7 @@ const VARIABLES: [&str; 6] = ["schedulerName", "namespace", "name", "labels", "p
 /// use plimsoll_cel::PodExpression;
 /// use plimsoll_api::{Pod, PodKey};
 ///
-/// let expression = PodExpression::compile(r#"namespace == "ml" && share < 0.5"#)?;
+/// let expression = PodExpression::compile(r#"podNamespace == "ml" && share < 0.5"#)?;
 /// let pod = Pod { key: PodKey::new("ml", "train-0"), ..Pod::default() };
 /// assert_eq!(expression.matches(&pod, 0.25), Ok(true));
 /// assert_eq!(expression.matches(&pod, 0.75), Ok(false));
@@ -132,7 +133,7 @@ mod tests {
 
     #[test]
     fn every_variable_can_be_read() {
-        check(r#"namespace == "ml" && name.startsWith("train-")"#, Ok(true));
+        check(r#"podNamespace == "ml" && podName.startsWith("train-")"#, Ok(true));
         check(r#"schedulerName == "default-scheduler""#, Ok(true));
         check(r#"labels.team == "vision" && labels["tier"] in ["1", "2"]"#, Ok(true));
         check("priority > 6 && share >= 0.25", Ok(true));
@@ -146,8 +147,8 @@ mod tests {
         check("labels.owner == \"me\"", Err("no such key"));
         check("labels.owner == \"me\" || share < 1.0", Ok(true));
         check("device.driver == \"x\"", Err("undeclared reference to 'device'"));
-        check("namespace", Err("must evaluate to bool, not string"));
-        check("namespace ==", Err("Syntax error"));
+        check("podNamespace", Err("must evaluate to bool, not string"));
+        check("podNamespace ==", Err("Syntax error"));
         check("share < 1", Err("no matching overload"));
     }
 }

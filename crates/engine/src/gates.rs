@@ -2,7 +2,7 @@
 
 use plimsoll_api::Release;
 use plimsoll_api::requests::RequestGates;
-use plimsoll_framework::{FeatureGates, GroupGates};
+use plimsoll_framework::{FeatureGates, GroupGates, GroupRules};
 
 /// The feature gates of the engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,7 +47,7 @@ impl Gates {
 }
 
 impl Default for Gates {
-    /// All are on since 1.36, but those of groups.
+    /// Those of the newest release: all are on since 1.36, but those of groups.
     fn default() -> Self {
         Gates {
             pops_from_backoff: true,
@@ -55,7 +55,7 @@ impl Default for Gates {
             says_expected_node: true,
             pod_level_resources: true,
             pod_level_resize: true,
-            groups: GroupGates::default(),
+            groups: GroupGates { rules: GroupRules::V1_37, ..GroupGates::default() },
         }
     }
 }

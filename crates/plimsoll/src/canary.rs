@@ -20,8 +20,8 @@ pub(crate) struct CanaryFlags {
     /// Let a profile decide the pods that a CEL expression picks, whatever their schedulerName; may be repeated, and the
     /// first that picks a pod counts
     ///
-    /// The expression reads schedulerName, namespace, name, labels, priority, and share: a number from 0 to less than 1 that
-    /// belongs to the pod. `namespace == "ml" && share < 0.1=packing` lets the profile `packing` decide a tenth of the pods
+    /// The expression reads schedulerName, podNamespace, podName, labels, priority, and share: a number from 0 to less than 1 that
+    /// belongs to the pod. `podNamespace == "ml" && share < 0.1=packing` lets the profile `packing` decide a tenth of the pods
     /// of a namespace.
     #[arg(long, value_name = "EXPR=PROFILE")]
     pub(crate) canary: Vec<Rule>,
@@ -136,11 +136,11 @@ mod tests {
 
     #[test]
     fn a_rule_is_an_expression_and_a_profile() {
-        let packing = rule(r#"namespace == "ml"=packing"#).expect("it is right");
+        let packing = rule(r#"podNamespace == "ml"=packing"#).expect("it is right");
         assert_eq!(packing.profile, "packing");
         for (text, part) in [
             ("packing", "EXPR=PROFILE"),
-            (r#"namespace == "ml""#, "is no name of a profile"),
+            (r#"podNamespace == "ml""#, "is no name of a profile"),
             ("share < 0.1=", "is no name of a profile"),
             ("shares < 0.1=x", "undeclared reference to 'shares'"),
             ("1=x", "must evaluate to bool"),
@@ -152,7 +152,7 @@ mod tests {
 
     #[test]
     fn the_first_rule_that_picks_a_pod_counts() {
-        let rules = ["labels.x == \"1\"=never", "namespace == \"ml\"=packing", "true=rest"];
+        let rules = ["labels.x == \"1\"=never", "podNamespace == \"ml\"=packing", "true=rest"];
         let canaries = Canaries(rules.map(|text| rule(text).expect("it is right")).to_vec());
         assert_eq!(canaries.profile_of(&pod("ml", "u")).as_deref(), Some("packing"));
         assert_eq!(canaries.profile_of(&pod("web", "u")).as_deref(), Some("rest"));

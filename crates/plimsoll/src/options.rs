@@ -336,7 +336,7 @@ mod tests {
             says_expected_node: false,
             pod_level_resources: false,
             pod_level_resize: false,
-            groups: GroupGates::default(),
+            groups: Gates::default().groups,
         };
         assert_eq!(options(&off), none);
     }

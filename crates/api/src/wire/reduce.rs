@@ -46,7 +46,7 @@ const CONFIGURATIONS_OF_DEVICES: [&str; 4] = [
 impl Reader {
     /// The parts of a manifest that decisions need, in the same API version. The rest is removed: what is not read at all,
     /// and what is read but decides nothing. That is annotations of other keys than [`READ_ANNOTATIONS`] and those that
-    /// `keeps_annotation` names, the messages of conditions, and the parameters of devices, which are only passed on.
+    /// `keeps_annotation` names, the messages of conditions but those of devices, and the parameters of devices, which are only passed on.
     ///
     /// It is an error if the manifest cannot be read.
     pub fn reduce(
@@ -209,12 +209,6 @@ fn remove_what_decides_nothing(
             opaque.remove("parameters");
         }
     }
-    let devices = manifest.pointer_mut("/status/devices").and_then(Value::as_array_mut);
-    let devices = devices.into_iter().flatten().filter_map(|one| one.get_mut("conditions"));
-    let conditions = devices.filter_map(Value::as_array_mut).flatten();
-    for condition in conditions.filter_map(Value::as_object_mut) {
-        condition.remove("message");
-    }
 }
 
 /// Removes lists of mounts that have become empty: of a mount hardly anything is read.
@@ -321,18 +315,22 @@ mod tests {
 
     #[test]
     fn parameters_of_devices_are_removed() {
+        let request = json!([{"name": "gpu", "exactly": {"deviceClassName": "gpu"}}]);
         let config = |opaque: Value| json!([{"requests": ["gpu"], "opaque": opaque}]);
         check(
             "ResourceClaim",
             "resource.k8s.io/v1",
             &json!({
                 "metadata": {"name": "c", "namespace": "shop"},
-                "spec": {"devices": {"config": config(json!({"driver": "d", "parameters": {"key": "s3cret"}}))}},
+                "spec": {"devices": {
+                    "requests": request,
+                    "config": config(json!({"driver": "d", "parameters": {"key": "s3cret"}})),
+                }},
             }),
             &json!({
                 "apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaim",
                 "metadata": {"name": "c", "namespace": "shop"},
-                "spec": {"devices": {"config": config(json!({"driver": "d"}))}},
+                "spec": {"devices": {"requests": request, "config": config(json!({"driver": "d"}))}},
             }),
         );
     }

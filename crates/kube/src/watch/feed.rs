@@ -96,10 +96,10 @@ mod tests {
         let kinds = Kinds::built_in();
         for kind in kinds.iter() {
             let namespace = if kind.is_namespaced() { "b" } else { "" };
-            // Only groups of pods must have a spec.
-            let json = format!(
-                r#"{{"metadata":{{"name":"a","namespace":"{namespace}"}},"spec":{{"schedulingPolicy":{{"basic":{{}}}}}}}}"#
-            );
+            // What some kinds must have; the others pass over it.
+            let spec = r#"{"schedulingPolicy":{"basic":{}},"driver":"d","nodeName":"n","pool":{"name":"p","generation":1,"resourceSliceCount":1}}"#;
+            let json =
+                format!(r#"{{"metadata":{{"name":"a","namespace":"{namespace}"}},"spec":{spec}}}"#);
             let reader = kinds.reader(kind.versions()[0], kind.as_str()).expect("it is read");
             let object = reader.read(&json).expect("it is right");
             let added = Event::is(object).expect("its kind is known");

@@ -238,7 +238,7 @@ fn a_user_with_a_certificate_is_known_to_the_instance() {
     );
     let carol = scene.write("carol", &kubeconfig);
     let told = scene.answer(&carol, "why shop/large");
-    assert!(told.starts_with("shop/large fits 0 of 1 nodes."), "{told}");
+    assert!(told.starts_with("shop/large fits 0 of 1 node."), "{told}");
 }
 
 #[test]

@@ -190,7 +190,7 @@ fn a_canary_chooses_the_profile_of_a_namespace() {
     let server = cluster();
     let kubeconfig = server.kubeconfig_file().expect("there is room for a file");
     let volume = Volume::new(&configuration(&kubeconfig, "a", "b"));
-    let _process = Process::start(&volume, &["--canary", r#"namespace == "batch"=other"#]);
+    let _process = Process::start(&volume, &["--canary", r#"podNamespace == "batch"=other"#]);
     goes_to(&server, &pod("default", "usual"), "a");
     goes_to(&server, &pod("batch", "canary"), "b");
 }
@@ -233,7 +233,7 @@ fn simulate_and_explain_know_canaries() {
         all
     };
     assert_eq!(nodes(""), ["batch/canary a", "default/usual a"]);
-    let canary = "--canary namespace==\"batch\"=other";
+    let canary = "--canary podNamespace==\"batch\"=other";
     assert_eq!(nodes(canary), ["batch/canary b", "default/usual a"]);
     let line = format!("explain -f c.yaml --config s.yaml --pod batch/canary -o json {canary}");
     assert_eq!(records(files, &line)[0]["node"], "b");

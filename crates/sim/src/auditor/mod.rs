@@ -335,7 +335,7 @@ impl Auditor {
         for victim in &victims {
             self.victim(pod, victim, false)?;
             let on = self.known.pods.get(victim).and_then(|victim| self.known.place(victim));
-            if on != Some(&nomination.node) {
+            if on != Some(&nomination.node) && !self.leaves_with_others(victim) {
                 return Err(format!("its victim {victim} is not there"));
             }
         }
@@ -350,6 +350,13 @@ impl Auditor {
             return Ok(());
         }
         self.known.feasible(pod, &nomination.node, &victims)
+    }
+
+    /// Whether a pod may have to leave because others of its group do, on whatever nodes they are.
+    fn leaves_with_others(&self, pod: &PodKey) -> bool {
+        let group = self.known.pods.get(pod).and_then(group_of);
+        let group = group.and_then(|group| self.known.groups.get(&group));
+        group.is_some_and(|group| group.disruption == DisruptionMode::All || group.parent.is_some())
     }
 
     /// Whether a pod may be evicted for another, or for the group of that.

@@ -18,7 +18,9 @@ use crate::binding::Unbound;
 use crate::cycle::{self, CycleResult};
 use crate::effect::Effect;
 use crate::filters::Filters;
-use crate::groups::decision::{GroupDecision, MemberDecision, PlacementDecision};
+use crate::groups::decision::{
+    GroupDecision, GroupResult, MemberDecision, PlacementDecision, SubgroupDecision,
+};
 use crate::groups::placements::FeasiblePlacement;
 use crate::groups::trial::{MemberTrial, Permits, Placed, Purpose};
 use crate::groups::{GroupCycle, GroupNode, NO_PLACEMENTS};
@@ -165,6 +167,17 @@ impl Scheduler {
                 self.member_errs(now, attempt, error.clone(), effects);
             }
             self.set_error(&group, &error, effects);
+            for below in group.root.all().into_iter().skip(1) {
+                decision.groups.push(SubgroupDecision {
+                    group: below.group.key().clone(),
+                    is_composite: !below.is_leaf(),
+                    result: GroupResult::Error,
+                    message: error.clone(),
+                    placement: None,
+                    placements: Vec::new(),
+                    condition: self.condition_of(&below.group),
+                });
+            }
             return CycleEnd::Failed;
         }
         let GroupCycle { root, attempts, .. } = group;
