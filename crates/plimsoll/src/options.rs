@@ -309,7 +309,7 @@ fn entries<'a>(
 
 #[cfg(test)]
 mod tests {
-    use plimsoll_framework::{GroupGates, Release};
+    use plimsoll_framework::Release;
     use plimsoll_legacy::in_tree;
 
     use super::*;
