@@ -26,14 +26,20 @@ pub(crate) const OWN_TAINTS: &str = "node.kubernetes.io/";
 /// One more node like one that there is, if it would be feasible. The pods of DaemonSets come to it, too.
 pub(crate) fn new_nodes(judge: &NodeJudge<'_>, manifests: Manifests<'_>) -> Vec<ClusterChange> {
     let view = judge.view();
-    // What filters know of the storage and devices of a node, they know by its name.
-    let is_by_name = !judge.pod().resource_claims.is_empty() || !judge.pod().volumes.is_empty();
-    let would_do = |row: &Row| {
+    let n_rejections = |row: &Row| -> usize {
         let model = view.nodes.node(*row);
         let node = node_of(&manifest_of_new(model, &new_names(view.nodes, &model.name, 1)[0]));
-        is_by_name || node.is_some_and(|node| judge.rejections_if(*row, node, comes).is_empty())
+        node.map_or(usize::MAX, |node| judge.rejections_if(*row, node, comes).len())
     };
-    let rows = models(view.nodes).into_iter().filter(would_do).take(MOST_NEW);
+    let mut rows = models(view.nodes);
+    // What filters know of the storage and devices of a node, they know by its name, and may reject each new one for that.
+    // So the models come first that the fewest filters reject, else in the order of their names, and the proof decides.
+    let is_by_name = !judge.pod().resource_claims.is_empty() || !judge.pod().volumes.is_empty();
+    if is_by_name {
+        rows.sort_by_cached_key(&n_rejections);
+    }
+    let would_do = |row: &Row| is_by_name || n_rejections(row) == 0;
+    let rows = rows.into_iter().filter(would_do).take(MOST_NEW);
     rows.map(|row| like(view, manifests, row, 1)).collect()
 }
 

@@ -37,7 +37,7 @@ pub struct Limits {
     pub remedies: usize,
     /// How many of the nearest nodes are returned.
     pub nearest: usize,
-    /// How many pairs of changes are tried.
+    /// How many pairs of changes of the pod are tried, and as many of a change of the pod and one of the nodes.
     pub pairs: usize,
 }
 
@@ -324,16 +324,21 @@ impl<'s> Search<'s> {
                 self.propose_tight(&trial, None);
             }
         }
+        // Pairs of changes of the pod may have used up what they may: these have as many tries of their own.
+        let mut left = self.limits.pairs;
+        let mut with_nodes: Vec<(u32, &Trial, ClusterChange)> = Vec::new();
         for trial in trials.iter().filter(|trial| !trial.fits()) {
-            let changes: Vec<_> = self.node_changes(trial, near);
-            for change in changes {
-                let least = least_size(&trial.relaxations) + change.size;
-                if left == 0 || self.best_size() <= least {
-                    continue;
-                }
-                left -= 1;
-                self.propose_tight(trial, Some(change));
+            let least = least_size(&trial.relaxations);
+            let changes = self.node_changes(trial, near);
+            with_nodes.extend(changes.into_iter().map(|one| (least + one.size, trial, one)));
+        }
+        with_nodes.sort_by_key(|(size, ..)| *size);
+        for (size, trial, change) in with_nodes {
+            if left == 0 || self.best_size() <= size {
+                break;
             }
+            left -= 1;
+            self.propose_tight(trial, Some(change));
         }
     }
 
