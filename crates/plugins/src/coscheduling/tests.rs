@@ -368,7 +368,7 @@ fn a_member_of_a_group_that_does_not_exist_is_rejected_at_permit() {
         &lab.unreserve("a"),
         &expect![[r#"
 
-    "#]],
+        "#]],
     );
     check(&lab.post_filter("a"), &expect!["can not find pod group\n"]);
     check(&lab.post_filter("alone"), &expect!["can not find pod group\n"]);

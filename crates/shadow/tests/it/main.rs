@@ -217,7 +217,8 @@ fn two_configurations_are_compared_with_each_other() {
 #[test]
 fn only_the_latest_disagreements_are_kept() {
     let mut lab = Lab::new();
-    lab.see(&[node("n1", "100"), node("n2", "100")]);
+    // Each pod is a large enough part of the node to be seen in the score.
+    lab.see(&[node("n1", "20"), node("n2", "20")]);
     lab.begin();
     for number in 0..15 {
         let name = format!("p{number}");

@@ -17,7 +17,7 @@ async fn kube_rs_discovers_what_is_served() {
         discovery.get("").and_then(|core| core.recommended_kind("Pod")).expect("pods");
     assert_eq!(resource.plural, "pods");
     let subresources: Vec<_> = capabilities.subresources.iter().map(|(r, _)| &r.kind).collect();
-    assert_eq!(subresources, ["Pod", "Binding", "Eviction"]);
+    assert_eq!(subresources, ["Pod", "Binding", "Eviction", "PodPortForwardOptions"]);
 }
 
 #[tokio::test]
