@@ -149,6 +149,7 @@ mod tests {
         check("device.driver == \"x\"", Err("undeclared reference to 'device'"));
         check("podNamespace", Err("must evaluate to bool, not string"));
         check("podNamespace ==", Err("Syntax error"));
-        check("share < 1", Err("no matching overload"));
+        check("share < 1", Ok(true));
+        check("share + 1 < 2.0", Err("no matching overload"));
     }
 }

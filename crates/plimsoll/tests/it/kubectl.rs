@@ -286,8 +286,8 @@ fn what_is_missing_is_named() {
         ),
         (
             "why shop/large --scheduler-pod plimsoll-a",
-            "error: cannot reach port 1 of pod kube-system/plimsoll-a: an error occurred forwarding 1 -> 1: Connection refused \
-             (os error 111)",
+            // The connection may end before the node has said why.
+            "error: cannot reach port 1 of pod kube-system/plimsoll-a: …",
         ),
         (
             "why shop/large --as joe",
@@ -305,7 +305,10 @@ fn what_is_missing_is_named() {
         ),
     ] {
         let refusal = scene.refusal(&sre, line).replace(&sre.display().to_string(), "KUBECONFIG");
-        assert_eq!(refusal, why, "{line}");
+        match why.strip_suffix('…') {
+            Some(beginning) => assert!(refusal.starts_with(beginning), "{line}: {refusal}"),
+            None => assert_eq!(refusal, why, "{line}"),
+        }
     }
     let told = scene.answer(&stranger, "why -n shop large --token token-of-sre -o json");
     assert!(told.contains("\"state\":\"unschedulable\""), "{told}");
