@@ -106,12 +106,17 @@ impl Scheduler {
     ) -> MemberResult {
         let message = failure.message.clone();
         self.log_member(attempt, &failure);
+        let is_new =
+            matches!(to, Nominates::To(_)) && self.nominated.node_of(&attempt.pod.key).is_none();
         match to {
             Nominates::To(node) => self.nominate_member(attempt, Some(node), effects),
             Nominates::Nothing => self.withdraw(now, &attempt.pod, effects),
             Nominates::AsBefore => {}
         }
         self.fail(now, attempt.id, &attempt.pod, failure, effects);
+        if is_new {
+            self.queue.nominates();
+        }
         let nominated = self.nominated.node_of(&attempt.pod.key).cloned();
         MemberResult::Unschedulable { message, nominated }
     }

@@ -50,6 +50,11 @@ impl Queue {
         }
     }
 
+    /// A pod of a group was nominated that was not before. It tries its node first then, so what has failed may fit.
+    pub(crate) fn nominates(&mut self) {
+        self.changed += 1;
+    }
+
     /// Wakes a waiting pod, which is tried again after its backoff.
     pub(crate) fn retry(&mut self, now: Time, id: PodId, with: Surroundings<'_>) {
         self.shelves.changed();

@@ -173,6 +173,12 @@ impl Queue {
         let object = Object::Itself { before: &before };
         let change = Change { event, object, view: with.cache.view() };
         let strategy = match entry.info.place {
+            QueuePlace::Unschedulable | QueuePlace::Gated { .. }
+                if before.scheduler_name != entry.info.pod.scheduler_name =>
+            {
+                // Another profile decides it now.
+                QueueingStrategy::AfterBackoff
+            }
             _ if action.is_empty() => QueueingStrategy::Skip,
             QueuePlace::InFlight => {
                 if entry.hears_since.is_some() {
