@@ -61,7 +61,7 @@ impl PreScore for DynamicResources {
     }
 }
 
-/// What a node offers is remembered ([`Attempts`](crate::devices::Attempts)), but the claims are those of the pod alone.
+/// What a node offers is remembered (`Attempts`), but the claims are those of the pod alone.
 impl ScoreOnDemand for DynamicResources {
     const NORMALIZE: Normalize = Normalize::Max { reverse: false };
 
