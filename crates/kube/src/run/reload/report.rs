@@ -49,9 +49,9 @@ impl Announcer {
     fn tried(&self, mode: ReloadMode, hash: &str, outcome: &ReloadOutcome) {
         let ReloadOutcome { tried, different, examples, without_profile } = outcome;
         for example in examples {
-            tracing::info!(%example, "a pod comes out otherwise under the new configuration");
+            tracing::info!(%example, "a pod is decided differently under the new configuration");
         }
-        let counts = format!("{different} of {tried} pods come out otherwise");
+        let counts = format!("{different} of {tried} pods are decided differently");
         match mode {
             ReloadMode::Check => {
                 self.metrics.checked(outcome);

@@ -21,7 +21,7 @@ const REST: u32 = 9;
 /// A trial ends after this time, with the pods tried so far: whoever changes a configuration waits for it.
 const LONGEST: Duration = Duration::from_secs(10);
 
-/// At most this many pods that come out otherwise are named.
+/// At most this many pods that are decided differently are named.
 const EXAMPLES: usize = 10;
 
 /// The pods that were placed last.
