@@ -206,8 +206,11 @@ impl Scheduler {
             return None;
         }
         if tried.iter().any(|attempt| self.extenders.to_ask(&attempt.pod).is_some()) {
+            let told = tried.iter().map(|attempt| {
+                MemberDecision::error(attempt.pod.key.clone(), EXTENDERS.to_owned())
+            });
+            decision.tell(told.collect());
             for attempt in &tried {
-                decision.tell(MemberDecision::error(attempt.pod.key.clone(), EXTENDERS.to_owned()));
                 self.member_errs(now, attempt, EXTENDERS.to_owned(), effects);
             }
             return None;

@@ -428,6 +428,14 @@ impl Queue {
             return self.settle(now, id, (strategy, label), None, with);
         }
         let gate = with.gate(&first.pod, &mut self.counts);
+        if let Some(QueuePlace::Gated { plugin, why }) = &gate
+            && self.held.is_empty()
+            && matches!(&self.groups.get(group).key.wait,
+                WaitReason::Gate(by, so_far) if by == plugin && so_far == why)
+        {
+            // The gate stays closed for the same reason.
+            return;
+        }
         for id in self.groups.take(group).pods {
             self.pods[id].group = None;
             if audience.has(id, &self.pods[id].info) {
@@ -551,7 +559,7 @@ impl Queue {
             QueuePlace::Unschedulable => {
                 WaitReason::Change(entry.info.verdict.clone().unwrap_or_default())
             }
-            QueuePlace::Gated { plugin, .. } => WaitReason::Gate(plugin),
+            QueuePlace::Gated { plugin, ref why } => WaitReason::Gate(plugin, why.clone()),
             QueuePlace::Backoff { .. } => {
                 let like = self.like(id, with);
                 let entry = &self.pods[id];
@@ -606,7 +614,7 @@ impl Queue {
     fn leave(&mut self, id: PodId) {
         let Some(entry) = self.pods.remove(id) else { return };
         if let Some(entries) = &mut self.entries {
-            entries.forget(id, &entry.info.pod);
+            entries.forget(&entry.info);
         }
         if let Some(since) = entry.hears_since {
             self.in_flight.forget(since);

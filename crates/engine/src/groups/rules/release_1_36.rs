@@ -387,6 +387,7 @@ impl Scheduler {
             "" => WAITS.to_owned(),
             reasons => format!("{reasons}, {WAITS}"),
         };
+        let mut members_told = Vec::with_capacity(group.attempts.len());
         for (attempt, member) in group.attempts.iter().zip(trial.members) {
             let is_error = matches!(result, TrialResult::Error(_));
             let nodes = match self.options.detail {
@@ -438,8 +439,9 @@ impl Scheduler {
                 }
             };
             let pod = attempt.pod.key.clone();
-            decision.tell(MemberDecision { pod, result: decided, nodes });
+            members_told.push(MemberDecision { pod, result: decided, nodes });
         }
+        decision.tell(members_told);
         decision.result = match result {
             TrialResult::Success => GroupResult::Scheduled,
             TrialResult::WaitsOnPreemption => GroupResult::Preempting,
