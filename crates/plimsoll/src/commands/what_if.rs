@@ -33,8 +33,10 @@ pub(crate) fn run(mut args: WhatIf, registry: &Registry) -> Result<ExitCode> {
     let kinds = registry.kinds();
     let actions = args.actions.0.into_iter().map(|given| resolve(given, &kinds));
     let actions: Vec<(String, Vec<Action>)> = actions.collect::<Result<_>>()?;
+    // As a running instance answers: an audit of every thousandth decision would take most of the time.
     let with_choice = |options: Options| Options {
         engine: args.engine.into(),
+        audit_every: 0,
         detail: Detail::Choice,
         ..options
     };
