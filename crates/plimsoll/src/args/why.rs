@@ -20,7 +20,7 @@ Examples:
   plimsoll why --journal decisions.db team-a/web-0
 
   # What would have to change so that a group of pods is scheduled?
-  plimsoll why -f cluster.json --group team-a/train --feature-gates GenericWorkload=true,GangScheduling=true
+  plimsoll why -f cluster.json --group team-a/train --feature-gates GenericWorkload=true
 
   # Why is this pod on its node, and by how much?
   plimsoll why -f cluster.json team-a/web-1 -o json | jq .runnerUp";

@@ -42,7 +42,7 @@ pub(crate) fn run(mut args: WhatIf, registry: &Registry) -> Result<ExitCode> {
     };
     let (scheduler, cluster) = match &args.recording {
         None => {
-            let Scene { setup, cluster } = Scene::read(&args.cluster, registry)?;
+            let Scene { setup, cluster, .. } = Scene::read(&args.cluster, registry)?;
             let options = with_choice(setup.options());
             (Scheduler::new(setup.profiles, options, SEED)?, cluster)
         }

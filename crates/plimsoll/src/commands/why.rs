@@ -31,13 +31,12 @@ pub(crate) fn run(args: Why, registry: &Registry) -> Result<()> {
     if let Some(journal) = &args.journal {
         return why_journal::run(journal, &key, args.output.format);
     }
-    let Scene { setup, cluster } = Scene::read(&args.cluster, registry)?;
+    let Scene { setup, cluster, sources } = Scene::read(&args.cluster, registry)?;
     let pod = subject(&cluster, &key, &setup)?;
     let alternatives = match pod.node_name {
         Some(_) => Vec::new(),
         None => alternatives(&setup.configuration, (registry, &setup.gates), &pod.scheduler_name)?,
     };
-    let sources = input::read(&args.cluster.files)?;
     let manifests = input::Manifests::of(&sources, &registry.kinds());
     let manifest = manifests.find(&format!("Pod {key}"));
     let manifest =
