@@ -194,7 +194,7 @@ fn amounts(resources: &Resources) -> Map<String, Value> {
 }
 
 /// An amount without rounding.
-fn exact(name: &str, amount: i64) -> String {
+pub(crate) fn exact(name: &str, amount: i64) -> String {
     if name == CPU { text_of(name, amount) } else { amount.to_string() }
 }
 

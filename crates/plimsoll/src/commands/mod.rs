@@ -28,6 +28,7 @@ mod what_if;
 mod why;
 mod why_group;
 mod why_journal;
+mod why_recording;
 
 use std::path::Path;
 use std::process::ExitCode;

@@ -10,7 +10,7 @@ use plimsoll_framework::Registry;
 use plimsoll_sim::{InitialCluster, Simulation};
 
 use super::explain::offer;
-use super::{Scene, why_group, why_journal};
+use super::{Scene, why_group, why_journal, why_recording};
 use crate::alternatives::alternatives;
 use crate::args::{Asked, Format, Why};
 use crate::input;
@@ -30,6 +30,9 @@ pub(crate) fn run(args: Why, registry: &Registry) -> Result<()> {
     };
     if let Some(journal) = &args.journal {
         return why_journal::run(journal, &key, args.output.format);
+    }
+    if let Some(recording) = &args.recording {
+        return why_recording::run(&args, recording, &key, registry);
     }
     let Scene { setup, cluster, sources } = Scene::read(&args.cluster, registry)?;
     let pod = subject(&cluster, &key, &setup)?;

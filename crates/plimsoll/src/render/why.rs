@@ -92,6 +92,22 @@ pub(super) fn unknown_manifests(out: &mut impl Write, objects: &[Reference]) -> 
     writeln!(out, "\nNo change of {names} was tried, because {their} not known here.")
 }
 
+/// Says to what the changes of a pod of a recording apply.
+pub(crate) fn of_recording(out: &mut impl Write, differs: &[&str]) -> io::Result<()> {
+    writeln!(
+        out,
+        "\nA recording holds what decisions read, and no manifests. Changes of the pod apply to the manifest that -o json has."
+    )?;
+    if !differs.is_empty() {
+        let names = some_of(differs, differs.len());
+        writeln!(
+            out,
+            "Not held as they were written, so that changes may miss something: {names}."
+        )?;
+    }
+    Ok(())
+}
+
 fn also_fits(n_nodes: usize) -> String {
     if n_nodes == 0 { String::new() } else { count(n_nodes, "node") }
 }

@@ -313,3 +313,66 @@ status: {allocatable: {cpu: '16', memory: 8Gi, pods: '10'}}
     let unknown = refused("--drain n7");
     assert!(unknown.contains("no node is named n7; there is n1, n2"), "{unknown}");
 }
+
+/// What `why` says of a pod at the end of a recording of `CLUSTER`, and on files with the pods where they were then.
+#[test]
+fn a_pod_of_a_recording_is_told_what_would_have_helped() {
+    let folder = recorded();
+    let ask = |line: &str| -> Value {
+        let answer = run_in(folder.path(), &format!("why {line} -o json"));
+        assert_eq!(answer.status, 0, "{line}: {}", answer.err);
+        serde_json::from_str(&answer.out).expect("it is one document")
+    };
+    let past = ask("--recording rec shop/large");
+    assert_eq!((&past["pod"], &past["state"]), (&json!("shop/large"), &json!("unschedulable")));
+    let texts: Vec<&str> = past["remedies"]
+        .as_array()
+        .expect("something helps")
+        .iter()
+        .map(|remedy| remedy["text"].as_str().expect("it has a text"))
+        .collect();
+    assert!(texts.iter().any(|text| text.starts_with("request ")), "{texts:?}");
+    // The change applies to the manifest that comes with the answer.
+    let lowered = past["remedies"].as_array().and_then(|all| {
+        all.iter().find(|one| one["text"].as_str().is_some_and(|text| text.starts_with("request ")))
+    });
+    let operation = &lowered.expect("one lowers the request")["changes"][0]["operations"][0];
+    assert_eq!(operation["op"], "replace", "{past}");
+    let mut manifest = past["manifest"].clone();
+    let field = manifest.pointer_mut(operation["path"].as_str().expect("it has a path"));
+    *field.expect("there is such a field") = operation["value"].clone();
+    let mut files = vec![manifest];
+    for name in ["n1", "n2"] {
+        files.push(json!({
+            "apiVersion": "v1", "kind": "Node", "metadata": {"name": name},
+            "status": {"allocatable": {"cpu": "2", "memory": "8Gi", "pods": "10"}},
+        }));
+    }
+    let list = json!({"apiVersion": "v1", "kind": "List", "items": files}).to_string();
+    fs::write(folder.path().join("patched.json"), list).expect("there is room");
+    let simulated = run_in(folder.path(), "simulate -f patched.json -o json");
+    assert!(simulated.out.contains("\"result\":\"scheduled\""), "{}", simulated.out);
+
+    let text = run_in(folder.path(), "why --recording rec shop/large").out;
+    assert!(text.contains("Changes of the pod apply to the manifest that -o json has."), "{text}");
+    let default = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n";
+    fs::write(folder.path().join("default.yaml"), default).expect("there is room");
+    let with_config = ask("--recording rec shop/large --config default.yaml");
+    assert_eq!(with_config["remedies"][0], past["remedies"][0]);
+    let placed = ask("--recording rec shop/high");
+    assert_eq!((&placed["state"], &placed["manifest"]), (&json!("scheduled"), &Value::Null));
+    let unknown = run_in(folder.path(), "why --recording rec shop/none");
+    assert_eq!(unknown.status, 1);
+    assert!(
+        unknown.err.starts_with("error: pod shop/none is not in the recording at that time"),
+        "{}",
+        unknown.err
+    );
+    for line in [
+        "why --recording rec --group shop/g",
+        "why --recording rec -f cluster.yaml shop/large",
+        "why --at 1h -f cluster.yaml shop/large",
+    ] {
+        assert_eq!(run_in(folder.path(), line).status, 2, "{line}");
+    }
+}
