@@ -200,6 +200,7 @@ pub async fn run(config: RunConfig, stop: CancellationToken) -> Result<Exit, Run
         let served_state = ServedState {
             engine: engine_handle.clone(),
             manifests: connection.caller("questions", config.rate),
+            versions: served.clone(),
             metrics,
             watched: watch_metrics.clone(),
             audited: audit_metrics.clone(),

@@ -4,21 +4,24 @@ use std::borrow::Cow;
 use std::sync::{Arc, PoisonError, RwLock};
 
 use anyhow::{Context, Result};
-use plimsoll_advisor::{Limits, Manifests, Subject, Why, WhyError};
-use plimsoll_api::PodKey;
+use plimsoll_advisor::{
+    GroupSubject, Limits, Manifests, Reference, Subject, Why, WhyError, WhyGroupError,
+};
+use plimsoll_api::{ObjectKey, PodKey};
 use plimsoll_config::{Configuration, DEFAULT_SCHEDULER};
 use plimsoll_engine::{
     ClusterSnapshot, Decision, Detail, Options, PendingPod, Scheduler, TieBreak,
 };
 use plimsoll_framework::{FeatureGates, Prioritize, Registry, Time};
-use plimsoll_kube::serve::{AdviceError, Advisor, WhyQuestion};
+use plimsoll_kube::serve::{AdviceError, Advisor, ManifestSource, WhyGroupQuestion, WhyQuestion};
 use plimsoll_sim::InitialCluster;
 use plimsoll_sim::what_if::Scenario;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::request::{CapacityRequest, WhatIfRequest};
-use super::{Deciders, capacity};
+use super::groups::GroupAnswer;
+use super::request::{CapacityRequest, RebalanceRequest, WhatIfRequest};
+use super::{Deciders, capacity, rebalance};
 use crate::alternatives::alternatives;
 use crate::options::Setup;
 use crate::render;
@@ -79,7 +82,7 @@ impl Answers {
     pub(crate) fn why_on(
         &self,
         on: (&mut Scheduler, Time),
-        about: (&PodKey, &Value),
+        about: (&PodKey, &Value, Manifests<'_>),
         wanted: (Option<usize>, Option<usize>),
     ) -> Result<Value> {
         self.present().why_on(on, about, wanted)
@@ -102,9 +105,9 @@ impl Present {
     }
 
     /// A scheduler that knows what another one knew, and has decided nothing.
-    fn copy(&self, snapshot: ClusterSnapshot) -> Result<Scheduler> {
+    fn copy(&self, snapshot: ClusterSnapshot, options: Options) -> Result<Scheduler> {
         let taken = snapshot.taken;
-        let mut scheduler = self.deciders().scheduler()?;
+        let mut scheduler = Deciders { options, ..self.deciders() }.scheduler()?;
         for event in InitialCluster::from(snapshot).into_events() {
             scheduler.observe(taken, event);
         }
@@ -112,14 +115,23 @@ impl Present {
     }
 
     fn try_why(&self, question: WhyQuestion) -> Result<Value> {
-        let WhyQuestion { pod, manifest, snapshot, pending, remedies, nearest, with_text } =
-            question;
+        let WhyQuestion {
+            pod,
+            manifest,
+            manifests,
+            snapshot,
+            pending,
+            remedies,
+            nearest,
+            with_text,
+        } = question;
+        let find = |object: &Reference| read_manifest(&*manifests, object);
         let taken = snapshot.taken;
-        let mut scheduler = self.copy(snapshot)?;
+        let mut scheduler = self.copy(snapshot, self.options)?;
         let profile = pending.as_ref().map(|pending| pending.info.pod.scheduler_name.clone());
         let why = self.explain_why(
             (&mut scheduler, taken),
-            (&pod, &manifest),
+            (&pod, &manifest, Manifests::by(&find)),
             (pending.as_ref(), profile.as_deref()),
             (remedies, nearest),
         )?;
@@ -130,16 +142,51 @@ impl Present {
         Ok(answer)
     }
 
+    fn try_why_group(&self, question: WhyGroupQuestion) -> Result<Value, AdviceError> {
+        let WhyGroupQuestion { group, manifests, snapshot, pending, remedies, with_text } =
+            question;
+        if !self.options.gates.groups.generic_workload {
+            return Err(AdviceError::Wrong(
+                "groups of pods are off: this instance runs without the feature gate GenericWorkload".to_owned(),
+            ));
+        }
+        // A group without a PodGroup is one thing, and one whose PodGroup cannot be read another.
+        manifests.read("PodGroup", &group).map_err(failed)?;
+        let find = |object: &Reference| read_manifest(&*manifests, object);
+        let taken = snapshot.taken;
+        let options = Options { detail: Detail::Outcome, ..self.options };
+        let mut scheduler = self.copy(snapshot, options).map_err(failed)?;
+        let subject = GroupSubject {
+            group: &group,
+            manifests: Manifests::by(&find),
+            remedies: remedies.unwrap_or(Limits::default().remedies),
+            pending: Some(&pending),
+        };
+        let answer = GroupAnswer::of(&mut scheduler, taken, &subject);
+        let answer = answer.map_err(|error| match error.downcast_ref() {
+            Some(unknown @ WhyGroupError::Unknown(_)) => AdviceError::Unknown(unknown.to_string()),
+            Some(wrong @ WhyGroupError::Composite(..)) => AdviceError::Wrong(wrong.to_string()),
+            _ => failed(error),
+        })?;
+        let mut json = serde_json::to_value(answer.written()).map_err(failed)?;
+        if with_text {
+            let text = plain(|out, screen| render::why_group::answer(out, &answer, screen));
+            json["text"] = text.into();
+        }
+        Ok(json)
+    }
+
     fn why_on(
         &self,
         (scheduler, now): (&mut Scheduler, Time),
-        (pod, manifest): (&PodKey, &Value),
+        (pod, manifest, manifests): (&PodKey, &Value, Manifests<'_>),
         wanted: (Option<usize>, Option<usize>),
     ) -> Result<Value> {
         let pending = scheduler.pending_state(pod);
         let profile = pending.map(|pending| pending.info.pod.scheduler_name.clone());
         let profile = (None, profile.as_deref());
-        as_json(&self.explain_why((scheduler, now), (pod, manifest), profile, wanted)?)
+        let about = (pod, manifest, manifests);
+        as_json(&self.explain_why((scheduler, now), about, profile, wanted)?)
     }
 
     /// Answers about a pod. `pending` is what another scheduler knows of it, and `profile` the name of its scheduler if it is
@@ -147,7 +194,7 @@ impl Present {
     fn explain_why(
         &self,
         (scheduler, now): (&mut Scheduler, Time),
-        (pod, manifest): (&PodKey, &Value),
+        (pod, manifest, manifests): (&PodKey, &Value, Manifests<'_>),
         (pending, profile): (Option<&PendingPod>, Option<&str>),
         (remedies, nearest): (Option<usize>, Option<usize>),
     ) -> Result<Why> {
@@ -167,7 +214,7 @@ impl Present {
         let subject = Subject {
             pod,
             manifest: &manifest,
-            manifests: Manifests::none(),
+            manifests,
             alternatives: &alternatives,
             limits,
             pending,
@@ -185,6 +232,10 @@ impl Advisor for Answers {
             )),
             _ => failed(error),
         })
+    }
+
+    fn why_group(&self, question: WhyGroupQuestion) -> Result<Value, AdviceError> {
+        self.present().try_why_group(question)
     }
 
     fn decision_text(&self, decision: &Decision) -> String {
@@ -233,6 +284,20 @@ impl Advisor for Answers {
         }
         Ok(answer)
     }
+
+    fn rebalance(&self, snapshot: ClusterSnapshot, request: &Value) -> Result<Value, AdviceError> {
+        let request: RebalanceRequest = read(request)?;
+        let options = request.options().map_err(AdviceError::Wrong)?;
+        let (present, cluster) = (self.present(), InitialCluster::from(snapshot));
+        let plan = rebalance::of_cluster(present.deciders(), cluster, &options, MOST_DECISIONS);
+        let plan = plan.map_err(failed)?;
+        let mut answer = serde_json::to_value(&plan).map_err(failed)?;
+        if request.text {
+            let text = plain(|out, screen| render::rebalance::plan(out, &plan, screen));
+            answer["text"] = text.into();
+        }
+        Ok(answer)
+    }
 }
 
 /// The manifest of a pod that this profile decides, if it is pending: a canary decides pods of other scheduler names, too.
@@ -260,6 +325,19 @@ fn read<T: for<'a> Deserialize<'a>>(request: &Value) -> Result<T, AdviceError> {
 fn failed(error: impl Into<anyhow::Error>) -> AdviceError {
     let error = error.into();
     AdviceError::Failed(format!("{error:#}"))
+}
+
+/// The manifest of an object; `None` also if it cannot be read.
+fn read_manifest(manifests: &dyn ManifestSource, object: &Reference) -> Option<Value> {
+    let namespace = object.namespace.as_deref().unwrap_or_default();
+    let key = ObjectKey::new(namespace, object.name.as_str());
+    match manifests.read(&object.kind, &key) {
+        Ok(manifest) => manifest,
+        Err(error) => {
+            tracing::debug!(%object, %error, "no change of an object is tried");
+            None
+        }
+    }
 }
 
 fn as_json(why: &Why) -> Result<Value> {

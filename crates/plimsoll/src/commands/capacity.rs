@@ -5,11 +5,11 @@ use std::io::{self, BufWriter, Write};
 
 use anyhow::Result;
 use plimsoll_api::{ObjectKey, Pod, PodPhase};
-use plimsoll_engine::Scheduler;
 use plimsoll_framework::Registry;
 use plimsoll_sim::{InitialCluster, Simulation};
 
 use super::Scene;
+use crate::answers::rebalance::after_pending;
 use crate::answers::{Deciders, capacity};
 use crate::args::{Capacity, Format};
 use crate::input;
@@ -19,10 +19,10 @@ use crate::report::{CapacityAnswer, Shape};
 
 /// Answers for the pods of files, or for each sort of pod of the cluster.
 pub(crate) fn run(args: &Capacity, registry: &Registry) -> Result<()> {
-    let Scene { setup, mut cluster } = Scene::read(&args.cluster, registry)?;
+    let Scene { setup, mut cluster, .. } = Scene::read(&args.cluster, registry)?;
     let deciders = Deciders::of(&setup, registry);
     if args.after_pending {
-        cluster = at_the_end(deciders.scheduler()?, cluster);
+        cluster = after_pending(deciders.scheduler()?, cluster, usize::MAX)?;
     }
     let answer = if args.all_shapes {
         let mut simulation = Simulation::new(deciders.scheduler()?, cluster.clone());
@@ -52,14 +52,6 @@ pub(crate) fn run(args: &Capacity, registry: &Registry) -> Result<()> {
         Format::Table => render::answer(&mut anstream::stdout(), &answer, Screen::stdout())?,
     }
     Ok(())
-}
-
-/// The cluster after its pending pods were placed.
-pub(super) fn at_the_end(scheduler: Scheduler, cluster: InitialCluster) -> InitialCluster {
-    let mut simulation = Simulation::new(scheduler, cluster);
-    simulation.bind_in_turn();
-    while simulation.advance().is_some() {}
-    InitialCluster::from(simulation.scheduler().snapshot(simulation.now()))
 }
 
 /// A pod of each controller, by the names of the controllers; the pods of the ReplicaSets of a Deployment are of one sort

@@ -29,7 +29,7 @@ pub(crate) fn run(args: &Explain, registry: &Registry) -> Result<()> {
         return explain_group::run(args, group, registry);
     }
     let pod = args.pod.as_ref().context("give --pod or --group")?;
-    let Scene { mut setup, cluster } =
+    let Scene { mut setup, cluster, .. } =
         Scene::read(&args.cluster, registry)?.with_canaries(&args.canary)?;
     check_pending(&cluster, pod, &setup)?;
     let options = setup.options();

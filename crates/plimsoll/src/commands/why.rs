@@ -10,7 +10,7 @@ use plimsoll_framework::Registry;
 use plimsoll_sim::{InitialCluster, Simulation};
 
 use super::explain::offer;
-use super::{Scene, why_group, why_journal};
+use super::{Scene, why_group, why_journal, why_recording};
 use crate::alternatives::alternatives;
 use crate::args::{Asked, Format, Why};
 use crate::input;
@@ -31,13 +31,15 @@ pub(crate) fn run(args: Why, registry: &Registry) -> Result<()> {
     if let Some(journal) = &args.journal {
         return why_journal::run(journal, &key, args.output.format);
     }
-    let Scene { setup, cluster } = Scene::read(&args.cluster, registry)?;
+    if let Some(recording) = &args.recording {
+        return why_recording::run(&args, recording, &key, registry);
+    }
+    let Scene { setup, cluster, sources } = Scene::read(&args.cluster, registry)?;
     let pod = subject(&cluster, &key, &setup)?;
     let alternatives = match pod.node_name {
         Some(_) => Vec::new(),
         None => alternatives(&setup.configuration, (registry, &setup.gates), &pod.scheduler_name)?,
     };
-    let sources = input::read(&args.cluster.files)?;
     let manifests = input::Manifests::of(&sources, &registry.kinds());
     let manifest = manifests.find(&format!("Pod {key}"));
     let manifest =

@@ -15,6 +15,7 @@ mod engines;
 mod journal;
 #[cfg(unix)]
 mod kubectl;
+mod live;
 mod manifests;
 mod new_plugin;
 mod objects;

@@ -11,6 +11,14 @@ use crate::serve::api::OPENAPI;
 
 /// An API server where `jane` may ask here, and may do with pods what `may` says of verb, namespace and name.
 fn cluster(may: impl Fn(&str, &str, &str) -> bool + Send + 'static) -> FakeApiServer {
+    cluster_with(move |of, verb, namespace, name| {
+        assert_eq!(of, "pods");
+        may(verb, namespace, name)
+    })
+}
+
+/// The same for all resources, whose name and group come first: `podgroups.scheduling.k8s.io`.
+fn cluster_with(may: impl Fn(&str, &str, &str, &str) -> bool + Send + 'static) -> FakeApiServer {
     FakeApiServer::new(move |seen: &ReceivedRequest, _| {
         let spec = &seen.body["spec"];
         let status = if spec["token"] == TOKEN {
@@ -19,9 +27,10 @@ fn cluster(may: impl Fn(&str, &str, &str) -> bool + Send + 'static) -> FakeApiSe
             json!({"allowed": spec["user"] == "jane"})
         } else {
             let wanted = &spec["resourceAttributes"];
-            assert_eq!(wanted["resource"], "pods");
             let text = |key: &str| wanted[key].as_str().unwrap_or_default();
-            json!({"allowed": may(text("verb"), text("namespace"), text("name"))})
+            let of = [text("resource"), text("group")].join(".");
+            let of = of.trim_end_matches('.');
+            json!({"allowed": may(of, text("verb"), text("namespace"), text("name"))})
         };
         FakeResponse::Response(201, json!({"kind": "Review", "status": status}))
     })
@@ -88,6 +97,66 @@ async fn pods_of_other_namespaces_are_named_only_to_those_who_may_list_them() {
 }
 
 #[tokio::test]
+async fn an_answer_is_based_on_the_manifests_that_the_user_may_read() {
+    let fake = cluster_with(|of, verb, namespace, name| match of {
+        "resourceclaims.resource.k8s.io" => (verb, namespace, name) == ("get", "shop", "gpus"),
+        of => of == "pods",
+    });
+    let server = serving(&fake, Ok(json!({"pod": "shop/web-0", "found": null}))).await;
+    let told = server.get_as_jane(ASKED).await.json();
+    let expected = json!([
+        "ResourceClaim shop/gpus",
+        "the API server does not give the manifest: user \"jane\" may not get storageclasses fast",
+        "the API server does not give the manifest: Horse is no known kind",
+    ]);
+    assert_eq!(told["found"], expected);
+}
+
+#[tokio::test]
+async fn a_group_is_explained_to_those_who_may_read_it_and_its_pods() {
+    const ASKED: &str = "/api/v1/why-group?group=shop/train";
+    const OF_GROUPS: &str = "podgroups.scheduling.k8s.io";
+    let explained = json!({"group": "shop/train", "state": "unschedulable", "record": {
+        "pods": [{"pod": "shop/train-0"}], "victims": ["pay/card-1"],
+    }});
+    let serving = async |fake: &FakeApiServer| serving(fake, Ok(explained.clone())).await;
+    let all = |of: &str, verb: &str, namespace: &str, name: &str| match of {
+        OF_GROUPS => (verb, namespace, name) == ("get", "shop", "train"),
+        of => of == "pods" && namespace == "shop",
+    };
+    let fake = cluster_with(all);
+    let told = serving(&fake).await.get_as_jane(ASKED).await;
+    let mut expected = explained.clone();
+    expected["asOf"] = json!("2024-09-06T06:19:51Z");
+    expected["record"]["victims"] = json!(["a pod that you may not list"]);
+    assert_eq!((told.code, told.json()), (200, expected));
+    for (missing, message) in [
+        (
+            ("pods", "list"),
+            "pods is forbidden: User \"jane\" cannot list resource \"pods\" in API group \"\" in the namespace \"shop\"",
+        ),
+        (
+            ("pods", "get"),
+            "pods is forbidden: User \"jane\" cannot get resource \"pods\" in API group \"\" in the namespace \"shop\"",
+        ),
+        (
+            (OF_GROUPS, "get"),
+            "podgroups.scheduling.k8s.io \"train\" is forbidden: User \"jane\" cannot get resource \"podgroups\" in API \
+             group \"scheduling.k8s.io\" in the namespace \"shop\"",
+        ),
+    ] {
+        let fake = cluster_with(move |of, verb, namespace, name| {
+            (of, verb) != missing && all(of, verb, namespace, name)
+        });
+        let told = serving(&fake).await.get_as_jane(ASKED).await;
+        assert_eq!((told.code, &told.json()["message"]), (403, &json!(message)));
+    }
+    let fake = cluster_with(all);
+    let told = serving(&fake).await.get_as_jane("/api/v1/why-group?group=train").await;
+    assert_eq!((told.code, &told.json()["reason"]), (400, &json!("BadRequest")));
+}
+
+#[tokio::test]
 async fn what_is_not_there_is_an_error_of_the_kubernetes_api() {
     let fake = cluster(|_, _, _| true);
     let server =
@@ -114,7 +183,7 @@ async fn a_question_in_a_body_is_answered_without_the_names_of_hidden_pods() {
     let token = format!("Bearer {TOKEN}");
     let headers = [("Authorization", token.as_str())];
     let ask = async |path: &str, body: &str| server.ask(None, "POST", path, &headers, body).await;
-    for path in ["/api/v1/what-if", "/api/v1/capacity"] {
+    for path in ["/api/v1/what-if", "/api/v1/capacity", "/api/v1/rebalance"] {
         let told = ask(path, "{}").await;
         let expected = json!({
             "placed": [{"pod": "a pod that you may not list", "to": "n1"}, {"pod": "shop/web-0", "to": "n2"}],
