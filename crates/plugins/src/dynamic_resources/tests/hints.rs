@@ -74,7 +74,9 @@ fn hint_after_end(scenario: &mut Scenario, assumed: &[AnyObject], object: &str) 
 fn cluster_of(scenario: &Scenario, assumed: &[AnyObject]) -> Cluster {
     let mut cluster = Cluster::of(scenario);
     cluster.stores.keep(KindRef::of::<ResourceClaim>());
-    assumed.iter().for_each(|claim| cluster.stores.assume(claim));
+    for claim in assumed {
+        cluster.stores.assume(claim);
+    }
     cluster
 }
 
