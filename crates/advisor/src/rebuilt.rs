@@ -551,7 +551,7 @@ mod tests {
     #[test]
     fn what_cannot_be_written_is_named() {
         let (rebuilt, _) = rebuilt(&json!({
-            "hostUsers": false,
+            "hostNetwork": true, "hostUsers": false,
             "containers": [{"name": "a"}],
             "topologySpreadConstraints": [{
                 "maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule",
