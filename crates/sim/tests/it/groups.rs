@@ -92,7 +92,7 @@ fn pod(name: &str, group: Option<&str>, priority: i32, rng: &mut impl Rng) -> Va
 }
 
 /// A scheduler with all gates of groups.
-fn scheduler(release: Release, engine: Engine) -> Scheduler {
+pub(crate) fn scheduler(release: Release, engine: Engine) -> Scheduler {
     let mut gates = vec![
         "GenericWorkload",
         "GangScheduling",
