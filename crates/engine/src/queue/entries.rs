@@ -17,7 +17,7 @@ use plimsoll_framework::{
 use super::pod::{Attempt, QueuePlace, QueuedPodInfo};
 use super::worth::{QueueingStrategy, Surroundings};
 use super::{Queue, QueueEntry};
-use crate::metrics::EventLabel;
+use crate::metrics::{EventLabel, QueueName};
 use crate::names::PodId;
 
 /// The entries of groups.
@@ -42,6 +42,8 @@ struct GroupEntry {
     unschedulable_count: u32,
     /// How many errors in a row it has had.
     consecutive_errors: u32,
+    /// The queue into which metrics have seen it come last; none while it is in its cycle.
+    counted_in: Option<QueueName>,
 }
 
 /// What came of the cycle of a group.
@@ -299,9 +301,28 @@ impl Queue {
         self.pods[id].sort = sort;
         let is_gated = |place: &QueuePlace| matches!(place, QueuePlace::Gated { .. });
         if !(is_gated(&before) && is_gated(place)) {
-            self.came(now, id, label);
+            self.came(now, id, label, with);
         }
         self.put(id, with);
+    }
+
+    /// Counts a pod of an entry that came into a queue. The entry is counted with the first of its pods.
+    pub(super) fn count_member(
+        &mut self,
+        id: PodId,
+        queue: QueueName,
+        label: EventLabel,
+        with: Surroundings<'_>,
+    ) {
+        let before = self.change_entry(id, with, |entry| entry.counted_in.replace(queue));
+        if let Some(before) = before {
+            self.counts.came_in_entry(queue, label, before != Some(queue));
+        }
+    }
+
+    /// The entry of a pod has its turn: it is in no queue.
+    pub(super) fn entry_leaves(&mut self, id: PodId, with: Surroundings<'_>) {
+        self.change_entry(id, with, |entry| entry.counted_in = None);
     }
 
     /// Begins the cycle of a group: its pods that fail wait until [`end_group_cycle`](Self::end_group_cycle).
@@ -369,7 +390,7 @@ impl Queue {
     pub(crate) fn pop_members(&mut self, id: PodId, with: Surroundings<'_>) -> Vec<Attempt> {
         let mut members = self.waiting_members(id, with);
         members.retain(|id| !matches!(self.pods[*id].info.place, QueuePlace::Gated { .. }));
-        members.into_iter().map(|id| self.begin(id)).collect()
+        members.into_iter().map(|id| self.begin(id, with)).collect()
     }
 
     /// A pod of a PodGroup has left the queue: it may have been the one that held the others back.

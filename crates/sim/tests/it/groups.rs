@@ -95,7 +95,11 @@ fn pod(name: &str, group: Option<&str>, priority: i32, rng: &mut impl Rng) -> Va
 }
 
 /// A scheduler with all gates of groups.
-fn scheduler(release: Release, engine: Engine, stopwatch: Option<fn() -> Duration>) -> Scheduler {
+pub(crate) fn scheduler(
+    release: Release,
+    engine: Engine,
+    stopwatch: Option<fn() -> Duration>,
+) -> Scheduler {
     let mut gates = vec![
         "GenericWorkload",
         "GangScheduling",
