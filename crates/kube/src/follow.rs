@@ -1,4 +1,6 @@
-//! Follows a cluster without any way to write to it.
+//! Follows a cluster without any way to write to it, and serves what is known of it.
+
+mod serve;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -10,6 +12,7 @@ use plimsoll_engine::Event;
 use plimsoll_framework::Time;
 use tokio::sync::{mpsc, watch};
 
+pub use self::serve::{Comparison, FollowedServing, Turns, serve};
 use crate::api_resource::ServedVersions;
 use crate::client::ReadOnlyConnection;
 use crate::limit::Rate;

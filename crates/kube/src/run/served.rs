@@ -86,7 +86,7 @@ impl ServedConfiguration {
     }
 
     /// The text.
-    fn get(&self) -> Arc<str> {
+    pub(crate) fn get(&self) -> Arc<str> {
         self.0.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
@@ -237,7 +237,7 @@ struct EngineView {
 }
 
 /// The manifest of a pod, as the API server has it; `None` if there is no such pod.
-pub(super) async fn manifest(from: &Caller, pod: &PodKey) -> Result<Option<Value>, ManifestError> {
+pub(crate) async fn manifest(from: &Caller, pod: &PodKey) -> Result<Option<Value>, ManifestError> {
     let path = format!("/api/v1/namespaces/{}/pods/{}", pod.namespace, pod.name);
     let request = ApiRequest::get(path);
     match call::send_and_read(from, &request, READ_TIMEOUT).await {

@@ -45,6 +45,11 @@ pub trait SchedulerView: Send + Sync + 'static {
     /// The manifest of a pod, as the API server has it; `None` if there is no such pod.
     fn manifest(&self, pod: PodKey) -> BoxFuture<'_, Result<Option<Value>, ManifestError>>;
 
+    /// What a shadow has found about the scheduler of the cluster; `None` if this is no shadow.
+    fn comparison(&self) -> Option<Soon<'_, Value>> {
+        None
+    }
+
     /// What answers questions about a snapshot.
     fn advisor(&self) -> Arc<dyn Advisor>;
 

@@ -97,6 +97,8 @@ pub(super) struct FakeScheduler {
     pub(super) resets: Mutex<u32>,
     pub(super) asked: Mutex<Vec<PodKey>>,
     pub(super) answer: Result<Value, AdviceError>,
+    /// What it has compared, if it is a shadow.
+    pub(super) comparison: Option<Value>,
 }
 
 impl Default for FakeScheduler {
@@ -110,6 +112,7 @@ impl Default for FakeScheduler {
             resets: Mutex::default(),
             asked: Mutex::default(),
             answer: Err(AdviceError::Unknown("pod x/y is unknown".to_owned())),
+            comparison: None,
         }
     }
 }
@@ -190,6 +193,10 @@ impl SchedulerView for FakeScheduler {
     fn manifest(&self, pod: PodKey) -> BoxFuture<'_, Result<Option<Value>, ManifestError>> {
         let manifest = self.pods.iter().any(|known| known.key == pod).then(|| json!({}));
         futures::future::ready(Ok(manifest)).boxed()
+    }
+
+    fn comparison(&self) -> Option<Soon<'_, Value>> {
+        self.comparison.clone().map(|compared| self.soon(compared))
     }
 
     fn advisor(&self) -> Arc<dyn Advisor> {
