@@ -30,6 +30,8 @@ mod run;
 mod scale_of_10;
 mod serve;
 mod shadow;
+mod shadow_report;
+mod shadow_served;
 mod snapshot;
 mod what_if;
 mod whole_groups;

@@ -15,11 +15,11 @@ use tempfile::TempDir;
 /// Far longer than anything takes, even on a busy machine.
 const PATIENCE: Duration = Duration::from_mins(4);
 /// The token of the shadow's user.
-const SHADOW: &str = "token-of-the-shadow";
+pub(crate) const SHADOW: &str = "token-of-the-shadow";
 /// The token of the scheduler that it follows.
 const OTHER: &str = "token-of-the-other";
 
-fn node(number: usize) -> Value {
+pub(crate) fn node(number: usize) -> Value {
     let (name, cpu) = (format!("node-{number}"), if number < 4 { "8" } else { "4" });
     let mut node = json!({
         "apiVersion": "v1", "kind": "Node",
@@ -34,7 +34,7 @@ fn node(number: usize) -> Value {
     node
 }
 
-fn pod(number: usize) -> Value {
+pub(crate) fn pod(number: usize) -> Value {
     let cpu = ["100m", "300m", "200m"][number % 3];
     json!({
         "apiVersion": "v1", "kind": "Pod",
@@ -52,7 +52,7 @@ fn pod(number: usize) -> Value {
 }
 
 /// The rights in `deploy/shadow-rbac.yaml`, and those that every user of a cluster has.
-fn shadow_rights() -> Vec<Right> {
+pub(crate) fn shadow_rights() -> Vec<Right> {
     let rules = rules();
     let rights = rules.iter().map(|rule| Right {
         verbs: texts(&rule["verbs"]),
@@ -66,7 +66,7 @@ fn shadow_rights() -> Vec<Right> {
         .collect()
 }
 
-fn texts(list: &Value) -> Vec<String> {
+pub(crate) fn texts(list: &Value) -> Vec<String> {
     let texts = list.as_array().into_iter().flatten();
     texts.filter_map(Value::as_str).map(ToOwned::to_owned).collect()
 }
@@ -79,7 +79,7 @@ fn rules() -> Vec<Value> {
     role.expect("there is a role").value["rules"].as_array().expect("it has rules").clone()
 }
 
-fn start_server() -> TestServer {
+pub(crate) fn start_server() -> TestServer {
     let user = |token: &str, rights: Vec<Right>| User {
         token: token.to_owned(),
         name: token.to_owned(),
@@ -95,7 +95,7 @@ fn start_server() -> TestServer {
 }
 
 #[track_caller]
-fn eventually(what: &str, holds: impl Fn() -> bool) {
+pub(crate) fn eventually(what: &str, holds: impl Fn() -> bool) {
     let begun = Instant::now();
     while !holds() {
         assert!(begun.elapsed() < PATIENCE, "in vain: {what}");
@@ -104,7 +104,7 @@ fn eventually(what: &str, holds: impl Fn() -> bool) {
 }
 
 /// A process that is ended with the test.
-struct Process(Child);
+pub(crate) struct Process(pub(crate) Child);
 
 impl Drop for Process {
     fn drop(&mut self) {
@@ -171,7 +171,7 @@ impl Shadow {
 }
 
 /// Binds a pod as another scheduler.
-fn bind(server: &TestServer, pod: &str, node: &str) {
+pub(crate) fn bind(server: &TestServer, pod: &str, node: &str) {
     let mut bound = server.store().get("pods", "default", pod).expect("it is there");
     bound["spec"]["nodeName"] = json!(node);
     server.store().apply(bound).expect("it is valid");

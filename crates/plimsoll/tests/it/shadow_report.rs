@@ -1,0 +1,139 @@
+//! The report of `plimsoll shadow` as people read it: in the terminal, as docs/shadow.md shows it, and as a page.
+
+use std::fs::File;
+use std::process::Command;
+
+use plimsoll_testserver::TestServer;
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::pages::text;
+use crate::shadow::{Process, SHADOW, bind, eventually, pod, start_server};
+
+/// The command that docs/shadow.md shows.
+const COMMAND: &str = "plimsoll shadow --kubeconfig config --window 0s --report shadow.json --report shadow.html --disagreements differ";
+
+/// Sixty pods that another scheduler places at random: the same nodes in every run.
+fn place_at_random(server: &TestServer) {
+    // A linear congruential generator.
+    let mut state = 7_u64;
+    for number in 0..60 {
+        server.store().apply(pod(number)).expect("it is valid");
+        state =
+            state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        bind(server, &format!("web-{number:03}"), &format!("node-{}", (state >> 33) % 6));
+    }
+}
+
+/// Runs the command beside that scheduler, until all pods are compared. Returns the folder with what it wrote.
+fn run_shadow() -> TempDir {
+    let server = start_server();
+    let folder = tempfile::tempdir().expect("there is room");
+    let read = |name: &str| std::fs::read_to_string(folder.path().join(name)).unwrap_or_default();
+    let file = |name: &str| File::create(folder.path().join(name)).expect("there is room");
+    std::fs::write(folder.path().join("config"), server.kubeconfig_of(SHADOW))
+        .expect("there is room");
+    let words: Vec<&str> = COMMAND.split(' ').skip(1).collect();
+    let child = Command::new(env!("CARGO_BIN_EXE_plimsoll"))
+        .args(words)
+        .args(["--report-every", "100ms"])
+        .current_dir(folder.path())
+        .stdout(file("out"))
+        .stderr(file("log"))
+        .spawn();
+    let mut process = Process(child.expect("the binary starts"));
+    eventually("it knows the cluster", || read("log").contains("the whole cluster is known"));
+    place_at_random(&server);
+    eventually("all pods are compared and placed", || {
+        let report: Value = serde_json::from_str(&read("shadow.json")).unwrap_or_default();
+        report["configurations"][0]["pods"]["compared"] == 60
+            && report["ourCluster"]["placed"] == 60
+    });
+    let id = process.0.id().to_string();
+    assert!(Command::new("kill").args(["-INT", &id]).status().expect("kill is there").success());
+    assert!(process.0.wait().expect("it can be waited for").success(), "{}", read("log"));
+    folder
+}
+
+/// The lines of a report, without how long anything took and when it was.
+fn lines(report: &str) -> Vec<String> {
+    let timed = ["Followed", "Pending "];
+    let line = |line: &str| match timed.iter().any(|begin| line.starts_with(begin)) {
+        true => line.replace(|c: char| c.is_ascii_digit() || c == '.', ""),
+        false => line.trim_end().to_owned(),
+    };
+    report.trim().lines().map(line).collect()
+}
+
+#[test]
+fn the_page_about_the_shadow_shows_its_report_and_the_page_of_a_report_has_it_all() {
+    let folder = run_shadow();
+    let read =
+        |name: &str| std::fs::read_to_string(folder.path().join(name)).expect("it was written");
+    let page = text("docs/shadow.md");
+    let shown =
+        page.split("```").find_map(|block| block.strip_prefix(&format!("text\n$ {COMMAND}\n")));
+    let told = read("out");
+    let shown = shown.unwrap_or_else(|| panic!("docs/shadow.md shows no such command: {told}"));
+    assert_eq!(
+        lines(shown),
+        lines(&told),
+        "docs/shadow.md shows another report than this one:\n{told}"
+    );
+
+    let report: Value = serde_json::from_str(&read("shadow.json")).expect("it is JSON");
+    let html = read("shadow.html");
+    assert!(html.starts_with("<!doctype html>\n") && html.ends_with("</html>\n"), "{html}");
+    assert!(html.contains("default-src 'none'; style-src 'sha256-"), "{html}");
+    // Texts are escaped, so that only tags of the page itself begin so.
+    let known = [
+        "!doctype", "html", "head", "meta", "title", "style", "body", "h1", "h2", "p", "ul", "li",
+        "table", "thead", "tbody", "tr", "th", "td", "bdi", "br", "code", "meter",
+    ];
+    for tag in html.split('<').skip(1).filter_map(|rest| rest.split('>').next()) {
+        let name = tag.trim_start_matches('/').split(' ').next().unwrap_or_default();
+        assert!(known.contains(&name), "<{tag}>");
+        assert!(
+            [" on", " src=", " href=", " style="].iter().all(|part| !tag.contains(part)),
+            "<{tag}>"
+        );
+    }
+    let disagreements = report["disagreements"].as_array().expect("there is a list");
+    assert!(10 < disagreements.len(), "{disagreements:?}");
+    for one in disagreements {
+        for text in [&one["pod"], &one["why"], &one["reproduction"]["command"]] {
+            let text = text.as_str().expect("it is text");
+            let escaped = text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
+            assert!(html.contains(&format!("<bdi>{escaped}</bdi>")), "{text}");
+        }
+    }
+    for limit in report["limits"].as_array().into_iter().flatten().filter_map(Value::as_str) {
+        assert!(html.contains(&format!("<li><bdi>{limit}</bdi></li>")), "{limit}");
+    }
+}
+
+#[test]
+fn without_our_own_cluster_there_is_only_the_one_that_is() {
+    let server = start_server();
+    let folder = tempfile::tempdir().expect("there is room");
+    std::fs::write(folder.path().join("config"), server.kubeconfig_of(SHADOW))
+        .expect("there is room");
+    let output = Command::new(env!("CARGO_BIN_EXE_plimsoll"))
+        .args([
+            "shadow",
+            "--kubeconfig",
+            "config",
+            "--no-own-cluster",
+            "--duration",
+            "3s",
+            "-o",
+            "json",
+        ])
+        .current_dir(folder.path())
+        .output()
+        .expect("the binary starts");
+    let report: Value = serde_json::from_slice(&output.stdout).expect("it is JSON");
+    assert!(report.get("ourCluster").is_none() && report["balance"].is_object(), "{report:#}");
+    let limits = report["limits"].to_string();
+    assert!(limits.contains("is not simulated"), "{limits}");
+}
