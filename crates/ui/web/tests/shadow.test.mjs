@@ -26,7 +26,7 @@ async function shadow(answer, options) {
   const asked = [];
   await page.route("**/api/v1/overview", async (route) => {
     const overview = await (await route.fetch()).json();
-    return route.fulfill({ json: { ...overview, views: { ...overview.views, shadow: true } } });
+    return route.fulfill({ json: { ...overview, views: { ...overview.views, live: true, shadow: true } } });
   });
   await page.route("**/api/v1/shadow*", (route) => {
     const parameters = new URL(route.request().url()).searchParams;
