@@ -93,25 +93,26 @@ function Agreement({ configuration }) {
         </p>
       )}
       {worseBy.length > 0 && (
-        <Rows head={["Worse by", "Pods", "Mean points"]} rows={worseBy.map(({ plugin, pods: n, meanPoints }) => [plugin, number(n), number(meanPoints)])} />
+        <Rows head={["Worse by", ">Pods", ">Mean points"]} rows={worseBy.map(({ plugin, pods: n, meanPoints }) => [plugin, number(n), number(meanPoints)])} />
       )}
       {infeasibleBy.length > 0 && (
-        <Rows head={["Infeasible by", "Pods", "Reason"]} rows={infeasibleBy.map(({ plugin, pods: n, reason }) => [plugin, number(n), reason])} />
+        <Rows head={["Infeasible by", ">Pods", "Reason"]} rows={infeasibleBy.map(({ plugin, pods: n, reason }) => [plugin, number(n), reason])} />
       )}
     </Panel>
   );
 }
 
-// A table of texts. The second column has numbers.
+// A table of texts. A column whose heading begins with > has numbers.
 function Rows({ head, rows }) {
+  const numeric = head.map((text) => (text.startsWith(">") ? "n" : undefined));
   return (
     <div class="scroll">
       <table>
         <thead>
           <tr>
-            {head.map((text, at) => (
-              <th scope="col" class={at === 1 ? "n" : undefined} key={text}>
-                {text}
+            {head.map((text, column) => (
+              <th scope="col" class={numeric[column]} key={text}>
+                {text.replace(/^>/, "")}
               </th>
             ))}
           </tr>
@@ -125,7 +126,7 @@ function Rows({ head, rows }) {
                     <Text of={text} />
                   </th>
                 ) : (
-                  <td class={column === 1 ? "n" : undefined} key={column}>
+                  <td class={numeric[column]} key={column}>
                     <Text of={text} />
                   </td>
                 ),
@@ -198,7 +199,7 @@ function Pending({ report }) {
     <Panel title="Pending" wide>
       {columns.length > 0 && (
         <Rows
-          head={["Until a node was found", "Pods", "Half", "90 %", "99 %", "All"]}
+          head={["Until a node was found", ">Pods", ">Half", ">90 %", ">99 %", ">All"]}
           rows={columns.map(([whose, times]) => [
             whose,
             number(times.count),
@@ -223,7 +224,7 @@ function Between({ differences }) {
   return (
     <Panel title={`Between the configurations, ${plural(compared, "pod")} on the same states`} wide>
       <Rows
-        head={["Best nodes", "Pods"]}
+        head={["Best nodes", ">Pods"]}
         rows={[
           ["the same", number(same)],
           ["partly the same", number(overlap)],
@@ -278,7 +279,7 @@ function Disagreement({ of: one }) {
             </dd>
           </div>
         </dl>
-        {points.length > 0 && <Rows head={["Plugin", "Points for our node"]} rows={points.map(({ plugin, points: n }) => [plugin, number(n)])} />}
+        {points.length > 0 && <Rows head={["Plugin", ">Points for our node"]} rows={points.map(({ plugin, points: n }) => [plugin, number(n)])} />}
         {reproduction && (
           <pre class="json">
             <Text of={reproduction.command} />
