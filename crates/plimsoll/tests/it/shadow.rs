@@ -407,7 +407,7 @@ fn it_ends_by_itself_and_prints_a_table() {
         "Followed default-scheduler for",
         "Agreement",
         "Still pending 0",
-        "6 of 6 nodes empty",
+        "nodes without a pod                    6 of 6",
         "How far",
     ] {
         assert!(out.contains(part), "{part}: {out}");
