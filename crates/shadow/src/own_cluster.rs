@@ -148,7 +148,8 @@ impl OwnCluster {
             own.node = None;
             own.since = at;
             self.untried.insert((Reverse(own.seen.priority), own.order), key.clone());
-            events.push(Event::pod(on(&own.seen, None)));
+            // A scheduler does not believe that a pod has left its node if the pod has not changed.
+            events.extend([Event::pod_gone(key.clone()), Event::pod(on(&own.seen, None))]);
         }
         for event in events {
             self.tell(at, event);

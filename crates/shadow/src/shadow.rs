@@ -171,9 +171,7 @@ impl Shadow {
             if !self.is_due(now) {
                 // Nothing more comes of the time before.
                 let window = i64::try_from(self.settings.window.as_millis()).unwrap_or(i64::MAX);
-                let until = Time::from_millis(now.millis().saturating_sub(window));
-                self.seen_until = self.seen_until.max(until);
-                self.place_ours();
+                self.place_ours_until(Time::from_millis(now.millis().saturating_sub(window)));
                 return false;
             }
             self.process_next(archive);
@@ -181,7 +179,16 @@ impl Shadow {
         self.is_due(now)
     }
 
-    /// Places the pods of our own cluster.
+    /// Places the pods of our own cluster that can be placed by what has been seen, and then those that can be placed at this
+    /// time, if it is later.
+    fn place_ours_until(&mut self, until: Time) {
+        self.place_ours();
+        if self.seen_until < until {
+            self.seen_until = until;
+            self.place_ours();
+        }
+    }
+
     fn place_ours(&mut self) {
         if let Some(own) = &mut self.own {
             own.place_pods(self.seen_until);
