@@ -2,7 +2,6 @@
 
 use std::collections::BTreeSet;
 use std::io::{self, Write};
-use std::time::Duration;
 
 use comfy_table::Cell;
 use plimsoll_shadow::{
@@ -23,8 +22,8 @@ const NAMES: usize = 3;
 /// Prints a report.
 pub(crate) fn report(out: &mut impl Write, report: &Report, screen: Screen) -> io::Result<()> {
     let names = some_of(&report.scheduler_names, NAMES);
-    let span = Duration::from_secs(report.seconds);
-    writeln!(out, "{HEADING}Followed{HEADING:#} {names} for {span:?}\n")?;
+    let span = lasting(report.seconds);
+    writeln!(out, "{HEADING}Followed{HEADING:#} {names} for {span}\n")?;
     for configuration in &report.configurations {
         agreement(out, configuration, screen)?;
     }
@@ -175,6 +174,17 @@ fn usage(out: &mut impl Write, report: &Report, screen: Screen) -> io::Result<()
     Ok(())
 }
 
+/// `6 d 23 h`, `3 h 5 min`, `4 min 0 s` or `12 s`.
+pub(crate) fn lasting(seconds: u64) -> String {
+    let (minutes, hours, days) = (seconds / 60, seconds / 3600, seconds / 86_400);
+    match (days, hours, minutes) {
+        (0, 0, 0) => format!("{seconds} s"),
+        (0, 0, _) => format!("{minutes} min {} s", seconds % 60),
+        (0, _, _) => format!("{hours} h {} min", minutes % 60),
+        _ => format!("{days} d {} h", hours % 24),
+    }
+}
+
 /// What our decisions would have led to, in a sentence.
 pub(crate) fn our_placements(ours: &OurCluster) -> String {
     let placed = count(usize::try_from(ours.placed).unwrap_or(usize::MAX), "pod");
@@ -254,6 +264,19 @@ pub(crate) fn share(part: u64, whole: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_span_has_its_two_greatest_units() {
+        for (seconds, expected) in [
+            (0, "0 s"),
+            (59, "59 s"),
+            (240, "4 min 0 s"),
+            (11_100, "3 h 5 min"),
+            (7 * 86_400 - 1, "6 d 23 h"),
+        ] {
+            assert_eq!(lasting(seconds), expected);
+        }
+    }
 
     #[test]
     fn only_all_is_called_all() {

@@ -1,7 +1,6 @@
 //! The report of a shadow as one HTML page: without scripts, and without anything from another place.
 
 use std::fmt::{self, Display, Write};
-use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -10,7 +9,7 @@ use plimsoll_shadow::{
 };
 use ring::digest::{SHA256, digest};
 
-use super::shadow::{cluster_rows, our_placements, pending_times, rows, share};
+use super::shadow::{cluster_rows, lasting, our_placements, pending_times, rows, share};
 
 const STYLE: &str = "\
 :root{color-scheme:light dark}\
@@ -20,6 +19,7 @@ table{border-collapse:collapse;width:100%;margin:.5em 0}\
 th,td{text-align:start;padding:.3em .6em;border-bottom:1px solid #8886;font-weight:400;vertical-align:top}\
 thead th{opacity:.7}.n{text-align:end;font-variant-numeric:tabular-nums;white-space:nowrap}\
 .good{color:#1f8a4c}.bad{color:#d0342c}.doubtful{color:#b87500}\
+th,td{min-width:6em}.n{min-width:2em}\
 code{font:13px ui-monospace,monospace}meter{width:8em}";
 
 /// The page.
@@ -73,7 +73,7 @@ fn write(out: &mut String, report: &Report) -> fmt::Result {
          <title>Shadow report</title>\n<style>{STYLE}</style>\n</head>\n<body>"
     )?;
     writeln!(out, "<h1>Shadow of {}</h1>", Text(&names))?;
-    let span = format!("{:?}", Duration::from_secs(report.seconds));
+    let span = lasting(report.seconds);
     match &report.began {
         Some(began) => writeln!(
             out,
