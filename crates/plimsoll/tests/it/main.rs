@@ -23,6 +23,7 @@ mod on_a_cluster;
 mod pages;
 mod plugin_pages;
 mod policies;
+mod process;
 mod recordings;
 mod releases;
 mod reloads;

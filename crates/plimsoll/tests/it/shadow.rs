@@ -3,8 +3,7 @@
 use std::collections::BTreeSet;
 use std::io::Read;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::process::{Command, Stdio};
 
 use flate2::read::MultiGzDecoder;
 use plimsoll_document::Document;
@@ -12,8 +11,8 @@ use plimsoll_testserver::{Options, Right, TestServer, User};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-/// Far longer than anything takes, even on a busy machine.
-const PATIENCE: Duration = Duration::from_mins(4);
+use crate::process::{Process, eventually};
+
 /// The token of the shadow's user.
 pub(crate) const SHADOW: &str = "token-of-the-shadow";
 /// The token of the scheduler that it follows.
@@ -94,25 +93,6 @@ pub(crate) fn start_server() -> TestServer {
     server
 }
 
-#[track_caller]
-pub(crate) fn eventually(what: &str, holds: impl Fn() -> bool) {
-    let begun = Instant::now();
-    while !holds() {
-        assert!(begun.elapsed() < PATIENCE, "in vain: {what}");
-        std::thread::sleep(Duration::from_millis(10));
-    }
-}
-
-/// A process that is ended with the test.
-pub(crate) struct Process(pub(crate) Child);
-
-impl Drop for Process {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
 /// A shadow that follows the server.
 struct Shadow {
     process: Process,
@@ -177,6 +157,20 @@ pub(crate) fn bind(server: &TestServer, pod: &str, node: &str) {
     server.store().apply(bound).expect("it is valid");
 }
 
+/// Sixty pods that another scheduler places at random: on the same nodes in every run. Calls `after` with the number of pods after
+/// each.
+pub(crate) fn place_at_random(server: &TestServer, after: &dyn Fn(usize)) {
+    // A linear congruential generator.
+    let mut state = 7_u64;
+    for number in 0..60 {
+        server.store().apply(pod(number)).expect("it is valid");
+        state =
+            state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        bind(server, &format!("web-{number:03}"), &format!("node-{}", (state >> 33) % 6));
+        after(number + 1);
+    }
+}
+
 /// All that was asked of the server: nothing that writes, by anybody but the tests themselves.
 fn verbs(server: &TestServer) -> BTreeSet<String> {
     server.counts().different_requests().into_iter().map(|request| request.verb).collect()
@@ -208,14 +202,7 @@ fn its_role_only_reads_and_covers_every_kind() {
 fn a_scheduler_that_places_at_random_is_found_out() {
     let server = start_server();
     let mut shadow = Shadow::start(&server, &[]);
-    // A linear congruential generator: the same nodes in every run.
-    let mut state = 7_u64;
-    for number in 0..60 {
-        server.store().apply(pod(number)).expect("it is valid");
-        state =
-            state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        bind(&server, &format!("web-{number:03}"), &format!("node-{}", (state >> 33) % 6));
-    }
+    place_at_random(&server, &|_| {});
     shadow.wait_for(60);
     let report = shadow.stop();
     let configuration = &report["configurations"][0];

@@ -3,30 +3,15 @@
 use std::fs::File;
 use std::process::Command;
 
-use plimsoll_testserver::TestServer;
 use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::pages::text;
-use crate::shadow::{Process, SHADOW, bind, eventually, pod, start_server};
+use crate::process::{Process, eventually};
+use crate::shadow::{SHADOW, place_at_random, start_server};
 
 /// The command that docs/shadow.md shows.
 const COMMAND: &str = "plimsoll shadow --kubeconfig config --window 0s --report shadow.json --report shadow.html --disagreements differ";
-
-/// Sixty pods that another scheduler places at random: the same nodes in every run. Each is compared before the next one is made,
-/// so that nothing depends on which events come at the same time.
-fn place_at_random(server: &TestServer, is_compared: &dyn Fn(u64) -> bool) {
-    // A linear congruential generator.
-    let mut state = 7_u64;
-    for number in 0..60 {
-        server.store().apply(pod(number)).expect("it is valid");
-        state =
-            state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        bind(server, &format!("web-{number:03}"), &format!("node-{}", (state >> 33) % 6));
-        let n = u64::try_from(number).unwrap_or_default() + 1;
-        eventually("the pod is compared and placed", || is_compared(n));
-    }
-}
 
 /// Runs the command beside that scheduler, until all pods are compared. Returns the folder with what it wrote.
 fn run_shadow() -> TempDir {
@@ -46,9 +31,13 @@ fn run_shadow() -> TempDir {
         .spawn();
     let mut process = Process(child.expect("the binary starts"));
     eventually("it knows the cluster", || read("log").contains("the whole cluster is known"));
+    // Each is compared before the next one is made, so that nothing depends on which events come at the same time.
     place_at_random(&server, &|n| {
-        let report: Value = serde_json::from_str(&read("shadow.json")).unwrap_or_default();
-        report["configurations"][0]["pods"]["compared"] == n && report["ourCluster"]["placed"] == n
+        eventually("the pod is compared and placed", || {
+            let report: Value = serde_json::from_str(&read("shadow.json")).unwrap_or_default();
+            report["configurations"][0]["pods"]["compared"] == n
+                && report["ourCluster"]["placed"] == n
+        });
     });
     let id = process.0.id().to_string();
     assert!(Command::new("kill").args(["-INT", &id]).status().expect("kill is there").success());
@@ -58,10 +47,12 @@ fn run_shadow() -> TempDir {
 
 /// The lines of a report, without how long anything took and when it was.
 fn lines(report: &str) -> Vec<String> {
-    let timed = ["Followed", "Pending "];
-    let line = |line: &str| match timed.iter().any(|begin| line.starts_with(begin)) {
-        true => line.replace(|c: char| c.is_ascii_digit() || c == '.', ""),
-        false => line.trim_end().to_owned(),
+    let line = |line: &str| match line.split_once(" for ") {
+        Some((followed, _)) if followed.starts_with("Followed") => followed.to_owned(),
+        _ if line.starts_with("Pending ") => {
+            line.replace(|c: char| c.is_ascii_digit() || c == '.', "")
+        }
+        _ => line.trim_end().to_owned(),
     };
     report.trim().lines().map(line).collect()
 }

@@ -1,6 +1,5 @@
 //! `plimsoll shadow` as the manifests of `deploy/` run it: what it may do, and what it serves to whom.
 
-use std::net::TcpListener;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
@@ -11,7 +10,8 @@ use tempfile::TempDir;
 
 use crate::api::{is_of_schema, until};
 use crate::pages::text;
-use crate::shadow::{Process, SHADOW, bind, eventually, node, pod, shadow_rights, texts};
+use crate::process::{Process, client_of, eventually, free_port};
+use crate::shadow::{SHADOW, bind, node, pod, shadow_rights, texts};
 
 /// The token of a user who may see the page.
 const SRE: &str = "token-of-an-sre";
@@ -85,9 +85,7 @@ impl Deployed {
     /// Starts it with the arguments of the Deployment, but with files in a folder of its own.
     fn start(server: &TestServer) -> Self {
         let folder = tempfile::tempdir().expect("there is room");
-        let free = TcpListener::bind("127.0.0.1:0").expect("there is a free port");
-        let port = free.local_addr().expect("it is bound").port();
-        drop(free);
+        let port = free_port();
         let here = folder.path().display().to_string();
         let objects = objects("deploy/shadow.yaml");
         let config = of_kind(&objects, "ConfigMap")["data"]["config.yaml"].as_str();
@@ -114,12 +112,7 @@ impl Deployed {
     }
 
     fn client(&self) -> HttpsClient {
-        let file = self.folder.path().join("kube-scheduler.crt");
-        let certificate = until("there is a certificate", || {
-            std::fs::read_to_string(&file).ok().filter(|pem| pem.ends_with("-----\n"))
-        });
-        let client = HttpsClient::new(([127, 0, 0, 1], self.port).into(), &certificate);
-        client.expect("it is right")
+        client_of(self.folder.path(), self.port)
     }
 
     /// Waits until a path answers so.
