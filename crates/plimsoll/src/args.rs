@@ -34,7 +34,7 @@ pub(crate) use self::rebalance::{DEFAULT_MOVES, Rebalance, Rebalancing};
 pub(crate) use self::replay::{Record, Replay, ReplayEngine};
 pub(crate) use self::run::{Authentication, Authorization, Client, Election, Run, Serving};
 pub(crate) use self::serve::Serve;
-pub(crate) use self::shadow::Shadow;
+pub(crate) use self::shadow::{Shadow, ShadowServing};
 pub(crate) use self::snapshot::Snapshot;
 pub(crate) use self::what_if::{
     GivenAction, NodeTaint, ObjectName, WhatIf, labelled_pods, node_choice, node_taint,

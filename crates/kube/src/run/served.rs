@@ -4,7 +4,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use futures::future::BoxFuture;
-use plimsoll_api::{KindRef, ObjectKey, PodKey, ResourceClaim, ResourceClaimTemplate};
+use plimsoll_api::{KindRef, ObjectKey, PodKey};
 use plimsoll_engine::metrics::Family;
 use plimsoll_engine::{ClusterSnapshot, PendingPod, QueuedPodInfo};
 use plimsoll_framework::PodInfo;
@@ -87,7 +87,7 @@ impl ServedConfiguration {
     }
 
     /// The text.
-    fn get(&self) -> Arc<str> {
+    pub(crate) fn get(&self) -> Arc<str> {
         self.0.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
@@ -242,7 +242,7 @@ struct EngineView {
 }
 
 /// The manifest of an object, as the API server has it; `None` if there is no such object.
-pub(super) async fn manifest(
+pub(crate) async fn manifest(
     from: &Caller,
     resource: ApiResource,
     key: &ObjectKey,
@@ -255,18 +255,6 @@ pub(super) async fn manifest(
         }
         Err(error) if error.is_not_found() => Ok(None),
         Err(error) => Err(ManifestError(error.to_string())),
-    }
-}
-
-impl EngineView {
-    /// A kind in the version that the API server has. Templates are not watched, and come in the version of their claims.
-    fn resource(&self, kind: KindRef) -> ApiResource {
-        if !kind.is::<ResourceClaimTemplate>() {
-            return self.versions.resource(kind);
-        }
-        let of_claims = self.versions.resource(KindRef::of::<ResourceClaim>()).api_version;
-        let same = kind.versions().iter().find(|version| **version == of_claims);
-        ApiResource { kind, api_version: same.copied().unwrap_or(kind.versions()[0]) }
     }
 }
 
@@ -308,7 +296,7 @@ impl SchedulerView for EngineView {
         kind: KindRef,
         key: ObjectKey,
     ) -> BoxFuture<'_, Result<Option<Value>, ManifestError>> {
-        let resource = self.resource(kind);
+        let resource = self.versions.manifest(kind);
         Box::pin(async move { manifest(&self.manifests, resource, &key).await })
     }
 

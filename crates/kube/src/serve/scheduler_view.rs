@@ -52,6 +52,11 @@ pub trait SchedulerView: Send + Sync + 'static {
         key: ObjectKey,
     ) -> BoxFuture<'_, Result<Option<Value>, ManifestError>>;
 
+    /// What a shadow has found about the scheduler of the cluster; `None` if this is no shadow.
+    fn comparison(&self) -> Option<Soon<'_, Value>> {
+        None
+    }
+
     /// What answers questions about a snapshot.
     fn advisor(&self) -> Arc<dyn Advisor>;
 

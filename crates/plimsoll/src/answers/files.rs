@@ -213,6 +213,10 @@ impl Source for FilesSource {
         if *question == Question::Configuration {
             return Ok(self.configuration.clone());
         }
+        if let Question::Shadow(_) = question {
+            let why = "files are not compared with a scheduler: `plimsoll shadow --secure-port PORT` serves its report";
+            return Err(Failure::NotFound(why.to_owned()));
+        }
         let journal = self.journal()?;
         let answer = match question {
             Question::History(pod) => history(&journal, pod),

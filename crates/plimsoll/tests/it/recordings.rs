@@ -4,17 +4,14 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, ExitCode, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::{Duration, Instant};
 
 use plimsoll::App;
 use plimsoll::prelude::*;
 use plimsoll_testserver::TestServer;
 use serde_json::{Value, json};
 
+use crate::process::eventually;
 use crate::run::Answer;
-
-/// Far longer than anything takes, even on a busy machine.
-const PATIENCE: Duration = Duration::from_mins(4);
 
 const CLUSTER: &str = "\
 apiVersion: v1
@@ -208,15 +205,6 @@ fn object(kind: &str, name: &str, rest: &Value) -> Value {
         object[field] = value.clone();
     }
     object
-}
-
-#[track_caller]
-fn eventually(what: &str, holds: impl Fn() -> bool) {
-    let begun = Instant::now();
-    while !holds() {
-        assert!(begun.elapsed() < PATIENCE, "in vain: {what}");
-        std::thread::sleep(Duration::from_millis(10));
-    }
 }
 
 #[test]

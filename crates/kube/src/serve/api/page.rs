@@ -10,13 +10,17 @@ use axum::Extension;
 use axum::extract::{Query, State};
 use axum::response::Response;
 use http::{HeaderMap, Uri};
-use plimsoll_ui::{Failure, Picture, Question, SeenConfiguration, Views, changes};
+use plimsoll_ui::{
+    Failure, Picture, Question, SeenConfiguration, ShadowQuestion, Views, changes, part_of_report,
+    report_namespaces,
+};
 use serde_json::Value;
 use tokio::sync::{Mutex, Semaphore};
 use tokio::time::Instant;
 
 use super::asker::{Asker, User, told};
 use super::samples::Samples;
+use super::withhold::withhold;
 use crate::serve::reply;
 use crate::serve::routes::{AppState, Pairs, unavailable};
 use crate::serve::scheduler_view::{SchedulerView, Unresponsive};
@@ -79,6 +83,7 @@ impl Pages {
             timeline: true,
             configuration: true,
             live: true,
+            shadow: state.scheduler.comparison().is_some(),
             ..Views::default()
         };
         let made = tokio::task::spawn_blocking(move || {
@@ -148,6 +153,7 @@ async fn answer(asker: &Asker<'_>, query: &[(String, String)]) -> Result<Value, 
             let why = "a running scheduler does not read its journal: `plimsoll serve --journal FILE` does";
             return Err(asker.not_found(why));
         }
+        Question::Shadow(part) => return shadow(asker, part).await,
         Question::Pod(pod) => asker.must("get", &pod.namespace, &pod.name).await?,
         _ => {}
     }
@@ -167,6 +173,20 @@ async fn answer(asker: &Asker<'_>, query: &[(String, String)]) -> Result<Value, 
         Ok(None) => Err(asker.not_found("there is no such path")),
         Err(error) => Err(asker.failed(&error.to_string())),
     }
+}
+
+/// What a shadow has found.
+async fn shadow(asker: &Asker<'_>, question: &ShadowQuestion) -> Result<Value, Response> {
+    let Some(comparison) = asker.state.scheduler.comparison() else {
+        return Err(asker.not_found("this is no shadow: `plimsoll shadow` compares schedulers"));
+    };
+    let report = comparison.await.map_err(unavailable)?;
+    let namespaces = report_namespaces(&report);
+    let hidden = hidden(asker, &Question::Shadow(question.clone()), namespaces).await?;
+    let mut part = part_of_report(report, question, &|namespace| !hidden.contains(namespace));
+    // Reasons may name other pods.
+    withhold(&mut part, &hidden, "");
+    Ok(part)
 }
 
 /// The namespaces of which the user may not see the pods.

@@ -213,9 +213,10 @@ async fn every_path_of_the_description_is_served_and_the_description_itself() {
             let token = format!("Bearer {TOKEN}");
             let headers = [("Authorization", token.as_str())];
             let told = server.ask(None, method, path, &headers, "{}").await;
-            // The journal is read only by `plimsoll serve`.
-            let is_journal = told.code == 404 && told.body.contains("plimsoll serve --journal");
-            let is_served = is_journal || ![404, 405].contains(&told.code);
+            // The journal is read only by `plimsoll serve`, and only a shadow compares.
+            let others = ["plimsoll serve --journal", "plimsoll shadow"];
+            let is_of_other = told.code == 404 && others.iter().any(|one| told.body.contains(one));
+            let is_served = is_of_other || ![404, 405].contains(&told.code);
             assert_eq!(is_served, paths[path][verb].is_object(), "{method} {path}: {}", told.code);
         }
     }
@@ -231,7 +232,7 @@ async fn the_page_is_open_to_everybody_and_its_data_is_not() {
     assert_eq!(server.get("/ui/app.js", &[]).await.code, 200);
     assert_eq!(server.get("/ui/other", &[]).await.code, 404);
     assert_eq!(server.get("/ui", &[]).await.code, 308);
-    for path in ["overview", "nodes", "pods", "config", "timeline", "events"] {
+    for path in ["overview", "nodes", "pods", "config", "timeline", "events", "shadow"] {
         let told = server.get(&format!("/api/v1/{path}"), &[]).await;
         assert_eq!(told.code, 403, "{path}: strangers may not ask");
     }
@@ -262,4 +263,46 @@ async fn the_configuration_comes_with_what_is_not_the_default() {
     let server = serving(&fake, Ok(answer())).await;
     let told = server.get_as_jane("/api/v1/config").await.json();
     assert_eq!(told["differences"], json!([{"field": "parallelism", "default": 16}]));
+}
+
+async fn shadowing(fake: &FakeApiServer) -> RunningServer {
+    let mut setup = ServerFixture::new(Some(fake));
+    let scheduler = std::sync::Arc::get_mut(&mut setup.scheduler).expect("nobody else has it");
+    let one = |number: u64, pod: &str, why: &str| json!({"number": number, "pod": pod, "kind": "worse", "theirs": "n1", "ours": ["n2"], "why": why});
+    scheduler.comparison = Some(json!({"disagreements": [
+        one(1, "shop/web-0", "n1 has 3 points less than n2: beside pay/card-9"),
+        one(2, "pay/card-1", "n1 has 2 points less than n2"),
+    ]}));
+    setup.start().await
+}
+
+#[tokio::test]
+async fn a_shadow_names_only_pods_that_the_user_may_list() {
+    let numbers = |told: &Value| -> Vec<u64> {
+        let all = told["disagreements"].as_array().expect("there is a list").iter();
+        all.map(|one| one["number"].as_u64().expect("it has one")).collect()
+    };
+    let fake = cluster(|_, _, _| true);
+    let told = shadowing(&fake).await.get_as_jane("/api/v1/shadow").await;
+    assert_eq!((told.code, numbers(&told.json())), (200, vec![2, 1]));
+    let fake = cluster(|verb, namespace, _| verb == "list" && namespace == "shop");
+    let server = shadowing(&fake).await;
+    let told = server.get_as_jane("/api/v1/shadow").await.json();
+    assert_eq!((numbers(&told), &told["withheld"]), (vec![1], &json!(1)));
+    assert!(!told.to_string().contains("card-"), "{told}");
+    let told = server.get_as_jane("/api/v1/shadow?kind=better").await;
+    assert_eq!((told.code, &told.json()["reason"]), (400, &json!("BadRequest")));
+    let overview = server.get_as_jane("/api/v1/overview").await.json();
+    assert_eq!(overview["views"]["shadow"], true);
+    let told = server.get("/api/v1/shadow", &[]).await;
+    assert_eq!(told.code, 403, "strangers may not ask");
+}
+
+#[tokio::test]
+async fn a_scheduler_that_is_no_shadow_has_nothing_compared() {
+    let fake = cluster(|_, _, _| true);
+    let server = serving(&fake, Ok(answer())).await;
+    let told = server.get_as_jane("/api/v1/shadow").await;
+    assert_eq!(told.code, 404);
+    assert!(told.body.contains("this is no shadow"), "{}", told.body);
 }

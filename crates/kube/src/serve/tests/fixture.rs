@@ -98,6 +98,8 @@ pub(super) struct FakeScheduler {
     pub(super) resets: Mutex<u32>,
     pub(super) asked: Mutex<Vec<PodKey>>,
     pub(super) answer: Result<Value, AdviceError>,
+    /// What it has compared, if it is a shadow.
+    pub(super) comparison: Option<Value>,
 }
 
 impl Default for FakeScheduler {
@@ -111,6 +113,7 @@ impl Default for FakeScheduler {
             resets: Mutex::default(),
             asked: Mutex::default(),
             answer: Err(AdviceError::Unknown("pod x/y is unknown".to_owned())),
+            comparison: None,
         }
     }
 }
@@ -237,6 +240,10 @@ impl SchedulerView for FakeScheduler {
             kind => Some(json!(format!("{kind} {key}"))),
         };
         futures::future::ready(Ok(manifest)).boxed()
+    }
+
+    fn comparison(&self) -> Option<Soon<'_, Value>> {
+        self.comparison.clone().map(|compared| self.soon(compared))
     }
 
     fn advisor(&self) -> Arc<dyn Advisor> {
