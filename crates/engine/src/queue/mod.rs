@@ -542,7 +542,7 @@ impl Queue {
         own.or_else(|| of_others.into_iter().find_map(|other| self.own_gate(other, with)))
     }
 
-    fn own_gate(&mut self, id: PodId, with: Surroundings<'_>) -> Option<QueuePlace> {
+    pub(super) fn own_gate(&mut self, id: PodId, with: Surroundings<'_>) -> Option<QueuePlace> {
         self.hold_of(id).or_else(|| with.gate(&self.pods[id].info.pod, &mut self.counts))
     }
 
