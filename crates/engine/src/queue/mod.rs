@@ -1,5 +1,6 @@
 //! The scheduling queue: pods that are ready, in backoff, waiting for a change, or gated.
 
+mod aside;
 mod backoff;
 mod early;
 mod entries;

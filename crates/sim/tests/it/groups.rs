@@ -20,7 +20,7 @@ use serde_json::{Value, json};
 
 const SEEDS: u64 = 1000;
 /// The releases whose rules for groups differ.
-const RULES: [Release; 2] = [Release::V1_36, Release::V1_37];
+pub(crate) const RULES: [Release; 2] = [Release::V1_36, Release::V1_37];
 const ZONES: usize = 3;
 
 /// A random cluster with groups, of which some fit. In half of them priorities differ, so that groups and pods evict.
@@ -93,6 +93,12 @@ fn pod(name: &str, group: Option<&str>, priority: i32, rng: &mut impl Rng) -> Va
 
 /// A scheduler with all gates of groups.
 pub(crate) fn scheduler(release: Release, engine: Engine) -> Scheduler {
+    let audit_every = u32::from(engine == Engine::Fast);
+    scheduler_with(release, |options| Options { engine, audit_every, ..options })
+}
+
+/// The same with these options.
+pub(crate) fn scheduler_with(release: Release, with: impl Fn(Options) -> Options) -> Scheduler {
     let mut gates = vec![
         "GenericWorkload",
         "GangScheduling",
@@ -110,13 +116,11 @@ pub(crate) fn scheduler(release: Release, engine: Engine) -> Scheduler {
     let profiles = Profile::all_of(&specs, &registry, &gates).expect("the profile is right");
     let options = Options {
         release,
-        engine,
-        audit_every: u32::from(engine == Engine::Fast),
         gates: Gates::of(&gates),
         detail: Detail::Outcome,
         ..Options::default()
     };
-    Scheduler::new(profiles, options, 0).expect("the profiles make a scheduler")
+    Scheduler::new(profiles, with(options), 0).expect("the profiles make a scheduler")
 }
 
 /// Runs a cluster to its end.
