@@ -112,6 +112,12 @@ impl Queue {
             && self.pods.get(id).is_some_and(|entry| entry.info.pod.scheduling_group.is_some())
     }
 
+    /// The root of the groups of a pod that is part of an entry.
+    pub(super) fn entry_of(&self, id: PodId, with: Surroundings<'_>) -> Option<GroupRef> {
+        let leaf = group_of(&self.pods.get(id)?.info.pod)?;
+        Some(self.entries.as_ref()?.root(&leaf, with))
+    }
+
     /// The sort key of a pod: for one of a group, its priority is that of the group.
     pub(super) fn sort_of(&self, entry: &QueueEntry, with: Surroundings<'_>) -> SortKey {
         let info = &entry.info;
@@ -275,7 +281,7 @@ impl Queue {
         (self.pods[first].info.place == gate).then_some(gate)
     }
 
-    fn move_to(
+    pub(super) fn move_to(
         &mut self,
         now: Time,
         id: PodId,

@@ -1,5 +1,6 @@
 //! The scheduling queue: pods that are ready, in backoff, waiting for a change, or gated.
 
+mod aside;
 mod backoff;
 mod early;
 mod entries;
@@ -550,7 +551,7 @@ impl Queue {
         own.or_else(|| of_others.into_iter().find_map(|other| self.own_gate(other, with)))
     }
 
-    fn own_gate(&mut self, id: PodId, with: Surroundings<'_>) -> Option<QueuePlace> {
+    pub(super) fn own_gate(&mut self, id: PodId, with: Surroundings<'_>) -> Option<QueuePlace> {
         self.hold_of(id).or_else(|| with.gate(&self.pods[id].info.pod, &mut self.counts))
     }
 

@@ -199,6 +199,7 @@ impl Scheduler {
         };
         let end = self.submit_as_1_37(now, &group, (results, room), decision, effects);
         self.count_group(&group.pods[0], decision.result, lap);
+        self.may_reserve(now, &group, decision.result);
         end
     }
 
