@@ -283,6 +283,9 @@ impl Queue {
         entry.like = Like::Unasked;
         entry.info.begin(self.counts.start());
         entry.info.place = QueuePlace::InFlight;
+        if let Some(entries) = &mut self.entries {
+            entries.begin(&entry.info);
+        }
         Attempt { id, pod: entry.info.pod.clone(), number: entry.info.attempts }
     }
 
