@@ -97,7 +97,7 @@ impl FilesSource {
         };
         let picture = picture_of(cluster.as_ref(), BTreeMap::new(), views);
         Ok(Arc::new(FilesSource {
-            answers: Answers::new(&setup, registry.clone(), Vec::new(), setup.options()),
+            answers: Answers::new(&setup, registry.clone(), (Vec::new(), None), setup.options()),
             configuration: serde_json::to_value(&configuration)
                 .context("cannot write the configuration as JSON")?,
             cluster,

@@ -12,16 +12,19 @@ use plimsoll_engine::{
 };
 use plimsoll_framework::{FeatureGates, Prioritize, Registry, Time};
 use plimsoll_kube::serve::{AdviceError, Advisor, WhyQuestion};
-use plimsoll_sim::InitialCluster;
 use plimsoll_sim::what_if::Scenario;
+use plimsoll_sim::{InitialCluster, ProfileRules};
 use serde::Deserialize;
 use serde_json::Value;
 
 use super::request::{CapacityRequest, WhatIfRequest};
 use super::{Deciders, capacity};
 use crate::alternatives::alternatives;
+use crate::canary::{Canaries, CanaryChoice, Picks};
+use crate::input::read_pod;
 use crate::options::Setup;
 use crate::render;
+use crate::render::canary::PlanWithCanaries;
 use crate::render::style::plain;
 
 /// Answers as the scheduler of this process decides.
@@ -38,6 +41,8 @@ struct Present {
     gates: FeatureGates,
     /// What ranks nodes in place of the scores of the profiles, if anything does.
     rankings: Vec<Arc<dyn Prioritize>>,
+    /// The rules that let other profiles decide some pods.
+    canaries: Option<Canaries>,
     options: Options,
 }
 
@@ -46,7 +51,7 @@ impl Answers {
     pub(crate) fn new(
         setup: &Setup,
         registry: Arc<Registry>,
-        rankings: Vec<Arc<dyn Prioritize>>,
+        (rankings, canaries): (Vec<Arc<dyn Prioritize>>, Option<Canaries>),
         options: Options,
     ) -> Self {
         // The same question has the same answer, and nobody reads the metrics.
@@ -56,13 +61,19 @@ impl Answers {
             configuration: setup.configuration.clone(),
             gates: setup.gates.clone(),
             rankings,
+            canaries,
             options: Options { audit_every: 0, stopwatch: None, tie_break, ..options },
         };
         Answers { registry, present: RwLock::new(Arc::new(present)) }
     }
 
     /// The scheduler decides by this setup from now on.
-    pub(crate) fn follow(&self, setup: &Setup, rankings: Vec<Arc<dyn Prioritize>>) {
+    pub(crate) fn follow(
+        &self,
+        setup: &Setup,
+        rankings: Vec<Arc<dyn Prioritize>>,
+        canaries: Option<Canaries>,
+    ) {
         let before = self.present();
         let options = Options { backoff: setup.options().backoff, ..before.options };
         let present = Present {
@@ -70,6 +81,7 @@ impl Answers {
             configuration: setup.configuration.clone(),
             gates: setup.gates.clone(),
             rankings,
+            canaries,
             options,
         };
         *self.present.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(present);
@@ -101,22 +113,51 @@ impl Present {
         }
     }
 
-    /// A scheduler that knows what another one knew, and has decided nothing.
-    fn copy(&self, snapshot: ClusterSnapshot) -> Result<Scheduler> {
+    /// A scheduler that knows what another one knew, and has decided nothing. A pod on a node may have another profile.
+    fn copy(
+        &self,
+        snapshot: ClusterSnapshot,
+        placed: Option<(&PodKey, &CanaryChoice)>,
+    ) -> Result<Scheduler> {
         let taken = snapshot.taken;
         let mut scheduler = self.deciders().scheduler()?;
-        for event in InitialCluster::from(snapshot).into_events() {
+        let mut cluster = InitialCluster::from(snapshot);
+        if let Some((key, choice)) = placed
+            && let Some(pod) = cluster.pods.iter_mut().find(|pod| pod.key == *key)
+        {
+            pod.scheduler_name.clone_from(&choice.profile);
+        }
+        for event in cluster.into_events() {
             scheduler.observe(taken, event);
         }
         Ok(scheduler)
+    }
+
+    /// The rule that picks a pod, as its manifest is in the API server.
+    fn choice(&self, manifest: &Value) -> Option<CanaryChoice> {
+        self.canaries.as_ref()?.choice(&read_pod(manifest).ok()?)
+    }
+
+    /// The rules for a scenario. Those pods of the snapshot that are routed have their profile already.
+    fn rules(&self, snapshot: &ClusterSnapshot, picks: &Picks) -> Option<ProfileRules> {
+        let routed = snapshot.pods.iter().filter(|info| {
+            info.seen().node_name.is_none() || info.seen().scheduling_group.is_some()
+        });
+        let decided = routed.map(|info| (info.key.clone(), info.uid.clone()));
+        Some(picks.by(self.canaries.clone()?, decided.collect()))
     }
 
     fn try_why(&self, question: WhyQuestion) -> Result<Value> {
         let WhyQuestion { pod, manifest, snapshot, pending, remedies, nearest, with_text } =
             question;
         let taken = snapshot.taken;
-        let mut scheduler = self.copy(snapshot)?;
         let profile = pending.as_ref().map(|pending| pending.info.pod.scheduler_name.clone());
+        // What decides a pending pod is known. One on a node is decided again by what would decide it now.
+        let canary = self.choice(&manifest);
+        let canary =
+            canary.filter(|one| profile.as_ref().is_none_or(|profile| *profile == one.profile));
+        let placed = canary.as_ref().filter(|_| profile.is_none()).map(|choice| (&pod, choice));
+        let mut scheduler = self.copy(snapshot, placed)?;
         let why = self.explain_why(
             (&mut scheduler, taken),
             (&pod, &manifest),
@@ -125,7 +166,14 @@ impl Present {
         )?;
         let mut answer = as_json(&why)?;
         if with_text {
-            answer["text"] = plain(|out, screen| render::why::answer(out, &why, screen)).into();
+            let text = plain(|out, screen| {
+                render::canary::choice(out, &why.pod, canary.as_ref())?;
+                render::why::answer(out, &why, screen)
+            });
+            answer["text"] = text.into();
+        }
+        if let Some(canary) = canary {
+            answer["canary"] = serde_json::to_value(canary)?;
         }
         Ok(answer)
     }
@@ -200,7 +248,13 @@ impl Advisor for Answers {
         let options = Options { detail: Detail::Choice, ..present.options };
         let deciders = Deciders { options, ..present.deciders() };
         let scheduler = deciders.scheduler().map_err(failed)?;
-        let mut scenario = Scenario::new(scheduler, InitialCluster::from(snapshot));
+        let picks = Picks::default();
+        let rules = present.rules(&snapshot, &picks);
+        let cluster = InitialCluster::from(snapshot);
+        let mut scenario = match rules {
+            Some(rules) => Scenario::with_rules(scheduler, cluster, rules),
+            None => Scenario::new(scheduler, cluster),
+        };
         for (at, action) in actions.into_iter().enumerate() {
             let wrong = |error| AdviceError::Wrong(format!("actions[{at}]: {error}"));
             scenario.act(action).map_err(wrong)?;
@@ -209,9 +263,15 @@ impl Advisor for Answers {
         let plan = plan.ok_or_else(|| {
             AdviceError::Failed(format!("there would be more than {MOST_DECISIONS} decisions"))
         })?;
-        let mut answer = serde_json::to_value(&plan).map_err(failed)?;
+        let picked = picks.of(&plan);
+        let whole = PlanWithCanaries { plan: &plan, canaries: &picked };
+        let mut answer = serde_json::to_value(whole).map_err(failed)?;
         if with_text {
-            answer["text"] = plain(|out, screen| render::what_if::plan(out, &plan, screen)).into();
+            let text = plain(|out, screen| {
+                render::what_if::plan(out, &plan, screen)?;
+                render::canary::picked(out, &picked)
+            });
+            answer["text"] = text.into();
             answer["leavesPodsPending"] = plan.leaves_pods_pending().into();
         }
         Ok(answer)
@@ -219,13 +279,14 @@ impl Advisor for Answers {
 
     fn capacity(&self, snapshot: ClusterSnapshot, request: &Value) -> Result<Value, AdviceError> {
         let request: CapacityRequest = read(request)?;
-        let shapes = request.shapes().map_err(AdviceError::Wrong)?;
+        let mut shapes = request.shapes().map_err(AdviceError::Wrong)?;
         let limit = request.limit.unwrap_or(MOST_DECISIONS).min(MOST_DECISIONS);
         let limits = (limit, request.remedies.unwrap_or(REMEDIES));
         let cluster = InitialCluster::from(snapshot);
         let present = self.present();
+        let chosen = capacity::choose_profiles(present.canaries.as_ref(), &mut shapes);
         let capacity = capacity::of_pods(present.deciders(), &cluster, &shapes, limits);
-        let capacity = capacity.map_err(failed)?;
+        let capacity = capacity.map_err(failed)?.with(chosen);
         let mut answer = serde_json::to_value(&capacity).map_err(failed)?;
         if request.text {
             let text = plain(|out, screen| render::capacity::answer(out, &capacity, screen));
@@ -235,8 +296,8 @@ impl Advisor for Answers {
     }
 }
 
-/// The manifest of a pod that this profile decides, if it is pending: a canary decides pods of other scheduler names, too.
-fn decided_by<'m>(manifest: &'m Value, profile: Option<&str>) -> Cow<'m, Value> {
+/// The manifest of a pod that this profile decides: a canary decides pods of other scheduler names, too.
+pub(crate) fn decided_by<'m>(manifest: &'m Value, profile: Option<&str>) -> Cow<'m, Value> {
     let own = manifest["spec"]["schedulerName"].as_str().unwrap_or(DEFAULT_SCHEDULER);
     match profile {
         Some(profile) if profile != own && manifest["spec"].is_object() => {

@@ -7,6 +7,7 @@ use clap::{CommandFactory, Error, ValueHint};
 use plimsoll_api::{ObjectKey, PodKey};
 
 use super::{Args, Cluster, Output, pod_key};
+use crate::canary::CanaryFlags;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -38,10 +39,13 @@ pub(crate) struct Why {
     #[command(flatten)]
     pub(crate) cluster: Cluster,
 
+    #[command(flatten)]
+    pub(crate) canary: CanaryFlags,
+
     /// Instead of files, a journal of decisions: the last attempt, as far as it was written
     ///
     /// A journal has no objects, so nothing is said about what would have to change.
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with_all = ["files", "group"])]
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with_all = ["files", "group", "canary"])]
     pub(crate) journal: Option<PathBuf>,
 
     /// The pod; without a namespace it is in `default`

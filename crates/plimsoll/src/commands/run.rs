@@ -28,6 +28,7 @@ use super::reloading::{Changing, Followers, Inputs, changing};
 use super::serving::{listening, serving};
 use crate::answers::Answers;
 use crate::args::{self, Client, Election, Emulation, Ranking, Record, Run};
+use crate::canary::Canaries;
 use crate::deprecated::{PolicySource, no_effect};
 use crate::given::named_config_map;
 use crate::input::Source;
@@ -114,7 +115,9 @@ async fn begin(args: Run, registry: &Arc<Registry>) -> Result<()> {
     };
     let rankings: Vec<_> =
         rankings.into_iter().map(|one| one.priorities as Arc<dyn Prioritize>).collect();
-    let answers = Arc::new(Answers::new(&setup, registry.clone(), rankings.clone(), engine));
+    let canaries = Canaries::new(&main.canary, &setup)?;
+    let known = (rankings.clone(), canaries);
+    let answers = Arc::new(Answers::new(&setup, registry.clone(), known, engine));
     let advisor: Arc<dyn Advisor> = answers.clone();
     let remedies = main.why_in_events.then(|| RemedySource(advisor.clone()));
     let about = (&setup.configuration, &given_gates, verbosity);
@@ -145,7 +148,7 @@ async fn begin(args: Run, registry: &Arc<Registry>) -> Result<()> {
         gates: given_gates.clone(),
     };
     let Changing { assign, configuration_hash, reload } =
-        changing(main.reload, inputs, &setup.configuration, followers).await?;
+        changing(main.reload, inputs, &setup, followers).await?;
     let setup = run::RunConfig {
         extenders,
         access,
