@@ -90,8 +90,10 @@ pub struct Views {
     pub groups: bool,
     /// Whether there are devices.
     pub devices: bool,
-    /// Whether attempts of the past can be asked for.
+    /// Whether the attempts to schedule a pod in the past can be asked for.
     pub history: bool,
+    /// Whether what stands out in a whole journal can be asked for.
+    pub journal: bool,
     /// Whether there are values over time.
     pub timeline: bool,
     /// Whether the configuration can be asked for.

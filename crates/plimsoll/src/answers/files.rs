@@ -91,6 +91,7 @@ impl FilesSource {
         let views = Views {
             cluster: cluster.is_some(),
             history: journal.is_some(),
+            journal: journal.is_some(),
             timeline: journal.is_some(),
             configuration: true,
             ..Views::default()
@@ -302,7 +303,7 @@ fn timeline(journal: &Reader) -> Result<Timeline, JournalError> {
 }
 
 /// The attempts to schedule a pod, and the preemptions that it was part of.
-fn history(journal: &Reader, pod: &PodKey) -> Result<Value, JournalError> {
+pub(super) fn history(journal: &Reader, pod: &PodKey) -> Result<Value, JournalError> {
     Ok(json!({
         "pod": pod.to_string(),
         "attempts": journal.history(pod, MOST_ENTRIES)?,

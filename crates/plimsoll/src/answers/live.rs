@@ -1,7 +1,8 @@
 //! Answers questions about a running cluster, on a copy of it.
 
 use std::borrow::Cow;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use anyhow::{Context, Result};
 use plimsoll_advisor::{Limits, Manifests, Subject, Why, WhyError};
@@ -11,12 +12,14 @@ use plimsoll_engine::{
     ClusterSnapshot, Decision, Detail, Options, PendingPod, Scheduler, TieBreak,
 };
 use plimsoll_framework::{FeatureGates, Prioritize, Registry, Time};
+use plimsoll_journal::{JournalError, Reader};
 use plimsoll_kube::serve::{AdviceError, Advisor, WhyQuestion};
 use plimsoll_sim::what_if::Scenario;
 use plimsoll_sim::{InitialCluster, ProfileRules};
 use serde::Deserialize;
 use serde_json::Value;
 
+use super::files::history;
 use super::request::{CapacityRequest, WhatIfRequest};
 use super::{Deciders, capacity};
 use crate::alternatives::alternatives;
@@ -31,6 +34,27 @@ use crate::render::style::plain;
 pub(crate) struct Answers {
     registry: Arc<Registry>,
     present: RwLock<Arc<Present>>,
+    journal: Option<PastDecisions>,
+}
+
+/// The journal that this process writes, to be read.
+struct PastDecisions {
+    path: PathBuf,
+    /// It is opened when it is first asked for, and again after an error.
+    reader: Mutex<Option<Reader>>,
+}
+
+impl PastDecisions {
+    fn history(&self, pod: &PodKey) -> Result<Value, JournalError> {
+        let mut reader = self.reader.lock().unwrap_or_else(PoisonError::into_inner);
+        let open = match reader.take() {
+            Some(open) => open,
+            None => Reader::open(&self.path)?,
+        };
+        let answer = history(&open, pod)?;
+        *reader = Some(open);
+        Ok(answer)
+    }
 }
 
 /// What decides in this process, to decide the same on a copy of the cluster.
@@ -64,7 +88,13 @@ impl Answers {
             canaries,
             options: Options { audit_every: 0, stopwatch: None, tie_break, ..options },
         };
-        Answers { registry, present: RwLock::new(Arc::new(present)) }
+        Answers { registry, present: RwLock::new(Arc::new(present)), journal: None }
+    }
+
+    /// The same with a journal, which this process writes.
+    pub(crate) fn with_journal(self, path: Option<PathBuf>) -> Self {
+        let journal = path.map(|path| PastDecisions { path, reader: Mutex::default() });
+        Answers { journal, ..self }
     }
 
     /// The scheduler decides by this setup from now on.
@@ -275,6 +305,14 @@ impl Advisor for Answers {
             answer["leavesPodsPending"] = plan.leaves_pods_pending().into();
         }
         Ok(answer)
+    }
+
+    fn has_journal(&self) -> bool {
+        self.journal.is_some()
+    }
+
+    fn history(&self, pod: &PodKey) -> Option<Result<Value, AdviceError>> {
+        Some(self.journal.as_ref()?.history(pod).map_err(failed))
     }
 
     fn capacity(&self, snapshot: ClusterSnapshot, request: &Value) -> Result<Value, AdviceError> {

@@ -110,6 +110,7 @@ impl Serving {
             .arg(files.path())
             .arg("--kubeconfig")
             .arg(server.kubeconfig_file().expect("there is room for a file"))
+            .arg(format!("--journal={}", files.path().join("decisions.db").display()))
             .stderr(Stdio::null())
             .spawn()
             .expect("the binary starts");
@@ -273,6 +274,19 @@ fn a_running_instance_answers_as_files_do() {
     assert_eq!(names, ["shop/large", "shop/gated"]);
     assert_eq!(told["pods"][0]["rejectedBy"], json!(["NodeResourcesFit"]));
     see("token-of-shop", "pod?pod=shop/gated", "Pod");
+    // The journal is written a moment after the decision.
+    let asked = "/api/v1/history?pod=shop/large";
+    let history = until("the journal has the attempt", || {
+        let answer = serving.client.with_token("token-of-shop").get(asked).ok()?;
+        let answer: Value = serde_json::from_str(&answer.body).ok()?;
+        answer["attempts"][0].is_object().then_some(answer)
+    });
+    is_of_schema("History", &history);
+    assert_eq!(history["attempts"][0]["result"], "unschedulable");
+    assert_eq!(history["attempts"][0]["rejections"][0]["plugin"], "NodeResourcesFit");
+    let refused = serving.client.with_token("token-of-shop");
+    let refused = refused.get("/api/v1/history?pod=pay/card-1").expect("it answers");
+    assert_eq!(refused.code, 403, "{}", refused.body);
     let page = serving.client.get("/ui/").expect("it answers");
     assert!(page.body.starts_with("<!doctype html>"), "{}", page.body);
 }

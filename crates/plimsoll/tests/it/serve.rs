@@ -211,8 +211,12 @@ fn a_journal_shows_the_history() {
     let overview = served.get("/api/v1/overview");
     is_of_schema("Overview", &overview);
     assert_eq!(
-        (&overview["views"]["cluster"], &overview["views"]["history"]),
-        (&json!(false), &json!(true))
+        (
+            &overview["views"]["cluster"],
+            &overview["views"]["history"],
+            &overview["views"]["journal"]
+        ),
+        (&json!(false), &json!(true), &json!(true))
     );
     let timeline = served.get("/api/v1/timeline");
     is_of_schema("Timeline", &timeline);

@@ -20,7 +20,7 @@ const MENU = [
   { name: "what-if", title: "What if", key: "w", is: (views) => views.cluster },
   { name: "groups", title: "Groups", key: "g", is: (views) => views.groups },
   { name: "devices", title: "Devices", key: "d", is: (views) => views.devices },
-  { name: "journal", title: "Journal", key: "j", is: (views) => views.history },
+  { name: "journal", title: "Journal", key: "j", is: (views) => views.journal },
   { name: "config", title: "Configuration", key: "c", is: (views) => views.configuration },
 ];
 

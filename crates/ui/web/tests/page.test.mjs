@@ -143,7 +143,7 @@ test("hostile names are texts: markup, 253 characters, right to left", async () 
   const rows = names.map((name) => ({ pod: `${name}/${name}`, state: "unschedulable", priority: 0, rejectedBy: [name], message: name }));
   const usage = names.map((name) => ({ name, allocatable: 10, requested: 20 }));
   const states = { unschedulable: 3, gated: 0, backoff: 0, active: 0, inFlight: 0, placed: 0 };
-  const views = { cluster: true, groups: true, devices: true, history: true, timeline: false, configuration: true, live: false };
+  const views = { cluster: true, groups: true, devices: true, history: true, journal: true, timeline: false, configuration: true, live: false };
   const answers = {
     overview: { asOf: MARKUP, views, nodes: { all: 3, unschedulable: 1, tainted: 1 }, pods: states, resources: usage, zones: names.map((zone) => ({ zone, nodes: 1, pods: 1, resources: usage })), reasons: names.map((reason) => ({ reason, pods: 1 })) },
     nodes: { asOf: "", names, zones: names, zone: [0, 1, 2], pods: [1, 1, 1], resources: [{ name: MARKUP, allocatable: [1, 1, 1], requested: [0, 1, 2] }], taints: names, taintsOf: { 0: [0, 1, 2] }, unschedulable: [1] },

@@ -10,6 +10,7 @@ use axum::Extension;
 use axum::extract::{Query, State};
 use axum::response::Response;
 use http::{HeaderMap, Uri};
+use plimsoll_api::PodKey;
 use plimsoll_ui::{Failure, Picture, Question, SeenConfiguration, Views, changes};
 use serde_json::Value;
 use tokio::sync::{Mutex, Semaphore};
@@ -17,6 +18,8 @@ use tokio::time::Instant;
 
 use super::asker::{Asker, User, told};
 use super::samples::Samples;
+use super::withhold::withhold;
+use crate::serve::advisor::AdviceError;
 use crate::serve::reply;
 use crate::serve::routes::{AppState, Pairs, unavailable};
 use crate::serve::scheduler_view::{SchedulerView, Unresponsive};
@@ -76,6 +79,7 @@ impl Pages {
         let span = begin.elapsed();
         let views = Views {
             cluster: true,
+            history: state.scheduler.advisor().has_journal(),
             timeline: true,
             configuration: true,
             live: true,
@@ -144,8 +148,10 @@ async fn answer(asker: &Asker<'_>, query: &[(String, String)]) -> Result<Value, 
             let answer = serde_json::to_value(samples.timeline());
             return answer.map_err(|error| asker.failed(&error.to_string()));
         }
-        Question::History(_) | Question::Journal => {
-            let why = "a running scheduler does not read its journal: `plimsoll serve --journal FILE` does";
+        Question::History(pod) => return history(asker, pod.clone()).await,
+        Question::Journal => {
+            let why = "a running scheduler shows the history of single pods: `plimsoll serve --journal FILE` shows the whole \
+                       journal";
             return Err(asker.not_found(why));
         }
         Question::Pod(pod) => asker.must("get", &pod.namespace, &pod.name).await?,
@@ -167,6 +173,43 @@ async fn answer(asker: &Asker<'_>, query: &[(String, String)]) -> Result<Value, 
         Ok(None) => Err(asker.not_found("there is no such path")),
         Err(error) => Err(asker.failed(&error.to_string())),
     }
+}
+
+/// The history of a pod, from the journal. It is told to those who may see the pod, and names other pods only to those who
+/// may list them.
+async fn history(asker: &Asker<'_>, pod: PodKey) -> Result<Value, Response> {
+    asker.must("get", &pod.namespace, &pod.name).await?;
+    let (advisor, name) = (asker.state.scheduler.advisor(), pod.to_string());
+    let answered = tokio::task::spawn_blocking(move || advisor.history(&pod)).await;
+    let mut answer = match answered {
+        Ok(Some(Ok(answer))) => answer,
+        Ok(Some(Err(AdviceError::Unknown(why)))) => return Err(asker.not_found(&why)),
+        Ok(Some(Err(AdviceError::Wrong(why)))) => return Err(asker.wrong(&why)),
+        Ok(Some(Err(AdviceError::Failed(why)))) => return Err(asker.failed(&why)),
+        Ok(None) => {
+            return Err(
+                asker.not_found("there is no journal: start `plimsoll run` with --journal=FILE")
+            );
+        }
+        Err(error) => return Err(asker.failed(&error.to_string())),
+    };
+    // A pod of the past may be of a namespace that has none today, so the namespaces are those that the answer names.
+    let others = namespaces_of_history(&answer);
+    let hidden = hidden(asker, &Question::Journal, others).await?;
+    withhold(&mut answer, &hidden, &name);
+    Ok(answer)
+}
+
+/// The namespaces of the pods that were evicted for the pod, or for which it was.
+fn namespaces_of_history(answer: &Value) -> BTreeSet<String> {
+    let list = |of: &Value, field: &str| of[field].as_array().cloned().unwrap_or_default();
+    let attempts = list(answer, "attempts").into_iter();
+    let mut pods: Vec<Value> = attempts.flat_map(|attempt| list(&attempt, "victims")).collect();
+    for preemption in list(answer, "preemptions") {
+        pods.extend([preemption["victim"].clone(), preemption["preemptor"].clone()]);
+    }
+    let namespace = |pod: &Value| pod.as_str()?.split_once('/').map(|(name, _)| name.to_owned());
+    pods.iter().filter_map(namespace).collect()
 }
 
 /// The namespaces of which the user may not see the pods.
