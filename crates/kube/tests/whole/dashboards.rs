@@ -308,6 +308,19 @@ fn exported() -> Exported {
     all
 }
 
+/// What the journal of the program exports, which an instance of this crate does not have. A test of the program checks that
+/// it has these metrics.
+const OF_THE_JOURNAL: &str = "\
+# TYPE plimsoll_journal_entries_total counter
+plimsoll_journal_entries_total 2
+# TYPE plimsoll_journal_lost_entries_total counter
+plimsoll_journal_lost_entries_total 0
+# TYPE plimsoll_journal_errors_total counter
+plimsoll_journal_errors_total 0
+# TYPE plimsoll_journal_size_bytes gauge
+plimsoll_journal_size_bytes 8192
+";
+
 /// Both pages of metrics.
 fn scraped(client: &HttpsClient) -> Exported {
     let mut all = Exported::default();
@@ -385,9 +398,11 @@ fn of_the_page() -> Vec<(String, String, BTreeSet<String>)> {
 fn every_query_finds_what_it_asks_for_and_the_page_knows_every_metric() {
     let exported = exported();
     assert!(100 < exported.series(), "much is told");
+    let mut with_journal = Exported { types: exported.types.clone(), rows: exported.rows.clone() };
+    with_journal.add(OF_THE_JOURNAL);
     let mixin = mixin::queries().into_iter().map(|(_, query)| query);
     for query in of_the_dashboard().into_iter().chain(of_the_alerts()).chain(mixin) {
-        check(&query, &exported);
+        check(&query, &with_journal);
     }
     let of_go = exported.rows.keys().find(|name| name.starts_with("go_"));
     assert_eq!(of_go, None, "nothing here is of Go");
@@ -404,6 +419,30 @@ fn every_query_finds_what_it_asks_for_and_the_page_knows_every_metric() {
             let found: BTreeSet<String> = row.keys().cloned().collect();
             assert_eq!(found, *labels, "docs/metrics.md: the labels of {family}");
         }
+    }
+}
+
+#[test]
+fn every_metric_of_our_own_is_on_the_dashboard() {
+    let asked: BTreeSet<String> = of_the_dashboard()
+        .iter()
+        .flat_map(|query| read(query).0)
+        .map(|selector| selector.metric.trim_end_matches("_bucket").to_owned())
+        .collect();
+    // The panel of the hashes shows when it changes.
+    let left_out = ["plimsoll_config_last_reload_success_timestamp_seconds"];
+    let alerted: BTreeSet<String> = of_the_alerts()
+        .iter()
+        .flat_map(|query| read(query).0)
+        .map(|selector| selector.metric)
+        .collect();
+    let page = file("docs/metrics.md");
+    let named = page.split('`').skip(1).step_by(2).filter(|name| {
+        name.starts_with("plimsoll_") && name.chars().all(|c| c == '_' || c.is_ascii_lowercase())
+    });
+    for name in named {
+        let is_shown = asked.contains(name) || alerted.contains(name) || left_out.contains(&name);
+        assert!(is_shown, "docs/metrics.md names {name}, and no panel and no alert asks for it");
     }
 }
 
