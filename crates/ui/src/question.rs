@@ -35,6 +35,8 @@ pub enum Question {
     History(PodKey),
     /// What stands out in the journal.
     Journal,
+    /// What an instance believes of its cluster, and what waits in its queue. It names all pods.
+    Instance,
 }
 
 /// Which pods are listed.
@@ -122,6 +124,7 @@ impl Question {
             "/api/v1/config" => without(Question::Configuration),
             "/api/v1/timeline" => without(Question::Timeline),
             "/api/v1/journal" => without(Question::Journal),
+            "/api/v1/instance" => without(Question::Instance),
             "/api/v1/node" => node(query),
             "/api/v1/pods" => PodsQuestion::parse(query).map(Question::Pods),
             "/api/v1/pod" => one_pod(query, POD).map(Question::Pod),

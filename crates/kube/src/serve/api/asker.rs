@@ -128,10 +128,11 @@ impl Asker<'_> {
             return Ok(());
         }
         let user = &self.user.name;
-        let message = format!(
-            "pods {name:?} is forbidden: User {user:?} cannot {verb} resource \"pods\" in API group \"\" in the \
-             namespace {namespace:?}"
-        );
+        let cannot = format!("User {user:?} cannot {verb} resource \"pods\" in API group \"\"");
+        let message = match namespace {
+            "" => format!("pods is forbidden: {cannot} at the cluster scope"),
+            _ => format!("pods {name:?} is forbidden: {cannot} in the namespace {namespace:?}"),
+        };
         Err(self.error(StatusCode::FORBIDDEN, "Forbidden", &message))
     }
 
