@@ -3,6 +3,7 @@
 //! The engine only takes a snapshot, which shares its objects. Everything else happens on another thread, so that no
 //! decision waits for it. Pods are named only to users who may list them in the API server.
 
+mod answered;
 mod asker;
 mod openapi;
 mod page;

@@ -118,6 +118,19 @@ async fn the_history_of_a_pod_is_told_to_those_who_may_get_the_pod() {
 }
 
 #[tokio::test]
+async fn what_the_instance_believes_is_told_to_those_who_may_list_all_pods() {
+    let fake = cluster(|_, _, _| true);
+    let server = serving(&fake, Ok(answer())).await;
+    let told = server.get_as_jane("/api/v1/instance").await.json();
+    assert_eq!((&told["nodes"], told["placed"].as_array().map(Vec::len)), (&json!([]), Some(2)));
+    let fake = cluster(|_, namespace, _| namespace == "shop");
+    let server = serving(&fake, Ok(answer())).await;
+    let told = server.get_as_jane("/api/v1/instance").await;
+    let message = "pods is forbidden: User \"jane\" cannot list resource \"pods\" in API group \"\" at the cluster scope";
+    assert_eq!((told.code, &told.json()["message"]), (403, &json!(message)));
+}
+
+#[tokio::test]
 async fn without_a_journal_there_is_no_history() {
     let fake = cluster(|_, _, _| true);
     let server = serving(&fake, Ok(answer())).await;
