@@ -83,7 +83,7 @@ impl Belief {
             let node = manifest["spec"]["nodeName"].as_str().filter(|node| !node.is_empty());
             if let Some(one) = placed.get(name.as_str()).filter(|one| one.uid == uid) {
                 unlisted -= 1;
-                if node != Some(&one.node) {
+                if node != Some(one.node.as_str()) {
                     elsewhere.push(name);
                     manifest["spec"]["nodeName"] = json!(one.node);
                 }
@@ -257,15 +257,15 @@ mod tests {
         ];
         assert_eq!(names, expected);
         let spec = |at: usize| &manifests[at]["spec"];
-        assert_eq!(spec(3), &json!({"nodeName": "n1"}));
-        assert_eq!(spec(4), &json!({"nodeName": "n2", "schedulerName": "packing"}));
+        assert_eq!(spec(2), &json!({"nodeName": "n1"}));
+        assert_eq!(spec(3), &json!({"nodeName": "n2", "schedulerName": "packing"}));
+        assert_eq!(spec(4), &json!({"schedulerName": "packing"}));
+        assert_eq!(manifests[5]["status"], json!({"nominatedNodeName": "n1"}));
         assert_eq!(spec(5), &json!({"schedulerName": "packing"}));
-        assert_eq!(manifests[6]["status"], json!({"nominatedNodeName": "n1"}));
-        assert_eq!(spec(6), &json!({"schedulerName": "packing"}));
-        assert_eq!(spec(8), &json!({"schedulerName": "other"}), "it is left alone");
+        assert_eq!(spec(6), &json!({"schedulerName": "other"}), "it is left alone");
         let waits =
             "unschedulable since 2026-11-25T19:00:00Z, 2 attempts, rejected by NodeResourcesFit";
-        assert_eq!(believed.queue[1], (5, waits.to_owned()));
+        assert_eq!(believed.queue[1], (4, waits.to_owned()));
         assert_eq!(believed.queue.len(), 3);
         let notes = believed.notes.join("\n");
         for part in [

@@ -242,8 +242,8 @@ fn a_snapshot_of_the_instance_has_its_queue_and_decides_as_it_does() {
     assert!(answer.err.contains("note: the instance had this picture at "), "{}", answer.err);
     let list: Value = serde_json::from_str(&answer.out).expect("it is JSON");
     let find = |list: &Value, name: &str| {
-        let items = list["items"].as_array().expect("it is a list").iter();
-        let found = items.into_iter().find(|item| item["metadata"]["name"] == name);
+        let mut items = list["items"].as_array().expect("it is a list").iter();
+        let found = items.find(|item| item["metadata"]["name"] == name);
         found.expect("it is there").clone()
     };
     let large = find(&list, "large");
