@@ -100,7 +100,7 @@ pub(crate) fn run(task: &E2e) -> Result<()> {
         (Who::Binder, _) | (Who::Plimsoll, []) => vec![None],
         (Who::Plimsoll, numbers) => numbers.iter().copied().map(Some).collect(),
     };
-    let mut measured: Vec<((Who, Option<usize>), Vec<Measured>)> = Vec::new();
+    let mut measured: Vec<(Setting, Vec<Measured>)> = Vec::new();
     for &who in &task.who {
         measured.extend(of(who).into_iter().map(|viewers| ((who, viewers), Vec::new())));
     }
@@ -149,6 +149,9 @@ pub(crate) fn run(task: &E2e) -> Result<()> {
     Ok(())
 }
 
+/// What binds, and how many people look at its page; `None` if it serves none.
+type Setting = (Who, Option<usize>);
+
 struct Measured {
     /// The rate of pods that are bound and have an event.
     pods_per_second: f64,
@@ -163,11 +166,7 @@ struct Measured {
     sent_mib: f64,
 }
 
-fn measure(
-    task: &E2e,
-    (who, viewers): (Who, Option<usize>),
-    plimsoll: &std::path::Path,
-) -> Result<Measured> {
+fn measure(task: &E2e, (who, viewers): Setting, plimsoll: &std::path::Path) -> Result<Measured> {
     let own = task.kubeconfig.is_none().then(|| TestServer::start(Options::default()));
     let kubeconfig = match (&task.kubeconfig, &own) {
         (Some(file), _) => file.clone(),

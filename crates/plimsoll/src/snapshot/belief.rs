@@ -200,13 +200,13 @@ fn full_name(manifest: &Value) -> String {
 mod tests {
     use super::*;
 
-    fn pod(name: &str, uid: &str, spec: Value) -> Value {
+    fn pod(name: &str, uid: &str, spec: &Value) -> Value {
         json!({"apiVersion": "v1", "kind": "Pod",
             "metadata": {"namespace": "shop", "name": name, "uid": uid}, "spec": spec})
     }
 
     fn belief() -> Belief {
-        let waiting = |name: &str, state: &str, more: Value| {
+        let waiting = |name: &str, state: &str, more: &Value| {
             let mut one = json!({"pod": format!("shop/{name}"), "uid": name, "profile": "packing",
                 "state": state, "attempts": 2, "queuedAt": "2026-11-25T19:00:00Z"});
             let fields = one.as_object_mut().expect("it is an object");
@@ -220,9 +220,9 @@ mod tests {
                 {"pod": "shop/replaced", "uid": "old", "node": "n1"},
             ],
             "waiting": [
-                waiting("assumed", "inFlight", json!({"node": "n2"})),
-                waiting("waits", "unschedulable", json!({"rejectedBy": ["NodeResourcesFit"]})),
-                waiting("nominated", "backoff", json!({"nominatedNode": "n1"})),
+                waiting("assumed", "inFlight", &json!({"node": "n2"})),
+                waiting("waits", "unschedulable", &json!({"rejectedBy": ["NodeResourcesFit"]})),
+                waiting("nominated", "backoff", &json!({"nominatedNode": "n1"})),
             ],
         });
         Belief::of(&answer).expect("it is an answer")
@@ -236,13 +236,13 @@ mod tests {
             node("n1"),
             node("n2"),
             node("unseen"),
-            pod("placed", "placed", json!({"nodeName": "n1"})),
-            pod("assumed", "assumed", json!({"schedulerName": "default-scheduler"})),
-            pod("waits", "waits", json!({})),
-            pod("nominated", "nominated", json!({})),
+            pod("placed", "placed", &json!({"nodeName": "n1"})),
+            pod("assumed", "assumed", &json!({"schedulerName": "default-scheduler"})),
+            pod("waits", "waits", &json!({})),
+            pod("nominated", "nominated", &json!({})),
             // It was deleted and made again, which the instance has not seen yet.
-            pod("replaced", "new", json!({"nodeName": "n2"})),
-            pod("foreign", "foreign", json!({"schedulerName": "other"})),
+            pod("replaced", "new", &json!({"nodeName": "n2"})),
+            pod("foreign", "foreign", &json!({"schedulerName": "other"})),
         ];
         let believed = belief().put_over(&mut manifests);
         let names: Vec<String> = manifests.iter().map(full_name).collect();
