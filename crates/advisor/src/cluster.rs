@@ -60,11 +60,11 @@ pub(crate) struct ClusterChange {
     pub(crate) changes: Vec<Change>,
 }
 
-/// The changes of which each by itself should make the pod fit.
+/// The changes of which each by itself should make the pod fit. Given are the nodes that miss by least, and one of each sort.
 pub(crate) fn changes(
     judge: &NodeJudge<'_>,
     verdicts: &Verdicts,
-    near: &[Row],
+    (near, models): (&[Row], &[Row]),
     manifests: Manifests<'_>,
 ) -> Vec<ClusterChange> {
     let mut all = Vec::new();
@@ -80,7 +80,7 @@ pub(crate) fn changes(
         let mut smaller = node_changes.iter().filter(opens);
         all.extend(smaller.next().map(|change| change.of(&node.name)));
     }
-    all.extend(new_nodes(judge, manifests));
+    all.extend(new_nodes(judge, models, manifests));
     all
 }
 

@@ -1,6 +1,6 @@
 //! The manifests of a pod and of the objects that it needs, as they would be.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use plimsoll_api::devices::ClaimSource;
@@ -20,24 +20,52 @@ pub(crate) const CLAIM_TEMPLATE: &str = "ResourceClaimTemplate";
 
 /// Finds the manifests of objects. Changes of an object whose manifest is not found are not proposed.
 #[derive(Clone, Copy)]
-pub struct Manifests<'a>(&'a dyn Fn(&Reference) -> Option<Value>);
+pub struct Manifests<'a> {
+    known: &'a dyn Fn(&Reference) -> Option<Value>,
+    /// The objects whose manifests were not found.
+    missed: Option<&'a Missed>,
+}
+
+/// Objects whose manifests are not known.
+#[expect(
+    clippy::disallowed_types,
+    reason = "manifests are looked up in many places that change nothing else"
+)]
+pub(crate) type Missed = std::cell::RefCell<BTreeSet<Reference>>;
 
 impl<'a> Manifests<'a> {
     /// `find` knows the manifests.
     pub fn by(find: &'a dyn Fn(&Reference) -> Option<Value>) -> Self {
-        Manifests(find)
+        Manifests { known: find, missed: None }
     }
 
-    /// The manifest of an object.
+    /// The same; objects whose manifests are not found are added to `missed`.
+    pub(crate) fn noting<'b>(self, missed: &'b Missed) -> Manifests<'b>
+    where
+        'a: 'b,
+    {
+        Manifests { known: self.known, missed: Some(missed) }
+    }
+
+    /// The manifest of an object, without which something is not tried.
     pub(crate) fn find(self, object: &Reference) -> Option<Value> {
-        (self.0)(object)
+        let found = self.look(object);
+        if let (None, Some(missed)) = (&found, self.missed) {
+            missed.borrow_mut().insert(object.clone());
+        }
+        found
+    }
+
+    /// The manifest of an object, if there is one. Nothing depends on it.
+    pub(crate) fn look(self, object: &Reference) -> Option<Value> {
+        (self.known)(object)
     }
 }
 
 impl Manifests<'static> {
     /// No manifest is known besides that of the pod.
     pub fn none() -> Self {
-        Manifests(&|_| None)
+        Manifests { known: &|_| None, missed: None }
     }
 }
 

@@ -16,6 +16,7 @@ mod nearest;
 mod new_nodes;
 mod placed;
 mod proposal;
+mod rebuilt;
 mod relaxations;
 mod remedy;
 mod search;
@@ -29,6 +30,7 @@ pub use self::groups::{
 };
 pub use self::nearest::{NearNode, Refusal};
 pub use self::placed::RunnerUp;
+pub use self::rebuilt::RebuiltPod;
 pub use self::relaxations::requests::{lower as lower_request, names as requested_resources};
 pub use self::remedy::{Remedy, RemedyKind, size};
 pub use self::search::{Alternative, Limits};

@@ -23,15 +23,19 @@ const HOSTNAME: &str = "kubernetes.io/hostname";
 /// Taints that Kubernetes adds and removes itself begin with it.
 pub(crate) const OWN_TAINTS: &str = "node.kubernetes.io/";
 
-/// One more node like one that there is, if it would be feasible. The pods of DaemonSets come to it, too.
-pub(crate) fn new_nodes(judge: &NodeJudge<'_>, manifests: Manifests<'_>) -> Vec<ClusterChange> {
+/// One more node like one of `models`, if it would be feasible. The pods of DaemonSets come to it, too.
+pub(crate) fn new_nodes(
+    judge: &NodeJudge<'_>,
+    models: &[Row],
+    manifests: Manifests<'_>,
+) -> Vec<ClusterChange> {
     let view = judge.view();
     let n_rejections = |row: &Row| -> usize {
         let model = view.nodes.node(*row);
         let node = node_of(&manifest_of_new(model, &new_names(view.nodes, &model.name, 1)[0]));
         node.map_or(usize::MAX, |node| judge.rejections_if(*row, node, comes).len())
     };
-    let mut rows = models(view.nodes);
+    let mut rows = models.to_vec();
     // What filters know of the storage and devices of a node, they know by its name, and may reject each new one for that.
     // So the models come first that the fewest filters reject, else in the order of their names, and the proof decides.
     let is_by_name = !judge.pod().resource_claims.is_empty() || !judge.pod().volumes.is_empty();
@@ -194,7 +198,7 @@ fn amounts(resources: &Resources) -> Map<String, Value> {
 }
 
 /// An amount without rounding.
-fn exact(name: &str, amount: i64) -> String {
+pub(crate) fn exact(name: &str, amount: i64) -> String {
     if name == CPU { text_of(name, amount) } else { amount.to_string() }
 }
 

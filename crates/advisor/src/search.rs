@@ -29,6 +29,8 @@ const MOST_TAINTS: usize = 12;
 /// At most so many new nodes are tried together, like at most so many that there are.
 const MOST_NODES: usize = 8;
 const MOST_SORTS: usize = 3;
+/// No change of nodes is smaller.
+const LEAST_NODE_CHANGE: u32 = size::UNCORDON;
 
 /// How far a search goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,6 +74,8 @@ pub(crate) struct Search<'s> {
     pub(crate) base: Draft,
     pub(crate) needed: Option<(String, u32)>,
     limits: Limits,
+    /// One node of each sort.
+    models: Vec<Row>,
     pub(crate) remedies: Vec<Remedy>,
 }
 
@@ -111,8 +115,19 @@ impl<'s> Search<'s> {
         });
         crate::relaxations::remove_key(&mut base, "/spec", "schedulingGates");
         let base = Draft { pod: base, objects: BTreeMap::new() };
-        let remedies = Vec::new();
-        Search { scheduler, now, original, known, manifests, base, needed, limits, remedies }
+        let (models, remedies) = (Vec::new(), Vec::new());
+        Search {
+            scheduler,
+            now,
+            original,
+            known,
+            manifests,
+            base,
+            needed,
+            limits,
+            models,
+            remedies,
+        }
     }
 
     /// Looks for remedies, the smallest first. `base` are the verdicts on the pod as it is.
@@ -126,6 +141,7 @@ impl<'s> Search<'s> {
         }
         let Some(Variant { pod, .. }) = self.variant(&self.base) else { return self.remedies };
         let near = by_distance(self.scheduler.view(), &pod, base);
+        self.models = new_nodes::models(self.scheduler.view().nodes);
         let mut trials = self.try_relaxations(&pod, base);
         trials.extend(self.try_volumes(&pod, base, &near));
         trials.extend(self.try_devices(&pod, base));
@@ -263,10 +279,11 @@ impl<'s> Search<'s> {
         base: &Verdicts,
         near: &[Row],
     ) -> Vec<ClusterChange> {
-        let manifests = self.manifests;
+        let (manifests, models) = (self.manifests, &self.models);
         let mut changes = self.scheduler.transaction(self.now, |transaction| {
             let judge = transaction.judge(pod.clone());
-            judge.map(|judge| cluster::changes(&judge, base, near, manifests)).unwrap_or_default()
+            let about = (near, models.as_slice());
+            judge.map(|judge| cluster::changes(&judge, base, about, manifests)).unwrap_or_default()
         });
         if !pod.resource_claims.is_empty() {
             changes.extend(device_users::changes(self.scheduler, self.now, pod, near));
@@ -281,7 +298,7 @@ impl<'s> Search<'s> {
             return;
         }
         let variant = Variant { pod: pod.clone(), edits: Vec::new() };
-        for row in new_nodes::models(self.scheduler.view().nodes).into_iter().take(MOST_SORTS) {
+        for row in self.models.iter().copied().take(MOST_SORTS).collect::<Vec<_>>() {
             let nodes = |search: &Self, n| {
                 new_nodes::like(search.scheduler.view(), search.manifests, row, n)
             };
@@ -329,6 +346,10 @@ impl<'s> Search<'s> {
         let mut with_nodes: Vec<(u32, &Trial, ClusterChange)> = Vec::new();
         for trial in trials.iter().filter(|trial| !trial.fits()) {
             let least = least_size(&trial.relaxations);
+            // None of its changes would be tried.
+            if self.best_size() <= least + LEAST_NODE_CHANGE {
+                continue;
+            }
             let changes = self.node_changes(trial, near);
             with_nodes.extend(changes.into_iter().map(|one| (least + one.size, trial, one)));
         }
@@ -344,7 +365,7 @@ impl<'s> Search<'s> {
 
     /// The changes of closed nodes, and new nodes, with which the relaxed pod should fit.
     fn node_changes(&mut self, trial: &Trial, near: &[Row]) -> Vec<ClusterChange> {
-        let manifests = self.manifests;
+        let (manifests, models) = (self.manifests, &self.models);
         let variant = trial.variant.clone();
         self.scheduler.transaction(self.now, |transaction| {
             if make(&variant, None, transaction).is_none() {
@@ -360,7 +381,7 @@ impl<'s> Search<'s> {
                 let smallest = all.iter().find(opens);
                 changes.extend(smallest.map(|change| change.of(nodes.name_of(row))));
             }
-            changes.extend(new_nodes::new_nodes(&judge, manifests));
+            changes.extend(new_nodes::new_nodes(&judge, models, manifests));
             changes
         })
     }

@@ -14,8 +14,8 @@ use serde::{Serialize, Serializer};
 use serde_json::Value;
 use thiserror::Error;
 
-use crate::change::{as_known, pod_of};
-use crate::draft::Manifests;
+use crate::change::{Reference, as_known, pod_of};
+use crate::draft::{Manifests, Missed};
 use crate::groups;
 use crate::nearest::{NearNode, by_distance, nearest};
 use crate::placed::{RunnerUp, decide_again, runner_up};
@@ -69,6 +69,9 @@ pub struct Why {
     /// For a pending pod of a group that is scheduled as a whole: what would be decided about the group.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub group: Option<GroupOfPod>,
+    /// Objects of which no change was tried, because their manifests are not known.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub unknown_manifests: Vec<Reference>,
 }
 
 /// The group of a pod.
@@ -149,8 +152,10 @@ fn pending(
         .as_ref()
         .is_some_and(|decision| !is_gated && matches!(decision.outcome, Outcome::Scheduled { .. }));
     let mut remedies = Vec::new();
+    let missed = Missed::default();
     if !fits && !is_gated_by_others {
-        let search = Search::new(scheduler, now, (subject, &info.pod));
+        let subject = Subject { manifests: subject.manifests.noting(&missed), ..*subject };
+        let search = Search::new(scheduler, now, (&subject, &info.pod));
         remedies = search.run(&verdicts, subject.alternatives);
     }
     let is_rejected_everywhere = verdicts.feasible().next().is_none();
@@ -170,6 +175,7 @@ fn pending(
         nearest: if is_rejected_everywhere { near } else { Vec::new() },
         waiting: (!fits).then_some(waiting),
         decision,
+        unknown_manifests: missed.into_inner().into_iter().collect(),
         ..Why::about(key)
     })
 }
@@ -212,6 +218,7 @@ impl Why {
             runner_up: None,
             waiting: None,
             group: None,
+            unknown_manifests: Vec::new(),
         }
     }
 }

@@ -193,7 +193,7 @@ impl ObjectStores {
         let result = change(&mut **store);
         let after = store.latest(key);
         if before != after {
-            let versions = AnyVersions { kind, before, after };
+            let versions = AnyVersions { kind, before, after, dropped: None };
             let derived = self.derived.get_mut();
             for one in std::mem::take(derived) {
                 derived.push(one.change(&versions));

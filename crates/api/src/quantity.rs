@@ -185,12 +185,13 @@ impl Quantity {
     }
 
     /// The fields as Go prints them with `%v`, which some messages of upstream contain: a quantity in a map is printed as
-    /// the struct that it is. For an amount that upstream keeps as a big number Go prints an address; here it is the amount.
+    /// the struct that it is, with the text it was parsed from, which a calculation drops. For an amount that upstream keeps as a
+    /// big number Go prints an address; here it is the amount.
     ///
     /// ```
     /// # use plimsoll_api::quantity::Quantity;
     /// let half = Quantity::parse("500m").expect("well formed");
-    /// assert_eq!(half.as_go_struct(), "{{500 -3} {<nil>}  DecimalSI}");
+    /// assert_eq!(half.as_go_struct(), "{{500 -3} {<nil>} 500m DecimalSI}");
     /// ```
     pub fn as_go_struct(&self) -> String {
         let text = self.text.as_deref().unwrap_or_default();

@@ -60,11 +60,14 @@ pub struct Versions<K> {
     pub before: Option<Arc<K>>,
     /// As it is.
     pub after: Option<Arc<K>>,
+    /// What it was assumed to be until then, if the change has ended that.
+    pub dropped: Option<Arc<K>>,
 }
 
 impl<K> Clone for Versions<K> {
     fn clone(&self) -> Self {
-        Versions { before: self.before.clone(), after: self.after.clone() }
+        let Versions { before, after, dropped } = self;
+        Versions { before: before.clone(), after: after.clone(), dropped: dropped.clone() }
     }
 }
 
@@ -77,22 +80,31 @@ pub struct AnyVersions {
     pub before: Option<AnyObject>,
     /// As it is.
     pub after: Option<AnyObject>,
+    /// What it was assumed to be until then, if the change has ended that.
+    pub dropped: Option<AnyObject>,
 }
 
 impl AnyVersions {
     /// The versions, if the object is of kind `K`.
     pub fn of<K: Kind>(&self) -> Option<Versions<K>> {
         let shared = |object: &Option<AnyObject>| object.as_ref().and_then(AnyObject::shared);
-        self.kind
-            .is::<K>()
-            .then(|| Versions { before: shared(&self.before), after: shared(&self.after) })
+        self.kind.is::<K>().then(|| Versions {
+            before: shared(&self.before),
+            after: shared(&self.after),
+            dropped: shared(&self.dropped),
+        })
     }
 }
 
 impl<K: Kind> From<Versions<K>> for AnyVersions {
     fn from(of: Versions<K>) -> Self {
         let any = |object: Option<Arc<K>>| object.map(AnyObject::from);
-        AnyVersions { kind: KindRef::of::<K>(), before: any(of.before), after: any(of.after) }
+        AnyVersions {
+            kind: KindRef::of::<K>(),
+            before: any(of.before),
+            after: any(of.after),
+            dropped: any(of.dropped),
+        }
     }
 }
 
@@ -175,8 +187,8 @@ impl<K: fmt::Debug> fmt::Debug for Store<K> {
 }
 
 impl<K: Kind> Store<K> {
-    /// Stores an object as it was observed. Returns the observed states before and now, never an assumed one; `None` if
-    /// they are equal.
+    /// Stores an object as it was observed. Returns the observed states before and now, and an assumed one that this has
+    /// ended; `None` if the observed states are equal.
     pub fn set(&mut self, object: impl Into<Arc<K>>) -> Option<Versions<K>> {
         let object = object.into();
         let key = key_of(&*object);
@@ -191,20 +203,21 @@ impl<K: Kind> Store<K> {
         };
         if let Some(entry) = known.filter(remains) {
             let before = entry.observed.replace(object.clone());
-            return Some(Versions { before, after: Some(object) });
+            return Some(Versions { before, after: Some(object), dropped: None });
         }
         let entry = Entry { observed: Some(object.clone()), assumed: None, is_held: false };
-        let before = self.by_key.insert(key.clone(), entry).and_then(|entry| entry.observed);
+        let known = self.by_key.insert(key.clone(), entry);
+        let (before, dropped) = known.map_or((None, None), |one| (one.observed, one.assumed));
         self.now_is(&key, Some(object.clone()));
-        Some(Versions { before, after: Some(object) })
+        Some(Versions { before, after: Some(object), dropped })
     }
 
     /// Removes an object, with what is assumed about it. `None` if it was not observed.
     pub fn remove(&mut self, key: &ObjectKey) -> Option<Versions<K>> {
-        let before = self.by_key.get(key)?.observed.clone()?;
-        self.by_key.remove(key);
+        self.by_key.get(key)?.observed.as_ref()?;
+        let Entry { observed, assumed, .. } = self.by_key.remove(key)?;
         self.now_is(key, None);
-        Some(Versions { before: Some(before), after: None })
+        Some(Versions { before: observed, after: None, dropped: assumed })
     }
 
     /// Assumes that an object is as given. Returns whether it could: an object that was never observed, or that is
@@ -425,14 +438,16 @@ mod tests {
         store.hold(claimed());
         let released = PersistentVolume { phase: VolumePhase::Released, ..volume() };
         let change = store.set(released.clone()).expect("it differs from what was seen");
-        assert_eq!(change.before.as_deref(), Some(&volume()));
+        assert_eq!((change.before.as_deref(), change.dropped), (Some(&volume()), None));
         assert_eq!(store.get("pv").map(|one| &**one), Some(&claimed()));
         assert_eq!(store.observed("pv").map(|one| &**one), Some(&released));
         assert!(store.is_held("pv"));
         store.restore(&key());
         assert_eq!(store.get("pv").map(|one| &**one), Some(&released));
         store.hold(claimed());
-        store.remove(&key());
+        let gone = store.remove(&key()).expect("it was seen");
+        assert_eq!((gone.before.as_deref(), gone.after), (Some(&released), None));
+        assert_eq!(gone.dropped.as_deref(), Some(&claimed()));
         assert_eq!(store.get("pv"), None);
     }
 
@@ -502,6 +517,7 @@ mod tests {
             let change = store.set(seen.clone()).expect("it differs from what was seen");
             assert_eq!(change.before.as_deref(), Some(&volume()));
             assert_eq!(change.after.as_deref(), Some(&seen));
+            assert_eq!(change.dropped.as_deref(), Some(&claimed()));
             assert_eq!(store.get("pv").map(|one| &**one), Some(&seen));
             assert!(!store.is_assumed("pv"));
         }

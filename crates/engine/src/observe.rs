@@ -122,7 +122,7 @@ impl Scheduler {
             if pod.nominated_node.is_some() && self.counts_when_new(id) {
                 self.renominate(id, &pod);
             }
-            self.was_awaited(now, before);
+            self.nomination_changes(now, &pod.key, before);
         } else if self.queue.get(id).is_some() {
             self.counts.hears(EventLabel::PENDING_POD_UPDATE);
             if pod.is_terminating() && self.waiting.has(&pod.key) {
@@ -147,9 +147,10 @@ impl Scheduler {
                 .filter(|before| left.is_none() || before.node() != left_node);
             self.renominate(id, &pod);
             let with = Surroundings { profiles: &self.profiles, cache: &self.cache };
+            let key = pod.key.clone();
             self.queue.set(now, id, pod, with);
             self.leaves_nomination(now, left);
-            self.was_awaited(now, before);
+            self.nomination_changes(now, &key, before);
         }
         // Otherwise it is assumed to be on a node, and this update was written before the binding, or
         // nothing is new. It must not be scheduled again.
@@ -210,16 +211,29 @@ impl Scheduler {
         Some(pod.placed_on(self.nominated.node_of(&pod.key)?.clone()))
     }
 
-    /// Wakes others if the reservation for a pod has moved, changed with the pod, or ended.
-    fn was_awaited(&mut self, now: Time, before: Option<PodInfo>) {
-        let Some(before) = before else { return };
-        match self.awaited(&before.key) {
+    /// Wakes others if the reservation for a pod has begun, moved, changed with the pod, or ended.
+    fn nomination_changes(&mut self, now: Time, pod: &PodKey, before: Option<PodInfo>) {
+        match (before, self.awaited(pod)) {
             // In kube-scheduler others are not woken by this.
-            Some(after) if before.node() == after.node() => {
+            (Some(before), Some(after)) if before.node() == after.node() => {
                 self.counted_changes(now, &before, &after, Audience::UpTo(after.priority));
             }
-            _ => self.leaves_nomination(now, Some(before)),
+            (before, after) => {
+                self.leaves_nomination(now, before);
+                self.enters_nomination(now, after);
+            }
         }
+    }
+
+    /// Wakes others because a pod has begun to count on the node to which it is nominated. All that it needs is in the
+    /// way of others, except its volumes: whoever uses the same ones needs no further slot for them. In kube-scheduler
+    /// others are not woken by this.
+    fn enters_nomination(&mut self, now: Time, pod: Option<PodInfo>) {
+        let Some(pod) = pod.filter(|pod| !pod.volumes.is_empty()) else { return };
+        let row = pod.node().and_then(|node| self.cache.row(node));
+        let object = Object::Assigned { before: None, after: Some(&pod), row };
+        let event = ClusterEvent::of::<Pod>(Action::ADD);
+        self.changed(now, event, object, Audience::UpTo(pod.priority));
     }
 
     /// Wakes others if a pod that already counted on its node has changed.

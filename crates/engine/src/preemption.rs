@@ -4,20 +4,24 @@
 //! after a failed eviction it is retried only after its backoff, and the victim is [not
 //! chosen](crate::refusals) for a while, since the next attempt would choose the same one.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use plimsoll_api::{PodKey, Str};
 use plimsoll_framework::parts::StoreReads;
-use plimsoll_framework::{Nomination, PodInfo, Time, WaitingDecision, WriteError};
+use plimsoll_framework::{
+    GroupForest, GroupRules, Nomination, PodInfo, Time, WaitingDecision, WriteError,
+};
 
 use crate::cycle::AttemptFailure;
 use crate::effect::{Effect, EffectId, Eviction, Write};
+use crate::metrics::Preemptor;
 use crate::queue::{Attempt, Hold, Surroundings};
 use crate::scheduler::Scheduler;
 
 /// The evictions that one pod waits for, or the members of a group.
 #[derive(Debug)]
 pub(crate) struct Awaited {
+    preemptor: Preemptor,
     /// The other members of the group that wait.
     others: Vec<PodKey>,
     /// Unanswered evictions, with their victims.
@@ -37,6 +41,8 @@ pub(crate) struct Waits<'a> {
     pub(crate) others: &'a [Attempt],
     /// The plugin that asked for it.
     pub(crate) plugin: &'static str,
+    /// Whether it is for the pod alone.
+    pub(crate) preemptor: Preemptor,
 }
 
 /// The evictions that pods wait for.
@@ -105,7 +111,7 @@ impl Scheduler {
             self.withdraw(now, other, effects);
         }
         let evict = |victim: &PodInfo| Eviction::new(victim, pod, &nomination.node);
-        let waits = Waits { attempt, others: &[], plugin };
+        let waits = Waits { attempt, others: &[], plugin, preemptor: Preemptor::Pod };
         self.evict(now, waits, &nomination.victims, evict, effects);
     }
 
@@ -113,13 +119,13 @@ impl Scheduler {
     pub(crate) fn evict(
         &mut self,
         now: Time,
-        Waits { attempt, others, plugin }: Waits<'_>,
+        Waits { attempt, others, plugin, preemptor }: Waits<'_>,
         victims: &[PodKey],
         eviction: impl Fn(&PodInfo) -> Eviction,
         effects: &mut Vec<Effect>,
     ) {
         let pod = &attempt.pod;
-        self.counts.victims(victims.len());
+        self.count_victims(preemptor, victims);
         let mut writes = BTreeMap::new();
         for victim in victims {
             if self.waiting.pods().iter().any(|waiting| waiting.pod.key == *victim) {
@@ -138,7 +144,8 @@ impl Scheduler {
         }
         let deadline = now + self.options.write_timeout;
         let keys = others.iter().map(|other| other.pod.key.clone()).collect();
-        let awaited = Awaited { others: keys, writes, has_failed: false, began: now, deadline };
+        let awaited =
+            Awaited { preemptor, others: keys, writes, has_failed: false, began: now, deadline };
         self.evictions.insert(pod.key.clone(), awaited);
         if self.options.gates.preempts_async {
             let hold = if others.is_empty() { Hold::Pod } else { Hold::Group };
@@ -146,6 +153,31 @@ impl Scheduler {
                 self.queue.hold(waiting.id, plugin, hold);
             }
         }
+    }
+
+    /// Counts the victims of a pod or of a group. As in framework/preemption/executor.go of 1.37: those of a group by
+    /// themselves, and of the groups that lose pods each that is evicted as a whole once, others once for each pod.
+    fn count_victims(&mut self, preemptor: Preemptor, victims: &[PodKey]) {
+        let groups = self.options.gates.groups;
+        match (preemptor, groups.rules) {
+            (Preemptor::Group, GroupRules::V1_37) => self.counts.groups.victims(victims.len()),
+            _ => self.counts.victims(victims.len()),
+        }
+        if !groups.generic_workload {
+            return;
+        }
+        let forest = GroupForest::of(self.cache.view().stores, groups);
+        let (mut whole, mut n_units) = (BTreeSet::new(), 0);
+        for victim in victims {
+            let Some(pod) = self.names.find(victim).and_then(|id| self.cache.pod(id)) else {
+                continue;
+            };
+            match forest.evicted_with(pod) {
+                Some(group) => n_units += usize::from(whole.insert(group)),
+                None => n_units += usize::from(pod.scheduling_group.is_some()),
+            }
+        }
+        self.counts.groups.disrupts(preemptor, n_units);
     }
 
     /// Handles the answer to an eviction. Returns whether the write was an eviction.
@@ -163,6 +195,7 @@ impl Scheduler {
         let waits = !awaited.has_failed && (answer.is_err() || awaited.writes.is_empty());
         awaited.has_failed |= answer.is_err();
         let (began, others) = (awaited.began, awaited.others.clone());
+        let preemptor = awaited.preemptor;
         if awaited.writes.is_empty() {
             self.evictions.remove(&pod);
         }
@@ -171,7 +204,7 @@ impl Scheduler {
             Err(_) => self.refused(now, victim, &pod),
         }
         if waits {
-            self.counts.evictions_over(answer.is_err(), now.since(began));
+            self.counts.evictions_over(preemptor, answer.is_err(), now.since(began));
             self.evictions_over(now, (&pod, &others), answer.is_err(), effects);
         }
         true
@@ -197,7 +230,7 @@ impl Scheduler {
                 self.refused(now, victim.clone(), &pod);
             }
             if !awaited.has_failed {
-                self.counts.evictions_over(true, now.since(awaited.began));
+                self.counts.evictions_over(awaited.preemptor, true, now.since(awaited.began));
                 self.evictions_over(now, (&pod, &awaited.others), true, effects);
             }
         }

@@ -23,6 +23,11 @@ pub trait PreEnqueue: Plugin {
     type Pod: PodPart;
     /// What it reads of everything else.
     type Cluster: ClusterPart;
+    /// Whether it may hold such a pod back at all; if not, it is not asked. A plugin that reads what is individual of pods, but
+    /// only of those that ask for something special, says so here: the others are then judged together.
+    fn applies(&self, _pod: Ref<'_, Self::Pod>) -> bool {
+        true
+    }
     /// Judges one pod.
     fn pre_enqueue(&self, pod: Ref<'_, Self::Pod>, cluster: Ref<'_, Self::Cluster>) -> Gate;
 }

@@ -38,20 +38,25 @@ use crate::stores::Stores;
 use crate::view::View;
 use crate::writes::{Answered, ObjectWrite, WriteError};
 
+type AppliesFn = dyn Fn(&PodInfo) -> bool + Send + Sync;
 type PreEnqueueFn = dyn Fn(&PodInfo, &View<'_>) -> Gate + Send + Sync;
 
 /// A PreEnqueue plugin of a profile.
 pub struct PreEnqueuePoint {
+    applies: Box<AppliesFn>,
     pre_enqueue: Box<PreEnqueueFn>,
     reads: Reads,
 }
 
 impl PreEnqueuePoint {
     pub(crate) fn new<P: PreEnqueue>(plugin: Arc<P>, reads: Reads) -> Self {
+        let asked = plugin.clone();
+        let applies =
+            Box::new(move |pod: &PodInfo| asked.applies(P::Pod::of(pod, &NOTHING_SHARED)));
         let pre_enqueue = Box::new(move |pod: &PodInfo, view: &View<'_>| {
             plugin.pre_enqueue(P::Pod::of(pod, &NOTHING_SHARED), P::Cluster::of(view))
         });
-        PreEnqueuePoint { pre_enqueue, reads }
+        PreEnqueuePoint { applies, pre_enqueue, reads }
     }
 
     /// What it reads.
@@ -59,9 +64,17 @@ impl PreEnqueuePoint {
         self.reads
     }
 
-    /// Judges one pod.
+    /// Whether it may hold the pod back at all.
+    pub fn applies(&self, pod: &PodInfo) -> bool {
+        (self.applies)(pod)
+    }
+
+    /// Judges one pod. One to which it does not apply may enter.
     pub fn pre_enqueue(&self, pod: &PodInfo, view: &View<'_>) -> Gate {
-        (self.pre_enqueue)(pod, view)
+        match self.applies(pod) {
+            true => (self.pre_enqueue)(pod, view),
+            false => Gate::Open,
+        }
     }
 }
 
@@ -422,7 +435,7 @@ type ReserveFn = dyn Fn(&Placement<'_>, &mut Handle<'_>) -> Result<Held, Rejecti
 
 /// A Reserve plugin of a profile.
 pub struct ReservePoint {
-    applies: Box<dyn Fn(&PodInfo) -> bool + Send + Sync>,
+    applies: Box<AppliesFn>,
     reserve: Box<ReserveFn>,
 }
 

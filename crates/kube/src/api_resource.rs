@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use plimsoll_api::{KindRef, ObjectKey};
+use plimsoll_api::{KindRef, ObjectKey, ResourceClaim, ResourceClaimTemplate};
 
 use crate::call::segment;
 
@@ -55,6 +55,16 @@ impl ServedVersions {
         let versions = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let api_version = versions.get(&kind).copied().unwrap_or(kind.versions()[0]);
         ApiResource { kind, api_version }
+    }
+
+    /// The same for a kind that may not be watched: templates of claims come in the version of the claims.
+    pub(crate) fn manifest(&self, kind: KindRef) -> ApiResource {
+        if !kind.is::<ResourceClaimTemplate>() {
+            return self.resource(kind);
+        }
+        let of_claims = self.resource(KindRef::of::<ResourceClaim>()).api_version;
+        let same = kind.versions().iter().find(|version| **version == of_claims);
+        ApiResource { kind, api_version: same.copied().unwrap_or(kind.versions()[0]) }
     }
 }
 

@@ -1,4 +1,6 @@
-//! Follows a cluster without any way to write to it.
+//! Follows a cluster without any way to write to it, and serves what is known of it.
+
+mod serve;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -10,7 +12,7 @@ use plimsoll_engine::Event;
 use plimsoll_framework::Time;
 use tokio::sync::{mpsc, watch};
 
-use crate::api_resource::ServedVersions;
+pub use self::serve::{Comparison, FollowedServing, Turns, serve};
 use crate::client::ReadOnlyConnection;
 use crate::limit::Rate;
 use crate::run::EngineClock;
@@ -79,7 +81,7 @@ impl Following {
             originals: None,
             manifests,
             pace: Pace::default(),
-            served: ServedVersions::default(),
+            served: connection.served().clone(),
             metrics: WatchMetrics::default(),
         };
         let watches = watches::start(connection.client("shadow", Rate::UNLIMITED), options);

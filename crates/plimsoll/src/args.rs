@@ -30,11 +30,11 @@ pub(crate) use self::emulation::Emulation;
 pub(crate) use self::journal::{Journal, JournalFlags, Question};
 pub(crate) use self::kubectl::{ClusterQuestion, Kubectl, NamedPod, SchedulerPlace, Target};
 pub(crate) use self::ranking::Ranking;
-pub(crate) use self::rebalance::Rebalance;
+pub(crate) use self::rebalance::{DEFAULT_MOVES, Rebalance, Rebalancing};
 pub(crate) use self::replay::{Record, Replay, ReplayEngine};
 pub(crate) use self::run::{Authentication, Authorization, Client, Election, Run, Serving};
 pub(crate) use self::serve::Serve;
-pub(crate) use self::shadow::Shadow;
+pub(crate) use self::shadow::{Shadow, ShadowServing};
 pub(crate) use self::snapshot::Snapshot;
 pub(crate) use self::what_if::{
     GivenAction, NodeTaint, ObjectName, WhatIf, labelled_pods, node_choice, node_taint,
@@ -124,9 +124,9 @@ Examples:
 
 /// Schedules pods as kube-scheduler does, and explains why
 ///
-/// `plimsoll run` replaces kube-scheduler on a cluster. The other commands read nodes and pods from files, and say to
-/// which node each pod goes, or why it goes to none. They use the same filters, scores and messages as kube-scheduler
-/// 1.37 or 1.36, and change nothing.
+/// `plimsoll run` replaces kube-scheduler on a cluster. `kubectl`, `shadow` and `snapshot` read a cluster, and change
+/// nothing there. The other commands read files, such as the nodes and pods of a cluster, and say to which node each pod
+/// goes, or why it goes to none. Filters, scores and messages are those of kube-scheduler 1.37 or 1.36.
 #[derive(Debug, Parser)]
 #[command(name = "plimsoll", version, after_help = EXAMPLES, max_term_width = 100)]
 pub(crate) struct Args {

@@ -406,10 +406,12 @@ fn brings_volume(pod: &Pod, came: &Pod) -> bool {
 }
 
 fn volume_helps(pod: &Pod, change: &Change<'_>) -> bool {
-    if let Some(Versions { before: Some(before), after: Some(after) }) = change.of::<CsiNode>() {
+    if let Some(Versions { before: Some(before), after: Some(after), .. }) = change.of::<CsiNode>()
+    {
         return limit_rose(&before, &after);
     }
-    if let Some(Versions { before, after: Some(claim) }) = change.of::<PersistentVolumeClaim>() {
+    if let Some(Versions { before, after: Some(claim), .. }) = change.of::<PersistentVolumeClaim>()
+    {
         let mut claims = pod.volumes.iter().filter_map(PodVolume::claim);
         return match before {
             Some(before) => before.volume != claim.volume,
@@ -785,7 +787,7 @@ mod tests {
         let hint = |kinds: Vec<PodVolumeKind>, attacher: &str| {
             let attachment =
                 VolumeAttachment { attacher: attacher.into(), ..VolumeAttachment::default() };
-            let gone = Versions { before: Some(Arc::new(attachment)), after: None };
+            let gone = Versions { before: Some(Arc::new(attachment)), after: None, dropped: None };
             hint(&pod_with(kinds), Object::Other(&gone.into()))
         };
         let gce = || inline(VolumeSource::GcePersistentDisk { name: "d".into() });

@@ -107,12 +107,13 @@ pub(crate) mod tests {
 
     /// An object that came.
     pub(crate) fn came<K: Kind>(object: K) -> AnyVersions {
-        Versions { before: None, after: Some(Arc::new(object)) }.into()
+        Versions { before: None, after: Some(Arc::new(object)), dropped: None }.into()
     }
 
     /// An object that changed.
     pub(crate) fn changed<K: Kind>(before: K, after: K) -> AnyVersions {
-        Versions { before: Some(Arc::new(before)), after: Some(Arc::new(after)) }.into()
+        let [before, after] = [before, after].map(|one| Some(Arc::new(one)));
+        Versions { before, after, dropped: None }.into()
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use plimsoll_api::{AnyObject, Node, ObjectKey, Pod, PodKey, Str};
+use plimsoll_api::{AnyObject, KindRef, Node, ObjectKey, Pod, PodKey, Str};
 use plimsoll_engine::{Event, Observation};
 use plimsoll_framework::Time;
 
@@ -17,7 +17,7 @@ use crate::effects::{RecordedEffect, What};
 pub struct RecordedState {
     nodes: BTreeMap<Str, Node>,
     pods: BTreeMap<PodKey, Arc<Pod>>,
-    objects: BTreeMap<(&'static str, ObjectKey), AnyObject>,
+    objects: BTreeMap<(KindRef, ObjectKey), AnyObject>,
     /// Pods that are being bound and were not observed on their nodes yet.
     assumed: BTreeMap<PodKey, Str>,
     nominated: BTreeMap<PodKey, Str>,
@@ -97,10 +97,10 @@ impl RecordedState {
                 }
             },
             Event::Object(Observation::Is(object)) => {
-                self.objects.insert((object.kind().as_str(), object.key()), object);
+                self.objects.insert((object.kind(), object.key()), object);
             }
             Event::Object(Observation::Gone((kind, key))) => {
-                self.objects.remove(&(kind.as_str(), key));
+                self.objects.remove(&(kind, key));
             }
             // What these answer is known from the effects and from what is observed.
             Event::Done(..) | Event::Extended(..) => {}

@@ -15,6 +15,7 @@ mod comparison;
 mod configurations;
 mod disagreement;
 mod histogram;
+mod own_cluster;
 mod report;
 mod shadow;
 mod tally;
@@ -24,5 +25,7 @@ pub use self::comparison::{Points, Verdict};
 pub use self::configurations::{Difference, Differences};
 pub use self::disagreement::{Archive, Disagreement, DisagreementKind, NoArchive, Reproduction};
 pub use self::histogram::{Durations, Histogram};
-pub use self::report::{Agreement, Configuration, InfeasibleBy, Report, StillPending, WorseBy};
+pub use self::report::{
+    Agreement, Configuration, InfeasibleBy, OurCluster, Report, StillPending, WorseBy,
+};
 pub use self::shadow::{Judge, Settings, Shadow};

@@ -37,12 +37,35 @@ pub struct Report {
     pub utilisation: BTreeMap<Str, f64>,
     /// How evenly the pods are spread, as the other scheduler has placed them.
     pub balance: Balance,
+    /// The cluster as our decisions would have made it, if it is kept.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub our_cluster: Option<OurCluster>,
     /// The latest disagreements.
     pub disagreements: VecDeque<Disagreement>,
     /// How many disagreements are not in the list any more.
     pub disagreements_dropped: u64,
     /// How far the comparison can be trusted.
     pub limits: Vec<String>,
+}
+
+/// A cluster in which our placements stand.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct OurCluster {
+    /// How often a pod was placed.
+    pub placed: u64,
+    /// The pods that are on another node than in the cluster that is followed.
+    pub elsewhere: u64,
+    /// The pods that are pending.
+    pub still_pending: u64,
+    /// Those of them that the other scheduler has placed.
+    pub pending_only_here: u64,
+    /// How long pods were pending until there was room for them. A decision takes no time.
+    pub pending_time: Durations,
+    /// The share of all resources that pods request.
+    pub utilisation: BTreeMap<Str, f64>,
+    /// How evenly the pods are spread.
+    pub balance: Balance,
 }
 
 /// What one configuration says of the choices of the other scheduler.

@@ -15,6 +15,7 @@ use crate::comparison::{Reordering, compare, would_fit};
 use crate::configurations::Differences;
 use crate::disagreement::{Archive, Disagreement};
 use crate::histogram::{Durations, Histogram};
+use crate::own_cluster::OwnCluster;
 use crate::report::{Agreement, Configuration, Report, StillPending};
 use crate::tally::Tally;
 
@@ -23,6 +24,8 @@ use crate::tally::Tally;
 const MOST_MOVED: usize = 1;
 /// At most this many events that wait are searched for bindings.
 const MOST_SEARCHED: usize = 10_000;
+/// At most this many events are processed at once, so that questions are answered meanwhile.
+const MOST_AT_ONCE: usize = 100;
 /// At most this many bindings are remembered as recent.
 const MOST_RECENT: usize = 10_000;
 /// With at least this many nodes, kube-scheduler scores only some of them unless it is told otherwise. As in
@@ -58,6 +61,10 @@ pub struct Shadow {
     settings: Settings,
     judges: Vec<(Judge, Tally)>,
     between: Option<Differences>,
+    /// The cluster as our decisions would have made it.
+    own: Option<OwnCluster>,
+    /// The time of the last event that was processed.
+    seen_until: Time,
     /// Events that were not processed yet, in the order of their arrival.
     arrived: VecDeque<Arrived>,
     /// Pods of the followed scheduler that have no node.
@@ -117,6 +124,8 @@ impl Shadow {
             settings,
             judges: judges.map(|judge| (judge, Tally::default())).collect(),
             between,
+            own: None,
+            seen_until: Time::ZERO,
             arrived: VecDeque::new(),
             pending: BTreeMap::new(),
             recent: VecDeque::new(),
@@ -128,6 +137,13 @@ impl Shadow {
             disagreements: VecDeque::new(),
             n_disagreements: 0,
         }
+    }
+
+    /// Keeps the cluster, too, as this scheduler would have made it, which decides as the first judge does. It must not have
+    /// observed anything.
+    #[must_use]
+    pub fn with_own_cluster(self, scheduler: Scheduler) -> Self {
+        Shadow { own: Some(OwnCluster::new(scheduler)), ..self }
     }
 
     /// Takes in an event, with the manifest of the object if disagreements are archived.
@@ -143,15 +159,44 @@ impl Shadow {
     /// The whole cluster is known: from now on choices are compared.
     pub fn begin(&mut self, now: Time) {
         self.began.get_or_insert(now);
+        self.seen_until = now;
+        if let Some(own) = &mut self.own {
+            own.begin();
+        }
     }
 
-    /// Processes the events whose window has passed.
-    pub fn advance(&mut self, now: Time, archive: &mut dyn Archive) {
-        while let Some(first) = self.arrived.front()
-            && first.at + self.settings.window <= now
-        {
+    /// Processes the events whose window has passed, but no more than some at a time. Returns whether there are more.
+    pub fn advance(&mut self, now: Time, archive: &mut dyn Archive) -> bool {
+        for _ in 0..MOST_AT_ONCE {
+            if !self.is_due(now) {
+                // Nothing more comes of the time before.
+                let window = i64::try_from(self.settings.window.as_millis()).unwrap_or(i64::MAX);
+                self.place_ours_until(Time::from_millis(now.millis().saturating_sub(window)));
+                return false;
+            }
             self.process_next(archive);
         }
+        self.is_due(now)
+    }
+
+    /// Places the pods of our own cluster that can be placed by what has been seen, and then those that can be placed at this
+    /// time, if it is later.
+    fn place_ours_until(&mut self, until: Time) {
+        self.place_ours();
+        if self.seen_until < until {
+            self.seen_until = until;
+            self.place_ours();
+        }
+    }
+
+    fn place_ours(&mut self) {
+        if let Some(own) = &mut self.own {
+            own.place_pods(self.seen_until);
+        }
+    }
+
+    fn is_due(&self, now: Time) -> bool {
+        self.arrived.front().is_some_and(|first| first.at + self.settings.window <= now)
     }
 
     /// Processes all events.
@@ -159,10 +204,16 @@ impl Shadow {
         while !self.arrived.is_empty() {
             self.process_next(archive);
         }
+        self.place_ours();
     }
 
     fn process_next(&mut self, archive: &mut dyn Archive) {
         let Some(next) = self.arrived.pop_front() else { return };
+        // All that was seen at a time is known before anything is decided, so that the queue has its order.
+        if self.seen_until < next.at {
+            self.place_ours();
+            self.seen_until = next.at;
+        }
         if let Event::Pod(Observation::Is(pod)) = &next.event {
             let pod = pod.clone();
             match (&pod.node_name, self.pending.get(&pod.key)) {
@@ -290,6 +341,9 @@ impl Shadow {
             Event::Pod(Observation::Gone(key)) => Some((key.clone(), None)),
             _ => None,
         };
+        if let Some(own) = &mut self.own {
+            own.observe(at, event.clone());
+        }
         let (last, others) = self.judges.split_last_mut().expect("there is at least one judge");
         for (judge, _) in others {
             judge.scheduler.observe(at, event.clone());
@@ -339,6 +393,11 @@ impl Shadow {
         }
     }
 
+    /// The scheduler of the first configuration, to ask about the cluster as it is.
+    pub fn first_scheduler(&mut self) -> &mut Scheduler {
+        &mut self.judges[0].0.scheduler
+    }
+
     /// The counts of the first configuration so far.
     pub fn agreement(&self) -> &Agreement {
         &self.judges[0].1.counts
@@ -372,6 +431,7 @@ impl Shadow {
             utilisation: Utilisation::of(view).shares(),
             limits: self.limits(&tally.counts, balance.nodes),
             balance,
+            our_cluster: self.own.as_ref().map(OwnCluster::report),
             disagreements: self.disagreements.clone(),
             disagreements_dropped: self.n_disagreements - n_kept,
         }
@@ -402,9 +462,14 @@ impl Shadow {
             ),
             "objects of different kinds are watched separately: their order among each other is that of their arrival"
                 .to_owned(),
-            "utilisation and balance are those of the cluster as the other scheduler has placed the pods: what our decisions \
-             would have led to is not simulated"
-                .to_owned(),
+            match self.own {
+                None => "utilisation and balance are those of the cluster as the other scheduler has placed the pods: what our \
+                         decisions would have led to is not simulated",
+                Some(_) => "in the cluster as our decisions would have made it, pods come and go when they do in the cluster that \
+                            is followed: a pod that we would have started earlier does not end earlier, nothing is preempted or \
+                            scaled otherwise, and volumes and devices are those that the other scheduler has chosen",
+            }
+            .to_owned(),
             "members of a group of pods are decided one by one".to_owned(),
         ];
         if SAMPLED_FROM <= n_nodes {
@@ -482,11 +547,11 @@ fn pending_pod(scheduler: &Scheduler, key: &PodKey) -> Option<Arc<Pod>> {
 }
 
 /// When a pod was made.
-fn created(pod: &Pod) -> Option<Time> {
+pub(crate) fn created(pod: &Pod) -> Option<Time> {
     pod.created.map(|created| Time::from_millis(created.as_millisecond()))
 }
 
-fn millis(span: Duration) -> u64 {
+pub(crate) fn millis(span: Duration) -> u64 {
     u64::try_from(span.as_millis()).unwrap_or(u64::MAX)
 }
 

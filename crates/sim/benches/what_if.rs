@@ -35,9 +35,13 @@ fn initial(kind: &Value, n_nodes: u32, per_node: u32) -> InitialCluster {
     cluster
 }
 
+/// As `plimsoll what-if` and a running instance answer.
+fn options() -> Options {
+    Options { detail: Detail::Choice, audit_every: 0, ..Options::default() }
+}
+
 fn lose(cluster: InitialCluster) {
-    let scheduler = empty(Options { detail: Detail::Choice, ..Options::default() });
-    let mut scenario = Scenario::new(scheduler, cluster);
+    let mut scenario = Scenario::new(empty(options()), cluster);
     let zone = NodeChoice::Label(ZONE.into(), "zone-1".into());
     scenario.act(Action::Lose(zone)).expect("there is such a zone");
     let plan = scenario.run();
@@ -68,8 +72,7 @@ fn hopeless(c: &mut Criterion) {
     let cluster = initial(kind, 600, 10);
     group.bench_function(*name, |b| {
         let drain = |cluster| {
-            let scheduler = empty(Options { detail: Detail::Choice, ..Options::default() });
-            let mut scenario = Scenario::new(scheduler, cluster);
+            let mut scenario = Scenario::new(empty(options()), cluster);
             let zone = NodeChoice::Label(ZONE.into(), "zone-1".into());
             scenario.act(Action::Drain(zone)).expect("there is such a zone");
             assert!(!scenario.run().pending.is_empty(), "the zone counts");

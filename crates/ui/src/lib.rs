@@ -14,9 +14,13 @@ mod question;
 mod timeline;
 
 pub use self::assets::{Asset, SECURITY_HEADERS, asset};
-pub use self::documents::{Difference, SeenConfiguration, differences};
+pub use self::documents::{
+    Difference, SeenConfiguration, differences, part_of_report, report_namespaces,
+};
 pub use self::events::{PING, changes};
 pub use self::picture::{KnownDecision, Picture, PodState, Views};
 pub use self::plain::{ListenError, PlainServer, Source};
-pub use self::question::{BadQuestion, Failure, MOST_PODS, PodsQuestion, Question, WhyQuestion};
+pub use self::question::{
+    BadQuestion, Failure, MOST_PODS, PodsQuestion, Question, ShadowQuestion, WhyQuestion,
+};
 pub use self::timeline::{Chart, Line, Timeline};

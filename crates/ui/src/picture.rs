@@ -101,6 +101,8 @@ pub struct Views {
     pub configuration: bool,
     /// Whether it is a running scheduler.
     pub live: bool,
+    /// Whether the scheduler of the cluster is compared with this one.
+    pub shadow: bool,
 }
 
 /// The cluster at one moment, indexed for the page. Objects are shared with the scheduler.
@@ -238,7 +240,8 @@ impl Picture {
             Question::Configuration
             | Question::Timeline
             | Question::History(_)
-            | Question::Journal => return None,
+            | Question::Journal
+            | Question::Shadow(_) => return None,
         })
     }
 
@@ -267,7 +270,8 @@ impl Picture {
             | Question::Nodes
             | Question::Configuration
             | Question::Timeline
-            | Question::Journal => BTreeSet::new(),
+            | Question::Journal
+            | Question::Shadow(_) => BTreeSet::new(),
         };
         names.into_iter().map(ToString::to_string).collect()
     }

@@ -7,6 +7,10 @@ use crate::picture::PodState;
 /// At most so many pods are listed in one answer.
 pub const MOST_PODS: usize = 1000;
 
+/// The kinds of disagreements between a shadow and the scheduler that it follows.
+pub(crate) const DISAGREEMENTS: [&str; 5] =
+    ["worse", "infeasible", "unschedulable", "pending", "unjudged"];
+
 /// At most so many changes or nodes can be asked for.
 const MOST: usize = 1000;
 
@@ -37,6 +41,21 @@ pub enum Question {
     Journal,
     /// What an instance believes of its cluster, and what waits in its queue. It names all pods.
     Instance,
+    /// How the scheduler of the cluster compares with this one.
+    Shadow(ShadowQuestion),
+}
+
+/// Which disagreements of a shadow are listed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ShadowQuestion {
+    /// Of any of these kinds; empty for all.
+    pub kinds: Vec<String>,
+    /// With this text in the name of the pod or of a node.
+    pub search: Option<String>,
+    /// The number of the first one that is listed; the latest is 0.
+    pub from: usize,
+    /// How many are listed.
+    pub limit: usize,
 }
 
 /// Which pods are listed.
@@ -106,6 +125,7 @@ pub enum Failure {
 const NODE: &str = "ask for one node: /api/v1/node?name=NAME";
 const PODS: &str =
     "ask /api/v1/pods with state=, namespace=, search=, from= and limit=, all optional";
+const SHADOW: &str = "ask /api/v1/shadow with kind=, search=, from= and limit=, all optional";
 const POD: &str = "ask for one pod: /api/v1/pod?pod=NAMESPACE/NAME";
 const HISTORY: &str = "ask for one pod: /api/v1/history?pod=NAMESPACE/NAME";
 const WHY: &str =
@@ -125,6 +145,7 @@ impl Question {
             "/api/v1/timeline" => without(Question::Timeline),
             "/api/v1/journal" => without(Question::Journal),
             "/api/v1/instance" => without(Question::Instance),
+            "/api/v1/shadow" => ShadowQuestion::parse(query).map(Question::Shadow),
             "/api/v1/node" => node(query),
             "/api/v1/pods" => PodsQuestion::parse(query).map(Question::Pods),
             "/api/v1/pod" => one_pod(query, POD).map(Question::Pod),
@@ -150,22 +171,26 @@ impl PodsQuestion {
     fn parse(query: &[(String, String)]) -> Result<Self, BadQuestion> {
         let names = ["state", "namespace", "search", "from", "limit"];
         let parameters = Parameters::of(query, &names, PODS)?;
-        let states = parameters.get("state").unwrap_or_default();
-        let state = |name: &str| {
-            PodState::ALL.into_iter().find(|state| state.as_str() == name).ok_or_else(|| {
-                let known: Vec<_> = PodState::ALL.iter().map(|state| state.as_str()).collect();
-                let expected = format!("write one of {}, or several with commas", known.join(", "));
-                BadQuestion::Value { parameter: "state", value: name.to_owned(), expected }
-            })
-        };
-        let states = states.split(',').filter(|name| !name.is_empty()).map(state);
-        let text = |name| parameters.get(name).filter(|text| !text.is_empty()).map(str::to_owned);
+        let states = parameters.several("state", &PodState::ALL, |state| state.as_str())?;
         Ok(PodsQuestion {
-            states: states.collect::<Result<_, _>>()?,
-            namespace: text("namespace"),
-            search: text("search"),
+            states,
+            namespace: parameters.text("namespace"),
+            search: parameters.text("search"),
             from: parameters.number("from", usize::MAX)?.unwrap_or(0),
             limit: parameters.number("limit", MOST_PODS)?.unwrap_or(100),
+        })
+    }
+}
+
+impl ShadowQuestion {
+    fn parse(query: &[(String, String)]) -> Result<Self, BadQuestion> {
+        let parameters = Parameters::of(query, &["kind", "search", "from", "limit"], SHADOW)?;
+        let kinds = parameters.several("kind", &DISAGREEMENTS, |kind| kind)?;
+        Ok(ShadowQuestion {
+            kinds: kinds.into_iter().map(str::to_owned).collect(),
+            search: parameters.text("search"),
+            from: parameters.number("from", usize::MAX)?.unwrap_or(0),
+            limit: parameters.number("limit", MOST)?.unwrap_or(100),
         })
     }
 }
@@ -201,6 +226,28 @@ impl<'a> Parameters<'a> {
 
     fn get(&self, name: &str) -> Option<&'a str> {
         self.0.iter().find(|(other, _)| other == name).map(|(_, value)| value.as_str())
+    }
+
+    fn text(&self, name: &str) -> Option<String> {
+        self.get(name).filter(|text| !text.is_empty()).map(str::to_owned)
+    }
+
+    /// Those of the known values that a parameter lists.
+    fn several<T: Copy>(
+        &self,
+        parameter: &'static str,
+        known: &[T],
+        name_of: impl Fn(&T) -> &'static str,
+    ) -> Result<Vec<T>, BadQuestion> {
+        let given = self.get(parameter).unwrap_or_default();
+        let one = |name: &str| {
+            known.iter().copied().find(|one| name_of(one) == name).ok_or_else(|| {
+                let known: Vec<_> = known.iter().map(&name_of).collect();
+                let expected = format!("write one of {}, or several with commas", known.join(", "));
+                BadQuestion::Value { parameter, value: name.to_owned(), expected }
+            })
+        };
+        given.split(',').filter(|name| !name.is_empty()).map(one).collect()
     }
 
     fn number(&self, parameter: &'static str, most: usize) -> Result<Option<usize>, BadQuestion> {
@@ -252,6 +299,13 @@ mod tests {
         assert_eq!(parse("/api/v1/pods", &query), Ok(Question::Pods(pods)));
         let pod = Question::Pod(PodKey::new("shop", "web-0"));
         assert_eq!(parse("/api/v1/pod", &[("pod", "shop/web-0")]), Ok(pod));
+        let shadow = ShadowQuestion {
+            kinds: vec!["worse".to_owned(), "pending".to_owned()],
+            limit: 100,
+            ..ShadowQuestion::default()
+        };
+        let query = [("kind", "worse,pending")];
+        assert_eq!(parse("/api/v1/shadow", &query), Ok(Question::Shadow(shadow)));
         assert_eq!(parse("/api/v1/node", &[("name", "n1")]), Ok(Question::Node("n1".to_owned())));
         assert_eq!(Question::parse("/api/v1/other", &[]), None);
     }
@@ -276,6 +330,11 @@ mod tests {
                 "/api/v1/pods",
                 &[("state", "lost")],
                 "parameter state is \"lost\": write one of unschedulable,",
+            ),
+            (
+                "/api/v1/shadow",
+                &[("kind", "better")],
+                "parameter kind is \"better\": write one of worse, infeasible,",
             ),
         ] {
             let error = parse(path, query).expect_err("it is wrong");

@@ -16,7 +16,7 @@ use thiserror::Error;
 use self::plan::GroupPlan;
 use self::search::GroupSearch;
 use crate::change::{Change, Reference};
-use crate::draft::Manifests;
+use crate::draft::{Manifests, Missed};
 use crate::remedy::RemedyKind;
 use crate::waiting::{Waiting, rfc_3339};
 
@@ -29,6 +29,9 @@ pub struct GroupSubject<'a> {
     pub manifests: Manifests<'a>,
     /// How many remedies are returned.
     pub remedies: usize,
+    /// What another scheduler knows of its pending pods, of whose cluster this one has a copy; `None` to take it from this
+    /// one.
+    pub pending: Option<&'a [PendingPod]>,
 }
 
 /// The answer about a group.
@@ -61,6 +64,9 @@ pub struct WhyGroup {
     /// How long it took from its first pod until its last one had a node, in seconds, if all have nodes and say when.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub scheduled_after_seconds: Option<i64>,
+    /// Objects of which no change was tried, because their manifests are not known.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub unknown_manifests: Vec<Reference>,
 }
 
 /// Changes that together let a group be scheduled. That is proven: they were made, and the group was decided again.
@@ -134,7 +140,10 @@ pub fn why_group(
     let pending: Vec<PodKey> = state.pods().filter(|pod| !placed.contains(pod)).cloned().collect();
     let object = scheduler.view().stores.of::<PodGroup>().get(key).cloned();
     let min_count = object.as_ref().and_then(|object| object.min_count());
-    let waiting = waiting(scheduler, &pending);
+    let waiting = match subject.pending {
+        Some(known) => waiting(scheduler, known, true),
+        None => waiting(scheduler, &states_of(scheduler, &pending), false),
+    };
     let mut answer = WhyGroup {
         group: key.to_string(),
         state: "running",
@@ -146,6 +155,7 @@ pub fn why_group(
         remedies: Vec::new(),
         waiting,
         scheduled_after_seconds: None,
+        unknown_manifests: Vec::new(),
     };
     if pending.is_empty() {
         answer.scheduled_after_seconds = scheduled_after(scheduler, &placed);
@@ -158,7 +168,10 @@ pub fn why_group(
     answer.message.clone_from(&decision.message);
     answer.placed = n_placed(&decision);
     if !plan.is_enough(&decision) {
-        answer.remedies = GroupSearch::new(scheduler, now, &plan, subject).run(&decision);
+        let missed = Missed::default();
+        let subject = GroupSubject { manifests: subject.manifests.noting(&missed), ..*subject };
+        answer.remedies = GroupSearch::new(scheduler, now, &plan, &subject).run(&decision);
+        answer.unknown_manifests = missed.into_inner().into_iter().collect();
     }
     Ok(answer)
 }
@@ -191,15 +204,19 @@ pub(crate) fn of_member(
     decided.ok().map(|decision| plan::about(decision, group, &own))
 }
 
-fn waiting(scheduler: &Scheduler, pending: &[PodKey]) -> Option<GroupWaiting> {
-    let states = pending.iter().filter_map(|pod| scheduler.pending_state(pod));
-    let states: Vec<PendingPod> = states.collect();
+/// What the scheduler knows of these pods.
+fn states_of(scheduler: &Scheduler, pending: &[PodKey]) -> Vec<PendingPod> {
+    pending.iter().filter_map(|pod| scheduler.pending_state(pod)).collect()
+}
+
+/// What a group with these pending pods waits for. `is_timed` says whether their times are those of a clock.
+fn waiting(scheduler: &Scheduler, states: &[PendingPod], is_timed: bool) -> Option<GroupWaiting> {
     let first = states.iter().min_by_key(|known| known.info.arrival())?;
     let since = states.iter().filter_map(|known| known.info.pod.created).min();
     Some(GroupWaiting {
         since: since.map(rfc_3339),
         attempts: states.iter().map(|known| known.info.attempts).max().unwrap_or(0),
-        first: Waiting::of(scheduler, first, false, &[]),
+        first: Waiting::of(scheduler, first, is_timed, &[]),
     })
 }
 

@@ -50,7 +50,7 @@ impl GroupPlan {
             members.push((manifest, known.pod.seen().clone()));
         }
         let group = subject.group.clone();
-        let object = subject.manifests.find(&reference(&group));
+        let object = subject.manifests.look(&reference(&group));
         Ok(GroupPlan { group, is_gang: true, object, members })
     }
 

@@ -274,7 +274,7 @@ impl Storage<'_> {
                 "volumeBindingMode": "WaitForFirstConsumer",
             });
             // What drivers read of a class is known only to its manifest.
-            let mut create = self.manifests.find(&of).unwrap_or(create);
+            let mut create = self.manifests.look(&of).unwrap_or(create);
             create["metadata"] = json!({"name": claim.class});
             Relaxation::Steps(Steps {
                 text: format!("create the class {} like {}", claim.class, class.name),

@@ -173,7 +173,8 @@ impl World {
         let now = simulation.now();
         let group = &ObjectKey::new("default", name);
         let find = |object: &Reference| self.find(object);
-        let subject = GroupSubject { group, manifests: Manifests::by(&find), remedies: 100 };
+        let subject =
+            GroupSubject { group, manifests: Manifests::by(&find), remedies: 100, pending: None };
         why_group(simulation.scheduler_mut(), now, &subject).expect("there is an answer")
     }
 

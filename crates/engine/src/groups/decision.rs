@@ -3,6 +3,7 @@
 use plimsoll_api::pod_group::GroupCondition;
 use plimsoll_api::{ObjectKey, PodKey, Str};
 use plimsoll_framework::GroupRef;
+use rustc_hash::FxHashMap;
 
 use crate::decision::{Decision, NodeDecision, Outcome};
 
@@ -141,10 +142,14 @@ impl GroupDecision {
         }
     }
 
-    /// Replaces what is said about a member.
-    pub(super) fn tell(&mut self, member: MemberDecision) {
-        if let Some(known) = self.pods.iter_mut().find(|one| one.pod == member.pod) {
-            *known = member;
+    /// Replaces what is said about these members.
+    pub(super) fn tell(&mut self, members: Vec<MemberDecision>) {
+        let mut told: FxHashMap<PodKey, MemberDecision> =
+            members.into_iter().map(|member| (member.pod.clone(), member)).collect();
+        for known in &mut self.pods {
+            if let Some(member) = told.remove(&known.pod) {
+                *known = member;
+            }
         }
     }
 }

@@ -15,6 +15,7 @@ mod rules;
 mod submit;
 mod tree;
 mod trial;
+mod waits;
 
 use std::collections::BTreeMap;
 
@@ -50,6 +51,28 @@ pub(crate) struct GroupHistory {
     attempts: u32,
     /// Its condition as it was written last.
     condition: Option<GroupCondition>,
+    /// When it could first be tried since it was scheduled last.
+    waits_since: Option<Time>,
+    /// What it waits for since its last cycle.
+    waits_for: GroupWait,
+    /// Whether it was scheduled once.
+    is_scheduled: bool,
+}
+
+/// What a group waits for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+enum GroupWait {
+    /// Its turn.
+    #[default]
+    Turn,
+    /// Room.
+    Room,
+    /// Its victims to go.
+    Preemption,
+    /// It could not be judged, and is tried again.
+    EndOfError,
+    /// A gate.
+    Gate,
 }
 
 impl Scheduler {
@@ -206,8 +229,11 @@ impl Scheduler {
             return None;
         }
         if tried.iter().any(|attempt| self.extenders.to_ask(&attempt.pod).is_some()) {
+            let told = tried.iter().map(|attempt| {
+                MemberDecision::error(attempt.pod.key.clone(), EXTENDERS.to_owned())
+            });
+            decision.tell(told.collect());
             for attempt in &tried {
-                decision.tell(MemberDecision::error(attempt.pod.key.clone(), EXTENDERS.to_owned()));
                 self.member_errs(now, attempt, EXTENDERS.to_owned(), effects);
             }
             return None;

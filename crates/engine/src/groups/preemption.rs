@@ -13,6 +13,7 @@ use super::rules::release_1_36::{TrialResult, misfit};
 use super::rules::release_1_37::Assigned;
 use super::trial::{Permits, Purpose};
 use crate::effect::{Effect, Eviction};
+use crate::metrics::{GroupPreemptionResult, Preemptor};
 use crate::names::PodId;
 use crate::preemption::Waits;
 use crate::scheduler::Scheduler;
@@ -27,10 +28,29 @@ impl Scheduler {
         plugin: &'static str,
         effects: &mut Vec<Effect>,
     ) {
+        if victims.is_empty() {
+            return;
+        }
         let Some((first, others)) = group.attempts.split_first() else { return };
         let uid = group.root.uid();
         let evict = |victim: &PodInfo| Eviction::for_group(victim, &first.pod.scheduler_name, uid);
-        self.evict(now, Waits { attempt: first, others, plugin }, victims, evict, effects);
+        let waits = Waits { attempt: first, others, plugin, preemptor: Preemptor::Group };
+        self.evict(now, waits, victims, evict, effects);
+    }
+
+    /// Asks the plugins that make room for groups on behalf of a group that has its turn, and counts the answer.
+    pub(super) fn make_room_for_group(
+        &mut self,
+        now: Time,
+        group: &GroupCycle,
+    ) -> Option<(&'static str, GroupPostFilterAnswer)> {
+        let room = self.ask_group_post_filter(now, group)?;
+        self.counts.groups.preemption(match &room.1 {
+            GroupPostFilterAnswer::Preempts { .. } => GroupPreemptionResult::Success,
+            GroupPostFilterAnswer::Unschedulable(_) => GroupPreemptionResult::Unschedulable,
+            GroupPostFilterAnswer::Error(_) => GroupPreemptionResult::Error,
+        });
+        Some(room)
     }
 
     /// Asks the plugins that make room for groups, until one does or fails. Returns its name and answer; `None` if there is no

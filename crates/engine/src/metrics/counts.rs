@@ -7,6 +7,7 @@ use plimsoll_framework::Time;
 
 use super::Stopwatch;
 use super::event_label::EventLabel;
+use super::groups::{GroupCounts, Preemptor};
 use super::histogram::Histogram;
 use super::inventory;
 use super::meter::{CycleMeter, Lap, MeteredPoint, Status, Watch};
@@ -173,6 +174,8 @@ pub(crate) struct SchedulerCounters {
     pub(super) algorithm: Histogram,
     /// The same of groups of pods.
     pub(super) group_algorithm: Option<Box<Histogram>>,
+    /// What else is counted about groups.
+    pub(crate) groups: GroupCounts,
     pub(super) plugins: BTreeMap<(&'static str, MeteredPoint, Status), Histogram>,
     pub(super) attempts: Histogram,
     /// By the number of attempts; numbers that did not occur are missing.
@@ -208,6 +211,7 @@ impl SchedulerCounters {
             decisions: [0; 2],
             algorithm: Histogram::new(inventory::ATTEMPT_BUCKETS),
             group_algorithm: None,
+            groups: GroupCounts::default(),
             plugins: BTreeMap::new(),
             attempts: Histogram::new(inventory::ATTEMPTS_BUCKETS),
             sli: Default::default(),
@@ -398,8 +402,9 @@ impl SchedulerCounters {
         self.victims.observe(f64::from(u32::try_from(n_victims).unwrap_or(u32::MAX)));
     }
 
-    /// Records the end of the evictions for a pod.
-    pub(crate) fn evictions_over(&mut self, failed: bool, took: Duration) {
+    /// Records the end of the evictions for a pod or a group.
+    pub(crate) fn evictions_over(&mut self, preemptor: Preemptor, failed: bool, took: Duration) {
+        self.groups.evictions_over(preemptor, failed, took);
         let evictions = &mut self.evictions[usize::from(failed)];
         lazily(evictions, inventory::SLI_BUCKETS).observe_span(took);
     }

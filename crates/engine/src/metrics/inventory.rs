@@ -2,8 +2,8 @@
 //! [`inventory`] has those of each release.
 //!
 //! Metrics about things that do not exist here are missing: batches and node hints (results are
-//! remembered in another way), calls by the API dispatcher, placements of pod groups, and the metrics of the volume
-//! binder and of device allocation.
+//! remembered in another way), calls by the API dispatcher, the search for victims and the budgets that they break, and the
+//! metrics of the volume binder and of device allocation.
 
 use plimsoll_framework::Release;
 
@@ -16,19 +16,25 @@ pub(super) const PLUGIN_BUCKETS: Buckets = Buckets { start: 0.00001, factor: 1.5
 pub(super) const SLI_BUCKETS: Buckets = Buckets { start: 0.01, factor: 2.0, count: 20 };
 pub(super) const ATTEMPTS_BUCKETS: Buckets = Buckets { start: 1.0, factor: 2.0, count: 5 };
 pub(super) const VICTIMS_BUCKETS: Buckets = Buckets { start: 1.0, factor: 2.0, count: 7 };
+pub(super) const GROUP_VICTIMS_BUCKETS: Buckets = Buckets { start: 1.0, factor: 2.0, count: 11 };
+pub(super) const PREEMPTION_BUCKETS: Buckets = Buckets { start: 0.001, factor: 2.0, count: 16 };
 
 /// All metrics of the engine, by name.
-static NEWEST: [Descriptor; 30] = [
+static NEWEST: [Descriptor; 38] = [
     AUDITED,
     DIFFERING,
     DECISIONS,
+    GROUPS_WAITED,
+    WAITING_GROUPS,
     CACHE_SIZE,
     EVENT_HANDLING,
     EXTENSION_POINT,
+    PLACEMENTS,
     GOROUTINES,
     INFLIGHT_EVENTS,
     PENDING_PODS,
     PERMIT_WAIT,
+    PLACEMENT_EVALUATIONS,
     PLUGIN_EVALUATION,
     PLUGIN_EXECUTION,
     AFTER_FLUSH,
@@ -38,9 +44,11 @@ static NEWEST: [Descriptor; 30] = [
     GROUP_ALGORITHM,
     GROUP_ATTEMPT_TOOK,
     PREEMPTION_ATTEMPTS,
+    PREEMPTION_EXECUTION,
     EVICTIONS_TOOK,
     EVICTIONS,
     VICTIMS,
+    DISRUPTIONS,
     INCOMING_ENTITIES,
     INCOMING_PODS,
     QUEUED_ENTITIES,
@@ -49,11 +57,21 @@ static NEWEST: [Descriptor; 30] = [
     ALGORITHM,
     ATTEMPT_TOOK,
     UNSCHEDULABLE_PODS,
+    GROUP_PREEMPTIONS,
+    GROUP_VICTIMS,
 ];
 
 /// Metrics that are new in a release.
-const SINCE: [(Release, &str); 2] =
-    [(Release::V1_37, INCOMING_ENTITIES.name), (Release::V1_37, QUEUED_ENTITIES.name)];
+const SINCE: [(Release, &str); 8] = [
+    (Release::V1_37, INCOMING_ENTITIES.name),
+    (Release::V1_37, QUEUED_ENTITIES.name),
+    (Release::V1_37, PLACEMENTS.name),
+    (Release::V1_37, PLACEMENT_EVALUATIONS.name),
+    (Release::V1_37, PREEMPTION_EXECUTION.name),
+    (Release::V1_37, DISRUPTIONS.name),
+    (Release::V1_37, GROUP_PREEMPTIONS.name),
+    (Release::V1_37, GROUP_VICTIMS.name),
+];
 
 /// Metrics that were different before a release.
 static BEFORE: [(Release, Descriptor); 6] = [
@@ -128,6 +146,62 @@ pub(super) const DECISIONS: Descriptor = new(
     MetricType::Counter,
     &["source"],
     "Number of decisions, by what they were made from.",
+);
+pub(super) const GROUPS_WAITED: Descriptor = new(
+    "plimsoll_podgroup_scheduling_sli_duration_seconds",
+    Stability::Alpha,
+    MetricType::Histogram(SLI_BUCKETS),
+    &[],
+    "Time from when a pod group could first be tried until it was scheduled, which may have taken several attempts. A tree of groups counts once.",
+);
+pub(super) const WAITING_GROUPS: Descriptor = new(
+    "plimsoll_waiting_podgroups",
+    Stability::Alpha,
+    MetricType::Gauge,
+    &["reason"],
+    "Number of pod groups that have waiting pods, by the reason: 'queued' for their turn; 'unschedulable', since there is no room; 'preemption' of others for them; 'error'; 'gated', since pods or objects are missing or a pod is held back. A tree of groups counts once.",
+);
+pub(super) const PLACEMENTS: Descriptor = new(
+    "scheduler_generated_placements_total",
+    Stability::Alpha,
+    MetricType::Counter,
+    &["profile"],
+    "Number of candidate placements generated when scheduling pod groups.",
+);
+pub(super) const PLACEMENT_EVALUATIONS: Descriptor = new(
+    "scheduler_placement_evaluations_total",
+    Stability::Alpha,
+    MetricType::Counter,
+    &["result", "profile"],
+    "Number of candidate placements evaluated when scheduling pod groups, by result. 'feasible' means the pod group fit into the placement, while 'infeasible' means it did not.",
+);
+pub(super) const PREEMPTION_EXECUTION: Descriptor = new(
+    "scheduler_preemption_execution_duration_seconds",
+    Stability::Alpha,
+    MetricType::Histogram(PREEMPTION_BUCKETS),
+    &["preemptor", "result"],
+    "Duration in seconds for preempting the target preemption victims. With async preemption enabled, preemption execution does not block the scheduling of other pods.",
+);
+pub(super) const DISRUPTIONS: Descriptor = new(
+    "scheduler_preemption_workload_disruptions",
+    Stability::Alpha,
+    MetricType::Histogram(GROUP_VICTIMS_BUCKETS),
+    &["preemptor"],
+    "Number of workload preemption units being preempted. A single preemption unit can be all pods in a pod group (in case of DisruptionMode=all), or a single pod (in case of DisruptionMode=single).",
+);
+pub(super) const GROUP_PREEMPTIONS: Descriptor = new(
+    "scheduler_workload_preemption_attempts_total",
+    Stability::Alpha,
+    MetricType::Counter,
+    &["result"],
+    "Total preemption attempts initiated by workload (including pod groups) in the cluster till now.",
+);
+pub(super) const GROUP_VICTIMS: Descriptor = new(
+    "scheduler_workload_preemption_victims",
+    Stability::Alpha,
+    MetricType::Histogram(GROUP_VICTIMS_BUCKETS),
+    &[],
+    "Number of pod preemption victims caused by workload preemption.",
 );
 pub(super) const CACHE_SIZE: Descriptor = new(
     "scheduler_cache_size",

@@ -13,6 +13,7 @@
 mod counts;
 mod event_label;
 mod family;
+mod groups;
 mod histogram;
 mod inventory;
 mod meter;
@@ -27,6 +28,7 @@ use std::time::Duration;
 pub(crate) use counts::{AttemptResult, BoundPod, GroupAttemptResult, SchedulerCounters};
 pub(crate) use event_label::EventLabel;
 pub use family::{Family, MetricSeries, Value};
+pub(crate) use groups::{GroupPreemptionResult, Preemptor};
 pub use histogram::Histogram;
 pub use inventory::inventory;
 pub(crate) use meter::{CycleMeter, Lap, MeteredPoint, Status};

@@ -39,6 +39,10 @@ pub(crate) struct QueueCounts {
     incoming: Box<[[u64; EventLabel::COUNT]; 3]>,
     /// The same for what has no place of its own there.
     incoming_of_others: BTreeMap<(QueueName, EventLabel), u64>,
+    /// Those of them that are members of entries.
+    members: BTreeMap<(QueueName, EventLabel), u64>,
+    /// How many groups came, each as one entry.
+    groups: BTreeMap<(QueueName, EventLabel), u64>,
     pub(crate) hints: Hints,
     /// How long gates took, by the number of the profile.
     gates: BTreeMap<(usize, Status), Histogram>,
@@ -49,6 +53,8 @@ impl QueueCounts {
         QueueCounts {
             incoming: Box::new([[0; EventLabel::COUNT]; 3]),
             incoming_of_others: BTreeMap::new(),
+            members: BTreeMap::new(),
+            groups: BTreeMap::new(),
             hints: Hints { watch: Watch::new(stopwatch), took: BTreeMap::new() },
             gates: BTreeMap::new(),
         }
@@ -59,6 +65,14 @@ impl QueueCounts {
         match event.index() {
             Some(index) => self.incoming[queue as usize][index] += 1,
             None => *self.incoming_of_others.entry((queue, event)).or_default() += 1,
+        }
+    }
+
+    /// Says of the pod that was counted last that it came as a member of an entry; `is_first` is true for one of its members.
+    pub(crate) fn came_in_entry(&mut self, queue: QueueName, event: EventLabel, is_first: bool) {
+        *self.members.entry((queue, event)).or_default() += 1;
+        if is_first {
+            *self.groups.entry((queue, event)).or_default() += 1;
         }
     }
 
@@ -91,6 +105,16 @@ impl QueueCounts {
         });
         let others = self.incoming_of_others.iter();
         known.chain(others.map(|(&(queue, event), &count)| (queue, event, count)))
+    }
+
+    /// How many groups came into which queue for what, each as one entry.
+    pub(super) fn incoming_groups(&self) -> impl Iterator<Item = (QueueName, EventLabel, u64)> {
+        self.groups.iter().map(|(&(queue, event), &count)| (queue, event, count))
+    }
+
+    /// How many pods came into a queue for something as members of entries.
+    pub(super) fn incoming_members(&self, queue: QueueName, event: EventLabel) -> u64 {
+        self.members.get(&(queue, event)).copied().unwrap_or(0)
     }
 
     /// How long gates took, by the number of the profile.

@@ -1,16 +1,18 @@
 //! A snapshot of all metrics.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use plimsoll_api::Str;
 use plimsoll_framework::metrics::Descriptor;
-use plimsoll_framework::{Point, Release};
+use plimsoll_framework::pod_groups::group_of;
+use plimsoll_framework::{GroupForest, GroupRules, Point, Release};
 
 use super::counts::{
     AttemptResult, DecisionSource, GroupAttemptResult, MOST_ATTEMPTS, SchedulerCounters,
 };
 use super::event_label::EventLabel;
 use super::family::{Family, MetricSeries, Value};
+use super::groups::{GroupPreemptionResult, Preemptor};
 use super::histogram::Histogram;
 use super::inventory as known;
 use super::meter::{MeteredPoint, Status};
@@ -18,8 +20,15 @@ use super::queue_counts::QueueCounts;
 use crate::queue::QueuePlace;
 use crate::scheduler::Scheduler;
 
-/// The type of queued entities: there are no pod groups.
+/// The types of queued entities: pods that are no members of entries, and groups.
 const POD: &str = "pod";
+const POD_GROUP: &str = "podgroup";
+/// The queues of pods, as metrics know them. Since 1.37 pods whose groups are not known are in none of the first four.
+const PLACES: [&str; 5] = ["active", "backoff", "unschedulable", "gated", "incomplete"];
+const GATED: usize = 3;
+const INCOMPLETE: usize = 4;
+/// Pods that wait for the end of the cycle of their group. A cycle ends within a step, so there are none.
+const PENDING: &str = "pending";
 
 impl Scheduler {
     /// All metrics with values, by name, and then those of plugins. This iterates over all pending pods.
@@ -28,6 +37,9 @@ impl Scheduler {
         self.attempts(&mut book);
         self.stages(&mut book);
         self.queued(&mut book);
+        if self.options.gates.groups.generic_workload {
+            self.of_groups(&mut book);
+        }
         let audit = self.audit();
         book.number(&known::AUDITED, &[], audit.audited);
         book.number(&known::DIFFERING, &[], audit.differing);
@@ -140,32 +152,65 @@ impl Scheduler {
     fn queued(&self, book: &mut Book) {
         let queue = &self.queue;
         for (queue, event, count) in queue.counts.incoming() {
-            let (queue, event) = (queue.as_str(), event.name(book.release));
-            book.number(&known::INCOMING_PODS, &[queue, &event], count);
-            book.number(&known::INCOMING_ENTITIES, &[queue, &event, POD], count);
+            let (name, label) = (queue.as_str(), event.name(book.release));
+            book.number(&known::INCOMING_PODS, &[name, &label], count);
+            let of_pods = count - self.queue.counts.incoming_members(queue, event);
+            book.counted(&known::INCOMING_ENTITIES, &[name, &label, POD], of_pods);
+        }
+        for (queue, event, count) in self.queue.counts.incoming_groups() {
+            let labels = [queue.as_str(), &event.name(book.release), POD_GROUP];
+            book.number(&known::INCOMING_ENTITIES, &labels, count);
         }
         for (plugin, event, worth, took) in queue.counts.hints.iter() {
             let labels = [plugin, &event.name(book.release), worth.as_str()];
             book.histogram(&known::HINTS, &labels, took);
         }
-        let (mut pending, mut unschedulable) = ([0; 4], BTreeMap::<(&str, &str), u64>::new());
+        let (mut pending, mut alone) = ([0_u64; 5], [0_u64; 5]);
+        let mut unschedulable = BTreeMap::<(&str, &str), u64>::new();
+        let (mut roots, mut groups) = (BTreeMap::new(), BTreeSet::new());
+        let groups_of = self.options.gates.groups;
+        let has_entries = groups_of.generic_workload && GroupRules::V1_37 <= groups_of.rules;
+        let forest = GroupForest::of(self.cache.view().stores, groups_of);
         for (_, info) in queue.iter_in_any_order() {
             let place = match info.place {
                 QueuePlace::Active => 0,
                 QueuePlace::Backoff { .. } | QueuePlace::ErrorBackoff { .. } => 1,
                 QueuePlace::Unschedulable => 2,
-                QueuePlace::Gated { .. } => 3,
+                QueuePlace::Gated { .. } => GATED,
                 QueuePlace::InFlight => continue,
             };
-            pending[place] += 1;
+            match group_of(&info.pod).filter(|_| has_entries) {
+                None => {
+                    pending[place] += 1;
+                    alone[place] += 1;
+                }
+                Some(leaf) => {
+                    let root = roots.entry(leaf).or_insert_with_key(|leaf| forest.root(leaf).ok());
+                    let place = if root.is_some() { place } else { INCOMPLETE };
+                    pending[place] += 1;
+                    groups.extend(root.clone().map(|root| (place, root)));
+                }
+            }
             for plugin in info.rejectors().filter(|plugin| !plugin.is_empty()) {
                 let profile = info.pod.scheduler_name.as_str();
                 *unschedulable.entry((plugin, profile)).or_default() += 1;
             }
         }
-        for (name, count) in ["active", "backoff", "unschedulable", "gated"].iter().zip(pending) {
-            book.number(&known::PENDING_PODS, &[name], count);
-            book.number(&known::QUEUED_ENTITIES, &[name, POD], count);
+        for (place, name) in PLACES.into_iter().enumerate() {
+            if place == INCOMPLETE && !has_entries {
+                continue;
+            }
+            book.number(&known::PENDING_PODS, &[name], pending[place]);
+            if place != INCOMPLETE {
+                book.number(&known::QUEUED_ENTITIES, &[name, POD], alone[place]);
+            }
+            if place != INCOMPLETE && has_entries {
+                let count = groups.iter().filter(|(at, _)| *at == place).count();
+                book.number(&known::QUEUED_ENTITIES, &[name, POD_GROUP], as_u64(count));
+            }
+        }
+        if has_entries {
+            book.number(&known::PENDING_PODS, &[PENDING], 0);
         }
         for ((plugin, profile), count) in unschedulable {
             book.number(&known::UNSCHEDULABLE_PODS, &[plugin, profile], count);
@@ -179,6 +224,46 @@ impl Scheduler {
         }
         for (event, count) in kept {
             book.number(&known::INFLIGHT_EVENTS, &[&event.name(book.release)], count);
+        }
+    }
+}
+
+impl Scheduler {
+    /// What is there only with groups of pods.
+    fn of_groups(&self, book: &mut Book) {
+        let counts = &self.counts.groups;
+        if self.options.gates.groups.topology_aware {
+            for (profile, counts) in self.profiles.names().iter().zip(&counts.placements) {
+                book.number(&known::PLACEMENTS, &[profile], counts.generated);
+                let results = [("feasible", counts.feasible), ("infeasible", counts.infeasible)];
+                for (result, count) in results {
+                    book.counted(&known::PLACEMENT_EVALUATIONS, &[result, profile], count);
+                }
+            }
+        }
+        for result in GroupPreemptionResult::ALL {
+            let count = counts.preemptions[result as usize];
+            book.counted(&known::GROUP_PREEMPTIONS, &[result.as_str()], count);
+        }
+        if let Some(victims) = &counts.victims {
+            book.histogram(&known::GROUP_VICTIMS, &[], victims);
+        }
+        for preemptor in Preemptor::ALL {
+            if let Some(disruptions) = &counts.disruptions[preemptor as usize] {
+                book.histogram(&known::DISRUPTIONS, &[preemptor.as_str()], disruptions);
+            }
+            let executions = &counts.executions[preemptor as usize];
+            for (took, result) in executions.iter().zip(["success", "error"]) {
+                let Some(took) = took else { continue };
+                let labels = [preemptor.as_str(), result];
+                book.histogram(&known::PREEMPTION_EXECUTION, &labels, took);
+            }
+        }
+        if let Some(waited) = &counts.waited {
+            book.histogram(&known::GROUPS_WAITED, &[], waited);
+        }
+        for (reason, count) in self.waits_of_groups() {
+            book.number(&known::WAITING_GROUPS, &[reason], count);
         }
     }
 }

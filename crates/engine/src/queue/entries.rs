@@ -14,18 +14,18 @@ use plimsoll_framework::{
     GroupForest, GroupGates, GroupRef, GroupRules, PodInfo, QueuedPod, SortKey, Time,
 };
 
-use super::pod::{Attempt, QueuePlace};
+use super::pod::{Attempt, QueuePlace, QueuedPodInfo};
 use super::worth::{QueueingStrategy, Surroundings};
 use super::{Queue, QueueEntry};
-use crate::metrics::EventLabel;
+use crate::metrics::{EventLabel, QueueName};
 use crate::names::PodId;
 
 /// The entries of groups.
 #[derive(Debug)]
 pub(super) struct GroupEntries {
     gates: GroupGates,
-    /// The pods of each PodGroup that are in the queue, those in flight among them.
-    members: BTreeMap<ObjectKey, BTreeSet<PodId>>,
+    /// The pods of each PodGroup that are in the queue, those in flight among them, by arrival.
+    members: BTreeMap<ObjectKey, BTreeMap<u64, PodId>>,
     entries: BTreeMap<GroupRef, GroupEntry>,
     /// The pods that have failed in the cycle that is in progress.
     returned: Option<Vec<PodId>>,
@@ -42,6 +42,8 @@ struct GroupEntry {
     unschedulable_count: u32,
     /// How many errors in a row it has had.
     consecutive_errors: u32,
+    /// The queue into which metrics have seen it come last; none while it is in its cycle.
+    counted_in: Option<QueueName>,
 }
 
 /// What came of the cycle of a group.
@@ -75,10 +77,10 @@ impl GroupEntries {
     }
 
     /// Forgets a pod that leaves the queue.
-    pub(super) fn forget(&mut self, id: PodId, pod: &PodInfo) {
-        let Some(leaf) = group_of(pod) else { return };
+    pub(super) fn forget(&mut self, info: &QueuedPodInfo) {
+        let Some(leaf) = group_of(&info.pod) else { return };
         let Some(members) = self.members.get_mut(&leaf) else { return };
-        members.remove(&id);
+        members.remove(&info.arrival);
         if members.is_empty() {
             self.members.remove(&leaf);
             self.entries.retain(|_, entry| {
@@ -141,20 +143,38 @@ impl Queue {
     ) -> Vec<PodId> {
         let leaves = entries.forest(with).leaves(&entries.root(leaf, with));
         let all = leaves.iter().filter_map(|leaf| entries.members.get(leaf)).flatten();
-        let waits = |id: &&PodId| self.pods[**id].info.place != QueuePlace::InFlight;
-        let mut waiting: Vec<PodId> = all.filter(waits).copied().collect();
-        waiting.sort_by_key(|id| self.pods[*id].info.arrival);
-        waiting
+        let waits = |(_, id): &(&u64, &PodId)| self.pods[**id].info.place != QueuePlace::InFlight;
+        let mut waiting: Vec<(&u64, &PodId)> = all.filter(waits).collect();
+        if 1 < leaves.len() {
+            waiting.sort_unstable();
+        }
+        waiting.into_iter().map(|(_, id)| *id).collect()
+    }
+
+    /// The first pod that waits of the entry that `leaf` is part of, apart from `other_than`.
+    fn first_waiting_in(
+        &self,
+        leaf: &ObjectKey,
+        other_than: Option<PodId>,
+        with: Surroundings<'_>,
+    ) -> Option<PodId> {
+        let entries = self.entries.as_ref()?;
+        let waits = |(_, id): &(&u64, &PodId)| {
+            other_than != Some(**id) && self.pods[**id].info.place != QueuePlace::InFlight
+        };
+        let first = |leaf: &ObjectKey| entries.members.get(leaf)?.iter().find(waits);
+        let leaves = entries.forest(with).leaves(&entries.root(leaf, with));
+        leaves.iter().filter_map(first).min().map(|(_, id)| *id)
     }
 
     /// Puts a pod that is on no shelf to the others of its entry, wherever they are. If there are none, the entry begins
     /// anew, and the pod is ready.
     pub(super) fn join(&mut self, now: Time, id: PodId, with: Surroundings<'_>) {
-        let others: Vec<PodId> =
-            self.waiting_members(id, with).into_iter().filter(|other| *other != id).collect();
+        let leaf = group_of(&self.pods[id].info.pod);
+        let other = leaf.and_then(|leaf| self.first_waiting_in(&leaf, Some(id), with));
         self.enter(id, with);
         let gate = self.own_gate(id, with);
-        let place = match others.first().map(|other| self.pods[*other].info.place.clone()) {
+        let place = match other.map(|other| self.pods[other].info.place.clone()) {
             None => {
                 self.change_entry(id, with, |entry| {
                     *entry = GroupEntry {
@@ -169,7 +189,8 @@ impl Queue {
             Some(place) => match gate {
                 None => place,
                 Some(gate) => {
-                    for other in others {
+                    let members = self.waiting_members(id, with);
+                    for other in members.into_iter().filter(|other| *other != id) {
                         self.move_to(now, other, (&gate, EventLabel::PENDING_POD_ADD), with);
                     }
                     gate
@@ -183,7 +204,8 @@ impl Queue {
     fn enter(&mut self, id: PodId, with: Surroundings<'_>) {
         let Some(leaf) = group_of(&self.pods[id].info.pod) else { return };
         let Some(entries) = &mut self.entries else { return };
-        entries.members.entry(leaf.clone()).or_default().insert(id);
+        let arrival = self.pods[id].info.arrival;
+        entries.members.entry(leaf.clone()).or_default().insert(arrival, id);
         let root = entries.root(&leaf, with);
         entries.entries.entry(root).or_default().leaves.insert(leaf);
     }
@@ -213,6 +235,12 @@ impl Queue {
         taken: Option<PodId>,
         with: Surroundings<'_>,
     ) {
+        if let Some(place) = self.stays_gated(id, with) {
+            if let Some(taken) = taken {
+                self.place_member(now, taken, (&place, label), with);
+            }
+            return;
+        }
         let members = self.waiting_members(id, with);
         let gate = members.iter().find_map(|member| self.own_gate(*member, with));
         let entry = self.change_entry(id, with, |entry| entry.clone()).unwrap_or_default();
@@ -232,6 +260,19 @@ impl Queue {
                 self.move_to(now, member, (&place, label), with);
             }
         }
+    }
+
+    /// The gate behind which the whole entry of a pod is, if its first pod is held back there still: for a gang to which one
+    /// pod after the other comes, the others are not asked each time.
+    fn stays_gated(&mut self, id: PodId, with: Surroundings<'_>) -> Option<QueuePlace> {
+        let leaf = group_of(&self.pods.get(id)?.info.pod)?;
+        let first = self.first_waiting_in(&leaf, None, with)?;
+        let place = &self.pods[first].info.place;
+        if !matches!(place, QueuePlace::Gated { .. }) {
+            return None;
+        }
+        let gate = self.own_gate(first, with)?;
+        (self.pods[first].info.place == gate).then_some(gate)
     }
 
     fn move_to(
@@ -260,9 +301,28 @@ impl Queue {
         self.pods[id].sort = sort;
         let is_gated = |place: &QueuePlace| matches!(place, QueuePlace::Gated { .. });
         if !(is_gated(&before) && is_gated(place)) {
-            self.came(now, id, label);
+            self.came(now, id, label, with);
         }
         self.put(id, with);
+    }
+
+    /// Counts a pod of an entry that came into a queue. The entry is counted with the first of its pods.
+    pub(super) fn count_member(
+        &mut self,
+        id: PodId,
+        queue: QueueName,
+        label: EventLabel,
+        with: Surroundings<'_>,
+    ) {
+        let before = self.change_entry(id, with, |entry| entry.counted_in.replace(queue));
+        if let Some(before) = before {
+            self.counts.came_in_entry(queue, label, before != Some(queue));
+        }
+    }
+
+    /// The entry of a pod has its turn: it is in no queue.
+    pub(super) fn entry_leaves(&mut self, id: PodId, with: Surroundings<'_>) {
+        self.change_entry(id, with, |entry| entry.counted_in = None);
     }
 
     /// Begins the cycle of a group: its pods that fail wait until [`end_group_cycle`](Self::end_group_cycle).
@@ -282,7 +342,9 @@ impl Queue {
             returned.push(id);
             return;
         }
-        if self.waiting_members(id, with).len() == 1 {
+        let leaf = group_of(&self.pods[id].info.pod);
+        let other = leaf.and_then(|leaf| self.first_waiting_in(&leaf, Some(id), with));
+        if other.is_none() {
             let (unschedulable_count, consecutive_errors) = self.pods[id].info.counts();
             self.change_entry(id, with, |entry| {
                 entry.queued = now;
@@ -328,13 +390,12 @@ impl Queue {
     pub(crate) fn pop_members(&mut self, id: PodId, with: Surroundings<'_>) -> Vec<Attempt> {
         let mut members = self.waiting_members(id, with);
         members.retain(|id| !matches!(self.pods[*id].info.place, QueuePlace::Gated { .. }));
-        members.into_iter().map(|id| self.begin(id)).collect()
+        members.into_iter().map(|id| self.begin(id, with)).collect()
     }
 
     /// A pod of a PodGroup has left the queue: it may have been the one that held the others back.
     pub(crate) fn member_left(&mut self, now: Time, leaf: &ObjectKey, with: Surroundings<'_>) {
-        let Some(entries) = &self.entries else { return };
-        let first = self.waiting_in(entries, leaf, with).first().copied();
+        let first = self.first_waiting_in(leaf, None, with);
         let is_gated = |id: &PodId| matches!(self.pods[*id].info.place, QueuePlace::Gated { .. });
         if let Some(first) = first.filter(is_gated) {
             let how = (QueueingStrategy::AfterBackoff, EventLabel::PENDING_POD_ADD);

@@ -4,6 +4,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use plimsoll_framework::Rejection;
+
 use super::pod::AttemptVerdict;
 use crate::names::PodId;
 use crate::signature::QueueSignature;
@@ -23,8 +25,8 @@ pub(super) struct GroupKey {
 pub(super) enum WaitReason {
     /// It waits for a change that helps with the plugins that rejected it.
     Change(Arc<AttemptVerdict>),
-    /// It waits until this plugin opens its gate.
-    Gate(&'static str),
+    /// It waits until this plugin opens its gate, which is closed for this reason.
+    Gate(&'static str, Rejection),
 }
 
 impl WaitReason {
@@ -32,7 +34,7 @@ impl WaitReason {
     pub(super) fn plugins(&self) -> impl Iterator<Item = &'static str> {
         let (verdict, gate) = match self {
             WaitReason::Change(verdict) => (Some(&verdict.rejectors), None),
-            WaitReason::Gate(plugin) => (None, Some(*plugin)),
+            WaitReason::Gate(plugin, _) => (None, Some(*plugin)),
         };
         verdict.into_iter().flatten().copied().chain(gate)
     }

@@ -154,7 +154,7 @@ impl Queue {
             return self.join(now, id, with);
         }
         self.pods[id].info.place = self.gate(id, with).unwrap_or(QueuePlace::Active);
-        self.came(now, id, EventLabel::PENDING_POD_ADD);
+        self.came(now, id, EventLabel::PENDING_POD_ADD, with);
         self.put(id, with);
     }
 
@@ -226,7 +226,7 @@ impl Queue {
         self.tick(now, with);
         self.sort_again(with);
         let id = self.shelves.first(ready)?;
-        Some(self.begin(id))
+        Some(self.begin(id, with))
     }
 
     /// Sorts the ready pods again if their order depends on something that has changed.
@@ -267,17 +267,18 @@ impl Queue {
         if is_in_flight || (!is_active && self.gate(id, with).is_some()) {
             return None;
         }
-        Some(self.begin(id))
+        Some(self.begin(id, with))
     }
 
     /// Begins an attempt.
-    fn begin(&mut self, id: PodId) -> Attempt {
+    fn begin(&mut self, id: PodId, with: Surroundings<'_>) -> Attempt {
         self.take(id);
+        if self.pods[id].info.place != QueuePlace::Active {
+            self.count(id, QueueName::Active, EventLabel::POP_FROM_BACKOFF, with);
+        }
+        self.entry_leaves(id, with);
         let entry = &mut self.pods[id];
         entry.hears_since = Some(self.in_flight.begin());
-        if entry.info.place != QueuePlace::Active {
-            self.counts.came(QueueName::Active, EventLabel::POP_FROM_BACKOFF);
-        }
         entry.like = Like::Unasked;
         entry.info.begin(self.counts.start());
         entry.info.place = QueuePlace::InFlight;
@@ -428,6 +429,14 @@ impl Queue {
             return self.settle(now, id, (strategy, label), None, with);
         }
         let gate = with.gate(&first.pod, &mut self.counts);
+        if let Some(QueuePlace::Gated { plugin, why }) = &gate
+            && self.held.is_empty()
+            && matches!(&self.groups.get(group).key.wait,
+                WaitReason::Gate(by, so_far) if by == plugin && so_far == why)
+        {
+            // The gate stays closed for the same reason.
+            return;
+        }
         for id in self.groups.take(group).pods {
             self.pods[id].group = None;
             if audience.has(id, &self.pods[id].info) {
@@ -502,14 +511,14 @@ impl Queue {
             | (QueueingStrategy::Immediately, _, None) => QueuePlace::Active,
         };
         if !(waited && matches!(info.place, QueuePlace::Unschedulable | QueuePlace::Gated { .. })) {
-            self.came(now, id, label);
+            self.came(now, id, label, with);
         }
         self.put(id, with);
     }
 
     /// Counts a pod that has moved to its place. As in unschedulable_pods.go, waiting and gated pods
     /// are in the same queue in metrics.
-    fn came(&mut self, now: Time, id: PodId, label: EventLabel) {
+    fn came(&mut self, now: Time, id: PodId, label: EventLabel, with: Surroundings<'_>) {
         let info = &mut self.pods[id].info;
         let queue = match info.place {
             QueuePlace::Active => QueueName::Active,
@@ -524,7 +533,13 @@ impl Queue {
         if label != EventLabel::BACKOFF_COMPLETE && label != EventLabel::POP_FROM_BACKOFF {
             info.woken_by = label;
         }
+        self.count(id, queue, label, with);
+    }
+
+    /// Counts a pod that came into a queue.
+    fn count(&mut self, id: PodId, queue: QueueName, label: EventLabel, with: Surroundings<'_>) {
         self.counts.came(queue, label);
+        self.count_member(id, queue, label, with);
     }
 
     /// The gate that holds a pod back: its own, or that of another pod of its entry.
@@ -551,7 +566,7 @@ impl Queue {
             QueuePlace::Unschedulable => {
                 WaitReason::Change(entry.info.verdict.clone().unwrap_or_default())
             }
-            QueuePlace::Gated { plugin, .. } => WaitReason::Gate(plugin),
+            QueuePlace::Gated { plugin, ref why } => WaitReason::Gate(plugin, why.clone()),
             QueuePlace::Backoff { .. } => {
                 let like = self.like(id, with);
                 let entry = &self.pods[id];
@@ -606,7 +621,7 @@ impl Queue {
     fn leave(&mut self, id: PodId) {
         let Some(entry) = self.pods.remove(id) else { return };
         if let Some(entries) = &mut self.entries {
-            entries.forget(id, &entry.info.pod);
+            entries.forget(&entry.info);
         }
         if let Some(since) = entry.hears_since {
             self.in_flight.forget(since);

@@ -20,7 +20,7 @@ impl Queue {
             self.take(id);
             // Its gates were checked when its backoff began.
             self.pods[id].info.place = QueuePlace::Active;
-            self.came(now, id, EventLabel::BACKOFF_COMPLETE);
+            self.came(now, id, EventLabel::BACKOFF_COMPLETE, with);
             self.put(id, with);
         }
         self.flush(now, with);

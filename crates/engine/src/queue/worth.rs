@@ -126,7 +126,11 @@ impl Surroundings<'_> {
     /// could gate it, reads its individual fields.
     pub(super) fn asks_as_one(&self, pod: &PodInfo, wait: &WaitReason) -> bool {
         let profile = self.profile(pod);
-        let mut gates = profile.at(Point::PreEnqueue).map(|(plugin, _)| plugin);
+        let may_gate = |plugin: &ProfilePlugin| {
+            plugin.points.pre_enqueue.as_ref().is_some_and(|point| point.applies(pod))
+        };
+        let gates = profile.at(Point::PreEnqueue).map(|(plugin, _)| plugin);
+        let mut gates = gates.filter(|plugin| may_gate(plugin));
         let mut waits = wait.plugins().filter_map(|name| profile.named(name));
         gates.all(ProfilePlugin::has_one_answer_for_a_signature)
             && waits.all(ProfilePlugin::has_one_answer_for_a_signature)

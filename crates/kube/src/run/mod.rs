@@ -37,6 +37,7 @@ pub use self::scores::SCORES;
 pub use self::self_audit::SelfAudit;
 use self::self_audit::{SelfAuditMetrics, ViewAudit, Watchdog};
 use self::served::ServedState;
+pub(crate) use self::served::manifest;
 pub use self::served::{ServedConfiguration, Serving, SetVerbosity};
 use crate::api_resource::ServedVersions;
 use crate::client::{Access, AccessError, Connection, RestMetrics, connect};
@@ -200,6 +201,7 @@ pub async fn run(config: RunConfig, stop: CancellationToken) -> Result<Exit, Run
         let served_state = ServedState {
             engine: engine_handle.clone(),
             manifests: connection.caller("questions", config.rate),
+            versions: served.clone(),
             metrics,
             watched: watch_metrics.clone(),
             audited: audit_metrics.clone(),

@@ -10,7 +10,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use plimsoll_api::{PodKey, Str};
+use plimsoll_api::{KindRef, Pod, PodKey, Str};
 use plimsoll_engine::{
     Condition, Effect, EffectId, EventRecord, NOTE_LENGTH_LIMIT, QueuePlace, Scheduler, Write,
 };
@@ -18,9 +18,10 @@ use serde_json::Value;
 use tokio::sync::mpsc;
 
 use super::served;
+use crate::api_resource::ApiResource;
 use crate::client::{Caller, Connection};
 use crate::limit::Rate;
-use crate::serve::{Advisor, EngineHandle, WhyQuestion};
+use crate::serve::{Advisor, EngineHandle, NoManifests, WhyQuestion};
 
 /// At most so many pods wait for an answer; others are asked about after their next attempt.
 const MOST_QUESTIONS: usize = 256;
@@ -219,13 +220,15 @@ async fn find(
 impl Finder {
     async fn change(&self, question: &RemedyQuestion) -> Option<String> {
         let pod = question.pod.clone();
-        let manifest = served::manifest(&self.manifests, &pod).await.ok()??;
+        let pods = ApiResource { kind: KindRef::of::<Pod>(), api_version: "v1" };
+        let manifest = served::manifest(&self.manifests, pods, &pod).await.ok()??;
         let (snapshot, pending) = self.engine.snapshot(Some(pod.clone())).await.ok()?;
         // It may have been bound, or made again under its name.
         let pending = pending.filter(|pending| pending.info.pod.uid == question.uid)?;
         let asked = WhyQuestion {
             pod,
             manifest,
+            manifests: Arc::new(NoManifests),
             snapshot,
             pending: Some(pending),
             remedies: Some(CHANGES),
@@ -269,7 +272,6 @@ fn pods_of(change: &Value) -> Vec<&str> {
 
 #[cfg(test)]
 mod tests {
-    use plimsoll_api::Pod;
     use serde_json::json;
 
     use super::*;

@@ -4,7 +4,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use futures::future::BoxFuture;
-use plimsoll_api::PodKey;
+use plimsoll_api::{KindRef, ObjectKey, PodKey};
 use plimsoll_engine::metrics::Family;
 use plimsoll_engine::{ClusterSnapshot, PendingPod, QueuedPodInfo};
 use plimsoll_framework::PodInfo;
@@ -16,6 +16,7 @@ use tokio_util::sync::CancellationToken;
 use super::RunError;
 use super::reload::ReloadMetrics;
 use super::self_audit::SelfAuditMetrics;
+use crate::api_resource::{ApiResource, ServedVersions};
 use crate::call::{self, ApiRequest};
 use crate::client::{Access, AccessError, Caller, RestMetrics, connect};
 use crate::lease::{Leadership, State};
@@ -86,7 +87,7 @@ impl ServedConfiguration {
     }
 
     /// The text.
-    fn get(&self) -> Arc<str> {
+    pub(crate) fn get(&self) -> Arc<str> {
         self.0.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
@@ -100,8 +101,10 @@ impl std::fmt::Debug for Serving {
 /// The state of the scheduler for health checks.
 pub(super) struct ServedState {
     pub(super) engine: EngineHandle,
-    /// Reads the manifests of pods.
+    /// Reads manifests.
     pub(super) manifests: Caller,
+    /// The versions in which the API server has them.
+    pub(super) versions: ServedVersions,
     pub(super) metrics: Arc<RestMetrics>,
     pub(super) watched: WatchMetrics,
     pub(super) audited: SelfAuditMetrics,
@@ -150,6 +153,7 @@ pub(super) async fn listen(
         set_verbosity: serving.set_verbosity.clone(),
         advisor: serving.advisor.clone(),
         manifests: served.manifests,
+        versions: served.versions,
     };
     let process = ProcessInfo {
         checks,
@@ -234,12 +238,16 @@ struct EngineView {
     set_verbosity: SetVerbosity,
     advisor: Arc<dyn Advisor>,
     manifests: Caller,
+    versions: ServedVersions,
 }
 
-/// The manifest of a pod, as the API server has it; `None` if there is no such pod.
-pub(super) async fn manifest(from: &Caller, pod: &PodKey) -> Result<Option<Value>, ManifestError> {
-    let path = format!("/api/v1/namespaces/{}/pods/{}", pod.namespace, pod.name);
-    let request = ApiRequest::get(path);
+/// The manifest of an object, as the API server has it; `None` if there is no such object.
+pub(crate) async fn manifest(
+    from: &Caller,
+    resource: ApiResource,
+    key: &ObjectKey,
+) -> Result<Option<Value>, ManifestError> {
+    let request = ApiRequest::get(resource.object_path(key));
     match call::send_and_read(from, &request, READ_TIMEOUT).await {
         Ok(bytes) => {
             let read = serde_json::from_slice(&bytes);
@@ -275,12 +283,21 @@ impl SchedulerView for EngineView {
         Box::pin(self.engine.snapshot(pod))
     }
 
+    fn snapshot_of_group(&self, group: ObjectKey) -> Soon<'_, (ClusterSnapshot, Vec<PendingPod>)> {
+        Box::pin(self.engine.snapshot_of_group(group))
+    }
+
     fn picture(&self) -> Soon<'_, (ClusterSnapshot, Vec<QueuedPodInfo>)> {
         Box::pin(self.engine.picture())
     }
 
-    fn manifest(&self, pod: PodKey) -> BoxFuture<'_, Result<Option<Value>, ManifestError>> {
-        Box::pin(async move { manifest(&self.manifests, &pod).await })
+    fn manifest(
+        &self,
+        kind: KindRef,
+        key: ObjectKey,
+    ) -> BoxFuture<'_, Result<Option<Value>, ManifestError>> {
+        let resource = self.versions.manifest(kind);
+        Box::pin(async move { manifest(&self.manifests, resource, &key).await })
     }
 
     fn advisor(&self) -> Arc<dyn Advisor> {

@@ -1,8 +1,30 @@
 //! The interface of the server to what answers questions about the cluster.
 
-use plimsoll_api::PodKey;
+use std::fmt;
+use std::sync::Arc;
+
+use plimsoll_api::{ObjectKey, PodKey};
 use plimsoll_engine::{ClusterSnapshot, Decision, PendingPod};
 use serde_json::Value;
+
+use super::scheduler_view::ManifestError;
+
+/// Reads manifests while a question is answered.
+pub trait ManifestSource: fmt::Debug + Send + Sync {
+    /// The manifest of an object as the API server has it, by its kind, such as `ResourceClaim`; `None` if there is no such
+    /// object. It may take its time, and must not be called on a thread of a runtime.
+    fn read(&self, kind: &str, key: &ObjectKey) -> Result<Option<Value>, ManifestError>;
+}
+
+/// Knows no manifest.
+#[derive(Clone, Copy, Debug)]
+pub struct NoManifests;
+
+impl ManifestSource for NoManifests {
+    fn read(&self, kind: &str, key: &ObjectKey) -> Result<Option<Value>, ManifestError> {
+        Err(ManifestError(format!("{kind} {key} is not asked for")))
+    }
+}
 
 /// The question why a pod is where it is, or nowhere.
 #[derive(Clone, Debug)]
@@ -11,6 +33,8 @@ pub struct WhyQuestion {
     pub pod: PodKey,
     /// Its manifest, as the API server has it.
     pub manifest: Value,
+    /// The manifests of other objects.
+    pub manifests: Arc<dyn ManifestSource>,
     /// The cluster.
     pub snapshot: ClusterSnapshot,
     /// What the scheduler knows of the pod, if it is pending.
@@ -23,10 +47,30 @@ pub struct WhyQuestion {
     pub with_text: bool,
 }
 
+/// The question why a group of pods waits.
+#[derive(Clone, Debug)]
+pub struct WhyGroupQuestion {
+    /// The group.
+    pub group: ObjectKey,
+    /// The manifests of the group, its pods and other objects.
+    pub manifests: Arc<dyn ManifestSource>,
+    /// The cluster.
+    pub snapshot: ClusterSnapshot,
+    /// What the scheduler knows of the pods of the group that are pending.
+    pub pending: Vec<PendingPod>,
+    /// How many changes are wanted; `None` for the default.
+    pub remedies: Option<usize>,
+    /// Whether the answer has a `text` for people beside the data.
+    pub with_text: bool,
+}
+
 /// Answers questions on a copy of the cluster. It may take its time: it does not run on the thread of the engine.
 pub trait Advisor: Send + Sync + 'static {
     /// The least that would have to change so that a pod fits, or why it is on its node.
     fn why(&self, question: WhyQuestion) -> Result<Value, AdviceError>;
+
+    /// Why a group of pods waits, and what would let it be scheduled.
+    fn why_group(&self, question: WhyGroupQuestion) -> Result<Value, AdviceError>;
 
     /// A decision as text for people.
     fn decision_text(&self, decision: &Decision) -> String;
@@ -36,6 +80,9 @@ pub trait Advisor: Send + Sync + 'static {
 
     /// How many more pods fit: the answer to the body of `/api/v1/capacity`.
     fn capacity(&self, snapshot: ClusterSnapshot, request: &Value) -> Result<Value, AdviceError>;
+
+    /// Which pods should move: the answer to the body of `/api/v1/rebalance`.
+    fn rebalance(&self, snapshot: ClusterSnapshot, request: &Value) -> Result<Value, AdviceError>;
 
     /// Whether it reads a journal of decisions.
     fn has_journal(&self) -> bool {

@@ -2,10 +2,10 @@
 
 use std::fmt;
 
-use plimsoll_api::PodKey;
+use plimsoll_api::{ObjectKey, PodKey};
 use plimsoll_engine::metrics::Family;
 use plimsoll_engine::{ClusterSnapshot, PendingPod, QueuedPodInfo, Scheduler};
-use plimsoll_framework::{PodInfo, Time};
+use plimsoll_framework::{PodGroupState, PodInfo, Time};
 use tokio::sync::{mpsc, oneshot};
 
 use super::scheduler_view::{Explained, Unresponsive};
@@ -28,6 +28,7 @@ enum QueryKind {
     Pods(oneshot::Sender<Vec<PodInfo>>),
     Dump(oneshot::Sender<String>),
     Snapshot(Option<PodKey>, oneshot::Sender<(ClusterSnapshot, Option<PendingPod>)>),
+    SnapshotOfGroup(ObjectKey, oneshot::Sender<(ClusterSnapshot, Vec<PendingPod>)>),
     Picture(oneshot::Sender<(ClusterSnapshot, Vec<QueuedPodInfo>)>),
     Read(Reading),
 }
@@ -58,6 +59,13 @@ impl EngineQuery {
             QueryKind::Snapshot(_, to) if to.is_closed() => {}
             QueryKind::Snapshot(pod, to) => {
                 let pending = pod.and_then(|pod| scheduler.pending_state(&pod));
+                drop(to.send((scheduler.snapshot(now), pending)));
+            }
+            QueryKind::SnapshotOfGroup(_, to) if to.is_closed() => {}
+            QueryKind::SnapshotOfGroup(group, to) => {
+                let state = scheduler.view().stores.groups.get(&group);
+                let pods = state.into_iter().flat_map(PodGroupState::pods);
+                let pending = pods.filter_map(|pod| scheduler.pending_state(pod)).collect();
                 drop(to.send((scheduler.snapshot(now), pending)));
             }
             QueryKind::Picture(to) if to.is_closed() => {}
@@ -123,6 +131,14 @@ impl EngineHandle {
         pod: Option<PodKey>,
     ) -> Result<(ClusterSnapshot, Option<PendingPod>), Unresponsive> {
         self.query(|to| QueryKind::Snapshot(pod, to)).await
+    }
+
+    /// The cluster at this moment, and what is known of those pods of `group` that are pending.
+    pub async fn snapshot_of_group(
+        &self,
+        group: ObjectKey,
+    ) -> Result<(ClusterSnapshot, Vec<PendingPod>), Unresponsive> {
+        self.query(|to| QueryKind::SnapshotOfGroup(group, to)).await
     }
 
     /// The cluster at this moment, with all pods that are not bound yet.

@@ -13,7 +13,7 @@ use http::Request;
 use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
-use plimsoll_api::PodKey;
+use plimsoll_api::{KindRef, ObjectKey, PodKey};
 use plimsoll_engine::metrics::Family;
 use plimsoll_engine::{ClusterSnapshot, Decision, PendingPod, QueuedPodInfo};
 use plimsoll_framework::PodInfo;
@@ -29,7 +29,7 @@ use super::server::Server;
 use super::server_state::Peer;
 use super::{
     AdviceError, Advisor, Clients, Explained, ManifestError, ProcessInfo, SchedulerView,
-    ServerSources, Soon, Unresponsive, VerbosityError, WhyQuestion,
+    ServerSources, Soon, Unresponsive, VerbosityError, WhyGroupQuestion, WhyQuestion,
 };
 
 /// An answer that takes longer will never arrive, since no request here waits for anything.
@@ -67,11 +67,19 @@ impl SchedulerView for Nobody {
         silent()
     }
 
+    fn snapshot_of_group(&self, _: ObjectKey) -> Soon<'_, (ClusterSnapshot, Vec<PendingPod>)> {
+        silent()
+    }
+
     fn picture(&self) -> Soon<'_, (ClusterSnapshot, Vec<QueuedPodInfo>)> {
         silent()
     }
 
-    fn manifest(&self, _: PodKey) -> BoxFuture<'_, Result<Option<Value>, ManifestError>> {
+    fn manifest(
+        &self,
+        _: KindRef,
+        _: ObjectKey,
+    ) -> BoxFuture<'_, Result<Option<Value>, ManifestError>> {
         futures::future::ready(Ok(None)).boxed()
     }
 
@@ -101,6 +109,10 @@ impl Advisor for Nobody {
         Err(AdviceError::Unknown(format!("pod {} is not known", question.pod)))
     }
 
+    fn why_group(&self, question: WhyGroupQuestion) -> Result<Value, AdviceError> {
+        Err(AdviceError::Unknown(format!("group {} is not known", question.group)))
+    }
+
     fn decision_text(&self, decision: &Decision) -> String {
         format!("{} is decided", decision.pod)
     }
@@ -110,6 +122,10 @@ impl Advisor for Nobody {
     }
 
     fn capacity(&self, _: ClusterSnapshot, _: &Value) -> Result<Value, AdviceError> {
+        Err(AdviceError::Wrong("nothing is answered here".to_owned()))
+    }
+
+    fn rebalance(&self, _: ClusterSnapshot, _: &Value) -> Result<Value, AdviceError> {
         Err(AdviceError::Wrong("nothing is answered here".to_owned()))
     }
 }

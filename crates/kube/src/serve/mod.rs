@@ -12,7 +12,9 @@
 //! | `/configz` | the configuration in effect |
 //! | `/explain?pod=NAMESPACE/NAME` | what would be decided about a pending pod, and why |
 //! | `/api/v1/why?pod=NAMESPACE/NAME` | the least that would have to change so that a pod fits, or why it is on its node |
+//! | `/api/v1/why-group?group=NAMESPACE/NAME` | the same for a group of pods |
 //! | `POST /api/v1/what-if`, `/api/v1/capacity` | what would happen if the cluster changed; how many more pods fit |
+//! | `POST /api/v1/rebalance` | which pods should move |
 //! | `/api/v1/overview`, `nodes`, `node`, `pods`, `pod`, `groups`, `devices`, `config`, `timeline`, `events` | what the page shows |
 //! | `/api/v1/openapi.json` | the description of `/api/v1` |
 //! | `/ui/` | the page |
@@ -52,7 +54,9 @@ mod tls;
 mod ui;
 mod zpages;
 
-pub use advisor::{AdviceError, Advisor, WhyQuestion};
+pub use advisor::{
+    AdviceError, Advisor, ManifestSource, NoManifests, WhyGroupQuestion, WhyQuestion,
+};
 pub use api::OPENAPI;
 pub use engine_handle::{EngineHandle, EngineQuery};
 pub use listen::ListenError;

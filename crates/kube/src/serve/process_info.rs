@@ -56,6 +56,12 @@ impl HealthCheck {
         HealthCheck { name: name.into(), check: Arc::new(move || check().map_err(Into::into)) }
     }
 
+    /// Why it fails now; `None` if it does not.
+    #[cfg(test)]
+    pub(crate) fn failure(&self) -> Option<String> {
+        (self.check)().err().map(|error| error.to_string())
+    }
+
     /// The check that always succeeds.
     pub(super) fn ping() -> Self {
         HealthCheck::new("ping", || Ok::<_, Infallible>(()))

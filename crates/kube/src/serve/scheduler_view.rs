@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use futures::future::BoxFuture;
-use plimsoll_api::PodKey;
+use plimsoll_api::{KindRef, ObjectKey, PodKey};
 use plimsoll_engine::metrics::Family;
 use plimsoll_engine::{ClusterSnapshot, Decision, PendingPod, QueuedPodInfo};
 use plimsoll_framework::PodInfo;
@@ -42,8 +42,20 @@ pub trait SchedulerView: Send + Sync + 'static {
     /// The cluster at this moment, with all pods that are not bound yet.
     fn picture(&self) -> Soon<'_, (ClusterSnapshot, Vec<QueuedPodInfo>)>;
 
-    /// The manifest of a pod, as the API server has it; `None` if there is no such pod.
-    fn manifest(&self, pod: PodKey) -> BoxFuture<'_, Result<Option<Value>, ManifestError>>;
+    /// The cluster at this moment, and what is known of those pods of a group that are pending.
+    fn snapshot_of_group(&self, group: ObjectKey) -> Soon<'_, (ClusterSnapshot, Vec<PendingPod>)>;
+
+    /// The manifest of an object, as the API server has it; `None` if there is no such object.
+    fn manifest(
+        &self,
+        kind: KindRef,
+        key: ObjectKey,
+    ) -> BoxFuture<'_, Result<Option<Value>, ManifestError>>;
+
+    /// What a shadow has found about the scheduler of the cluster; `None` if this is no shadow.
+    fn comparison(&self) -> Option<Soon<'_, Value>> {
+        None
+    }
 
     /// What answers questions about a snapshot.
     fn advisor(&self) -> Arc<dyn Advisor>;

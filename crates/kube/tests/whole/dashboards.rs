@@ -15,6 +15,7 @@ use plimsoll_testserver::{
 };
 use serde_json::{Value, json};
 
+use crate::groups::{gang, member, with_gangs};
 use crate::lab::{Instance, election, eventually, fill, node, placed, pod, pods, until_placed};
 use crate::mixin;
 
@@ -49,6 +50,14 @@ impl Exported {
                 let labels = words.matchers().into_iter().map(|one| (one.label, one.value));
                 self.rows.entry(name.to_owned()).or_default().push(labels.collect());
             }
+        }
+    }
+
+    /// Adds what another instance exported.
+    fn join(&mut self, other: Exported) {
+        self.types.extend(other.types);
+        for (name, rows) in other.rows {
+            self.rows.entry(name).or_default().extend(rows);
         }
     }
 
@@ -256,11 +265,11 @@ fn check(query: &str, exported: &Exported) {
     }
 }
 
-fn cluster() -> TestServer {
+fn cluster(options: Options) -> TestServer {
     let rights = vec![Right::on_paths(&["/metrics", "/metrics/resources"], &["get"])];
     let (token, name) = ("token".to_owned(), "prometheus".to_owned());
     let users = vec![User { token, name, groups: Vec::new(), rights }];
-    TestServer::start(Options { users, ..Options::default() })
+    TestServer::start(Options { users, ..options })
 }
 
 /// A pod of some priority.
@@ -272,7 +281,7 @@ fn prior(name: &str, milli_cpu: u32, priority: i32) -> Value {
 
 /// What an instance exports that has done everything.
 fn exported() -> Exported {
-    let server = cluster();
+    let server = cluster(Options::default());
     fill(&server, (0..3).map(node));
     let (instance, client) = Instance::serving(&server, |config| {
         config.election = Some(election("ours", LeaseClock::default()));
@@ -304,6 +313,24 @@ fn exported() -> Exported {
     };
     let mut all = scraped(&client);
     eventually_counts(&mut all, &client, done);
+    assert_eq!(instance.stop(), Exit::Stopped);
+    all
+}
+
+/// What an instance exports that has decided a group of pods.
+fn exported_with_groups() -> Exported {
+    let also = vec!["scheduling.k8s.io/v1alpha2".to_owned()];
+    let server = cluster(Options { release: 36, also, ..Options::default() });
+    fill(&server, [node(0)]);
+    let (instance, client) = Instance::serving(&server, with_gangs);
+    let client = client.with_token("token");
+    fill(&server, [gang("train", 2)]);
+    fill(&server, (0..2).map(|number| member("train", number, 100)));
+    until_placed(&server, 2);
+    let mut all = scraped(&client);
+    eventually_counts(&mut all, &client, |exported| {
+        exported.rows.contains_key("plimsoll_podgroup_scheduling_sli_duration_seconds_bucket")
+    });
     assert_eq!(instance.stop(), Exit::Stopped);
     all
 }
@@ -398,11 +425,12 @@ fn of_the_page() -> Vec<(String, String, BTreeSet<String>)> {
 fn every_query_finds_what_it_asks_for_and_the_page_knows_every_metric() {
     let exported = exported();
     assert!(100 < exported.series(), "much is told");
-    let mut with_journal = Exported { types: exported.types.clone(), rows: exported.rows.clone() };
-    with_journal.add(OF_THE_JOURNAL);
+    let mut whole = Exported { types: exported.types.clone(), rows: exported.rows.clone() };
+    whole.join(exported_with_groups());
+    whole.add(OF_THE_JOURNAL);
     let mixin = mixin::queries().into_iter().map(|(_, query)| query);
     for query in of_the_dashboard().into_iter().chain(of_the_alerts()).chain(mixin) {
-        check(&query, &with_journal);
+        check(&query, &whole);
     }
     let of_go = exported.rows.keys().find(|name| name.starts_with("go_"));
     assert_eq!(of_go, None, "nothing here is of Go");
@@ -437,7 +465,8 @@ fn every_metric_of_our_own_is_on_the_dashboard() {
         .map(|selector| selector.metric)
         .collect();
     let page = file("docs/metrics.md");
-    let named = page.split('`').skip(1).step_by(2).filter(|name| {
+    let quoted = page.split('`').skip(1).step_by(2);
+    let named = quoted.filter_map(|text| text.split('{').next()).filter(|name| {
         name.starts_with("plimsoll_") && name.chars().all(|c| c == '_' || c.is_ascii_lowercase())
     });
     for name in named {

@@ -13,7 +13,9 @@ use plimsoll_kube::client::Access;
 use plimsoll_kube::lease::{LeaseClock, Settings};
 use plimsoll_kube::limit::Rate;
 use plimsoll_kube::run::{self, Exit, RunConfig, RunError, SelfAudit, Serving};
-use plimsoll_kube::serve::{AdviceError, Advisor, Build, Options as ServeOptions, WhyQuestion};
+use plimsoll_kube::serve::{
+    AdviceError, Advisor, Build, Options as ServeOptions, WhyGroupQuestion, WhyQuestion,
+};
 use plimsoll_plugins::{default_profile, in_tree};
 use plimsoll_testserver::{HttpsClient, TestServer};
 use serde_json::{Value, json};
@@ -251,6 +253,10 @@ impl Advisor for NoAdvisor {
         Err(AdviceError::Failed("nobody answers here".to_owned()))
     }
 
+    fn why_group(&self, _: WhyGroupQuestion) -> Result<Value, AdviceError> {
+        Err(AdviceError::Failed("nobody answers here".to_owned()))
+    }
+
     fn decision_text(&self, _: &Decision) -> String {
         "nobody answers here".to_owned()
     }
@@ -260,6 +266,10 @@ impl Advisor for NoAdvisor {
     }
 
     fn capacity(&self, _: ClusterSnapshot, _: &Value) -> Result<Value, AdviceError> {
+        Err(AdviceError::Failed("nobody answers here".to_owned()))
+    }
+
+    fn rebalance(&self, _: ClusterSnapshot, _: &Value) -> Result<Value, AdviceError> {
         Err(AdviceError::Failed("nobody answers here".to_owned()))
     }
 }

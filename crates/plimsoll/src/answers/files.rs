@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
+use plimsoll_advisor::{Manifests, Reference};
 use plimsoll_api::{Kinds, PodKey};
 use plimsoll_config::Configuration;
 use plimsoll_engine::{ClusterSnapshot, Outcome, QueuePlace, QueuedPodInfo, Scheduler};
@@ -34,6 +35,17 @@ const MOST_HOURS: usize = 14 * 24;
 /// How often the page hears of pods that were decided since.
 const NEWS: Duration = Duration::from_secs(1);
 
+/// The kinds of objects that could be changed for a pod, besides the pod and nodes.
+const CHANGED: [&str; 7] = [
+    "CSINode",
+    "CSIStorageCapacity",
+    "PersistentVolumeClaim",
+    "ResourceClaim",
+    "ResourceClaimTemplate",
+    "ResourceSlice",
+    "StorageClass",
+];
+
 /// A picture is made again after so many times the span that making it took.
 const REST: u32 = 20;
 
@@ -57,7 +69,7 @@ struct FilesCluster {
     queue: Vec<QueuedPodInfo>,
     sources: Vec<input::Source>,
     kinds: Kinds,
-    /// The manifests of the pending pods, once they were asked for.
+    /// The manifests of the pending pods, and of what could be changed for them, once they were asked for.
     manifests: OnceLock<BTreeMap<String, Value>>,
 }
 
@@ -179,20 +191,17 @@ impl FilesCluster {
         })
     }
 
-    /// The manifest of a pod, as the files have it; `None` if it is not pending.
-    fn manifest(&self, pod: &PodKey) -> Option<Value> {
+    /// The manifest of an object, as the files have it; `None` for those that no change of a pending pod is about.
+    fn manifest(&self, name: &str) -> Option<Value> {
         let manifests = self.manifests.get_or_init(|| {
             let pending = self.queue.iter().map(|info| format!("Pod {}", info.pod.key));
             let pending: BTreeSet<String> = pending.collect();
-            input::manifests_named(&self.sources, &pending, &self.kinds)
+            input::manifests_named(&self.sources, &self.kinds, |name| {
+                let kind = name.split(' ').next().unwrap_or_default();
+                CHANGED.contains(&kind) || pending.contains(name)
+            })
         });
-        let mut manifest = manifests.get(&format!("Pod {pod}"))?.clone();
-        // In a list of pods it need not say what it is.
-        if let Some(object) = manifest.as_object_mut() {
-            object.entry("apiVersion").or_insert_with(|| json!("v1"));
-            object.entry("kind").or_insert_with(|| json!("Pod"));
-        }
-        Some(manifest)
+        manifests.get(name).cloned()
     }
 }
 
@@ -204,6 +213,10 @@ impl Source for FilesSource {
         }
         if *question == Question::Configuration {
             return Ok(self.configuration.clone());
+        }
+        if let Question::Shadow(_) = question {
+            let why = "files are not compared with a scheduler: `plimsoll shadow --secure-port PORT` serves its report";
+            return Err(Failure::NotFound(why.to_owned()));
         }
         let journal = self.journal()?;
         let answer = match question {
@@ -224,10 +237,11 @@ impl Source for FilesSource {
             );
             return Err(Failure::NotFound(why));
         }
-        let manifest = cluster.manifest(pod).unwrap_or_default();
+        let manifest = cluster.manifest(&format!("Pod {pod}")).unwrap_or_default();
+        let find = |object: &Reference| cluster.manifest(&object.to_string());
         let answer = self.answers.why_on(
             (&mut scheduler, cluster.now),
-            (pod, &manifest),
+            (pod, &manifest, Manifests::by(&find)),
             (*remedies, *nearest),
         );
         answer.map_err(|error| Failure::Failed(format!("{error:#}")))

@@ -1,33 +1,37 @@
 //! Answers questions about a running cluster, on a copy of it.
 
 use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use anyhow::{Context, Result};
-use plimsoll_advisor::{Limits, Manifests, Subject, Why, WhyError};
-use plimsoll_api::PodKey;
+use plimsoll_advisor::{
+    GroupSubject, Limits, Manifests, Reference, Subject, Why, WhyError, WhyGroupError,
+};
+use plimsoll_api::{ObjectKey, Pod, PodKey, Str};
 use plimsoll_config::{Configuration, DEFAULT_SCHEDULER};
 use plimsoll_engine::{
     ClusterSnapshot, Decision, Detail, Options, PendingPod, Scheduler, TieBreak,
 };
 use plimsoll_framework::{FeatureGates, Prioritize, Registry, Time};
 use plimsoll_journal::{JournalError, Reader};
-use plimsoll_kube::serve::{AdviceError, Advisor, WhyQuestion};
+use plimsoll_kube::serve::{AdviceError, Advisor, ManifestSource, WhyGroupQuestion, WhyQuestion};
 use plimsoll_sim::what_if::Scenario;
 use plimsoll_sim::{InitialCluster, ProfileRules};
 use serde::Deserialize;
 use serde_json::Value;
 
 use super::files::history;
-use super::request::{CapacityRequest, WhatIfRequest};
-use super::{Deciders, capacity};
+use super::groups::GroupAnswer;
+use super::request::{CapacityRequest, RebalanceRequest, WhatIfRequest};
+use super::{Deciders, capacity, rebalance};
 use crate::alternatives::alternatives;
 use crate::canary::{Canaries, CanaryChoice, Picks};
 use crate::input::read_pod;
 use crate::options::Setup;
 use crate::render;
-use crate::render::canary::PlanWithCanaries;
+use crate::render::canary::{PlanWithCanaries, WithCanary};
 use crate::render::style::plain;
 
 /// Answers as the scheduler of this process decides.
@@ -121,7 +125,7 @@ impl Answers {
     pub(crate) fn why_on(
         &self,
         on: (&mut Scheduler, Time),
-        about: (&PodKey, &Value),
+        about: (&PodKey, &Value, Manifests<'_>),
         wanted: (Option<usize>, Option<usize>),
     ) -> Result<Value> {
         self.present().why_on(on, about, wanted)
@@ -147,10 +151,11 @@ impl Present {
     fn copy(
         &self,
         snapshot: ClusterSnapshot,
+        options: Options,
         placed: Option<(&PodKey, &CanaryChoice)>,
     ) -> Result<Scheduler> {
         let taken = snapshot.taken;
-        let mut scheduler = self.deciders().scheduler()?;
+        let mut scheduler = Deciders { options, ..self.deciders() }.scheduler()?;
         let mut cluster = InitialCluster::from(snapshot);
         if let Some((key, choice)) = placed
             && let Some(pod) = cluster.pods.iter_mut().find(|pod| pod.key == *key)
@@ -170,16 +175,36 @@ impl Present {
 
     /// The rules for a scenario. Those pods of the snapshot that are routed have their profile already.
     fn rules(&self, snapshot: &ClusterSnapshot, picks: &Picks) -> Option<ProfileRules> {
-        let routed = snapshot.pods.iter().filter(|info| {
-            info.seen().node_name.is_none() || info.seen().scheduling_group.is_some()
-        });
+        let routed = snapshot.pods.iter().filter(|info| is_routed(info.seen()));
         let decided = routed.map(|info| (info.key.clone(), info.uid.clone()));
         Some(picks.by(self.canaries.clone()?, decided.collect()))
     }
 
+    /// The cluster in which each pod has the profile that decides it once it is evicted: a pod that moves is made again, and the
+    /// rules are asked about it then.
+    fn cluster_to_move(&self, snapshot: ClusterSnapshot) -> InitialCluster {
+        let Some(canaries) = &self.canaries else { return InitialCluster::from(snapshot) };
+        let placed = snapshot.pods.iter().filter(|info| !is_routed(info.seen()));
+        let placed: BTreeSet<PodKey> = placed.map(|info| info.key.clone()).collect();
+        let mut cluster = InitialCluster::from(snapshot);
+        for pod in cluster.pods.iter_mut().filter(|pod| placed.contains(&pod.key)) {
+            canaries.assign_to(pod);
+        }
+        cluster
+    }
+
     fn try_why(&self, question: WhyQuestion) -> Result<Value> {
-        let WhyQuestion { pod, manifest, snapshot, pending, remedies, nearest, with_text } =
-            question;
+        let WhyQuestion {
+            pod,
+            manifest,
+            manifests,
+            snapshot,
+            pending,
+            remedies,
+            nearest,
+            with_text,
+        } = question;
+        let find = |object: &Reference| read_manifest(&*manifests, object);
         let taken = snapshot.taken;
         let profile = pending.as_ref().map(|pending| pending.info.pod.scheduler_name.clone());
         // What decides a pending pod is known. One on a node is decided again by what would decide it now.
@@ -187,10 +212,10 @@ impl Present {
         let canary =
             canary.filter(|one| profile.as_ref().is_none_or(|profile| *profile == one.profile));
         let placed = canary.as_ref().filter(|_| profile.is_none()).map(|choice| (&pod, choice));
-        let mut scheduler = self.copy(snapshot, placed)?;
+        let mut scheduler = self.copy(snapshot, self.options, placed)?;
         let why = self.explain_why(
             (&mut scheduler, taken),
-            (&pod, &manifest),
+            (&pod, &manifest, Manifests::by(&find)),
             (pending.as_ref(), profile.as_deref()),
             (remedies, nearest),
         )?;
@@ -208,16 +233,70 @@ impl Present {
         Ok(answer)
     }
 
+    fn try_why_group(&self, question: WhyGroupQuestion) -> Result<Value, AdviceError> {
+        let WhyGroupQuestion { group, manifests, snapshot, pending, remedies, with_text } =
+            question;
+        if !self.options.gates.groups.generic_workload {
+            return Err(AdviceError::Wrong(
+                "groups of pods are off: this instance runs without the feature gate GenericWorkload".to_owned(),
+            ));
+        }
+        // A group without a PodGroup is one thing, and one whose PodGroup cannot be read another.
+        manifests.read("PodGroup", &group).map_err(failed)?;
+        // Their manifests have another scheduler name if a canary decides them.
+        let decided = |pod: &PendingPod| {
+            let reference = Reference::pod(&pod.info.pod.key);
+            (reference, pod.info.pod.scheduler_name.clone())
+        };
+        let profiles: BTreeMap<Reference, Str> = pending.iter().map(decided).collect();
+        let find = |object: &Reference| {
+            let manifest = read_manifest(&*manifests, object)?;
+            let profile = profiles.get(object).map(Str::as_str);
+            Some(decided_by(&manifest, profile).into_owned())
+        };
+        // One profile decides a group.
+        let canary = profiles.first_key_value().and_then(|(first, profile)| {
+            let choice = self.choice(&read_manifest(&*manifests, first)?)?;
+            (choice.profile == *profile).then_some(choice)
+        });
+        let taken = snapshot.taken;
+        let options = Options { detail: Detail::Outcome, ..self.options };
+        let mut scheduler = self.copy(snapshot, options, None).map_err(failed)?;
+        let subject = GroupSubject {
+            group: &group,
+            manifests: Manifests::by(&find),
+            remedies: remedies.unwrap_or(Limits::default().remedies),
+            pending: Some(&pending),
+        };
+        let answer = GroupAnswer::of(&mut scheduler, taken, &subject);
+        let answer = answer.map_err(|error| match error.downcast_ref() {
+            Some(unknown @ WhyGroupError::Unknown(_)) => AdviceError::Unknown(unknown.to_string()),
+            Some(wrong @ WhyGroupError::Composite(..)) => AdviceError::Wrong(wrong.to_string()),
+            _ => failed(error),
+        })?;
+        let written = WithCanary { answer: answer.written(), canary: canary.as_ref() };
+        let mut json = serde_json::to_value(written).map_err(failed)?;
+        if with_text {
+            let text = plain(|out, screen| {
+                render::canary::choice(out, &group.to_string(), canary.as_ref())?;
+                render::why_group::answer(out, &answer, screen)
+            });
+            json["text"] = text.into();
+        }
+        Ok(json)
+    }
+
     fn why_on(
         &self,
         (scheduler, now): (&mut Scheduler, Time),
-        (pod, manifest): (&PodKey, &Value),
+        (pod, manifest, manifests): (&PodKey, &Value, Manifests<'_>),
         wanted: (Option<usize>, Option<usize>),
     ) -> Result<Value> {
         let pending = scheduler.pending_state(pod);
         let profile = pending.map(|pending| pending.info.pod.scheduler_name.clone());
         let profile = (None, profile.as_deref());
-        as_json(&self.explain_why((scheduler, now), (pod, manifest), profile, wanted)?)
+        let about = (pod, manifest, manifests);
+        as_json(&self.explain_why((scheduler, now), about, profile, wanted)?)
     }
 
     /// Answers about a pod. `pending` is what another scheduler knows of it, and `profile` the name of its scheduler if it is
@@ -225,7 +304,7 @@ impl Present {
     fn explain_why(
         &self,
         (scheduler, now): (&mut Scheduler, Time),
-        (pod, manifest): (&PodKey, &Value),
+        (pod, manifest, manifests): (&PodKey, &Value, Manifests<'_>),
         (pending, profile): (Option<&PendingPod>, Option<&str>),
         (remedies, nearest): (Option<usize>, Option<usize>),
     ) -> Result<Why> {
@@ -245,7 +324,7 @@ impl Present {
         let subject = Subject {
             pod,
             manifest: &manifest,
-            manifests: Manifests::none(),
+            manifests,
             alternatives: &alternatives,
             limits,
             pending,
@@ -263,6 +342,10 @@ impl Advisor for Answers {
             )),
             _ => failed(error),
         })
+    }
+
+    fn why_group(&self, question: WhyGroupQuestion) -> Result<Value, AdviceError> {
+        self.present().try_why_group(question)
     }
 
     fn decision_text(&self, decision: &Decision) -> String {
@@ -332,6 +415,26 @@ impl Advisor for Answers {
         }
         Ok(answer)
     }
+
+    fn rebalance(&self, snapshot: ClusterSnapshot, request: &Value) -> Result<Value, AdviceError> {
+        let request: RebalanceRequest = read(request)?;
+        let options = request.options().map_err(AdviceError::Wrong)?;
+        let present = self.present();
+        let cluster = present.cluster_to_move(snapshot);
+        let plan = rebalance::of_cluster(present.deciders(), cluster, &options, MOST_DECISIONS);
+        let plan = plan.map_err(failed)?;
+        let mut answer = serde_json::to_value(&plan).map_err(failed)?;
+        if request.text {
+            let text = plain(|out, screen| render::rebalance::plan(out, &plan, screen));
+            answer["text"] = text.into();
+        }
+        Ok(answer)
+    }
+}
+
+/// Whether the engine has been told the profile that decides a pod, rather than what its manifest says.
+fn is_routed(pod: &Pod) -> bool {
+    pod.node_name.is_none() || pod.scheduling_group.is_some()
 }
 
 /// The manifest of a pod that this profile decides: a canary decides pods of other scheduler names, too.
@@ -359,6 +462,19 @@ fn read<T: for<'a> Deserialize<'a>>(request: &Value) -> Result<T, AdviceError> {
 fn failed(error: impl Into<anyhow::Error>) -> AdviceError {
     let error = error.into();
     AdviceError::Failed(format!("{error:#}"))
+}
+
+/// The manifest of an object; `None` also if it cannot be read.
+fn read_manifest(manifests: &dyn ManifestSource, object: &Reference) -> Option<Value> {
+    let namespace = object.namespace.as_deref().unwrap_or_default();
+    let key = ObjectKey::new(namespace, object.name.as_str());
+    match manifests.read(&object.kind, &key) {
+        Ok(manifest) => manifest,
+        Err(error) => {
+            tracing::debug!(%object, %error, "no change of an object is tried");
+            None
+        }
+    }
 }
 
 fn as_json(why: &Why) -> Result<Value> {

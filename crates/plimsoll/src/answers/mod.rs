@@ -2,7 +2,9 @@
 
 pub(crate) mod capacity;
 mod files;
+pub(crate) mod groups;
 mod live;
+pub(crate) mod rebalance;
 mod request;
 
 use std::sync::Arc;

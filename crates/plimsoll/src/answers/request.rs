@@ -2,10 +2,13 @@
 
 use plimsoll_api::{Kinds, Pod};
 use plimsoll_sim::what_if::{Action, Model};
+use plimsoll_sim::{Objective, RebalanceOptions};
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::args::{labelled_pods, node_choice, node_taint, object_name, object_number, replicas};
+use crate::args::{
+    DEFAULT_MOVES, labelled_pods, node_choice, node_taint, object_name, object_number, replicas,
+};
 use crate::commands::target;
 use crate::input::{pod_of_workload, read_pod, workload};
 
@@ -59,6 +62,55 @@ pub(super) struct CapacityRequest {
     /// Whether the answer has a text for people, too.
     #[serde(default)]
     pub(super) text: bool,
+}
+
+/// At most so many moves can be asked for.
+const MOST_MOVES: usize = 10_000;
+
+/// `POST /api/v1/rebalance`.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(super) struct RebalanceRequest {
+    /// In their order.
+    objectives: Vec<RequestedObjective>,
+    /// How many moves at most.
+    max_moves: Option<usize>,
+    /// Whether the answer has a text for people, too.
+    #[serde(default)]
+    pub(super) text: bool,
+}
+
+/// What moves are for.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+enum RequestedObjective {
+    FreeNodes,
+    Spread,
+}
+
+impl RebalanceRequest {
+    /// What is asked for.
+    pub(super) fn options(&self) -> Result<RebalanceOptions, String> {
+        let mut objectives = Vec::new();
+        for (at, requested) in self.objectives.iter().enumerate() {
+            let objective = match requested {
+                RequestedObjective::FreeNodes => Objective::FreeNodes,
+                RequestedObjective::Spread => Objective::Spread,
+            };
+            if objectives.contains(&objective) {
+                return Err(format!("objectives[{at}]: is given twice"));
+            }
+            objectives.push(objective);
+        }
+        if objectives.is_empty() {
+            return Err("objectives: name freeNodes, spread or both".to_owned());
+        }
+        let max_moves = self.max_moves.unwrap_or(DEFAULT_MOVES);
+        if MOST_MOVES < max_moves {
+            return Err(format!("maxMoves: {max_moves} is more than {MOST_MOVES}"));
+        }
+        Ok(RebalanceOptions { objectives, max_moves })
+    }
 }
 
 impl WhatIfRequest {
@@ -202,5 +254,32 @@ mod tests {
             assert!(error.starts_with(why), "{error}");
         }
         assert!(actions(json!({"actions": [], "more": 1})).is_err());
+    }
+
+    #[test]
+    fn what_moves_are_for_is_named() {
+        let options = |request: Value| {
+            let request: RebalanceRequest =
+                serde_json::from_value(request).map_err(|error| error.to_string())?;
+            request.options()
+        };
+        let objectives = vec![Objective::Spread, Objective::FreeNodes];
+        assert_eq!(
+            options(json!({"objectives": ["spread", "freeNodes"]})),
+            Ok(RebalanceOptions { objectives, max_moves: DEFAULT_MOVES })
+        );
+        for (request, why) in [
+            (json!({}), "missing field `objectives`"),
+            (json!({"objectives": []}), "objectives: name freeNodes, spread or both"),
+            (json!({"objectives": ["spread", "spread"]}), "objectives[1]: is given twice"),
+            (json!({"objectives": ["sort"]}), "unknown variant `sort`"),
+            (
+                json!({"objectives": ["spread"], "maxMoves": 1_000_000}),
+                "maxMoves: 1000000 is more than 10000",
+            ),
+        ] {
+            let error = options(request).expect_err(why);
+            assert!(error.starts_with(why), "{error}");
+        }
     }
 }

@@ -6,7 +6,7 @@ use clap::{Subcommand, ValueHint};
 use plimsoll_api::PodKey;
 
 use super::what_if::Actions;
-use super::{DEFAULT_NAMESPACE, Output};
+use super::{DEFAULT_NAMESPACE, Output, Rebalancing};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -15,6 +15,12 @@ Examples:
 
   # Where would the pods of a node go?
   kubectl plimsoll what-if --drain node-7
+
+  # What would let this group of pods be scheduled?
+  kubectl plimsoll why -n shop --group train
+
+  # Which pods should move so that whole nodes can go?
+  kubectl plimsoll rebalance --free-nodes
 
   # How many more of these pods fit?
   kubectl plimsoll capacity --pod-file worker.yaml
@@ -127,15 +133,19 @@ pub(crate) enum ClusterQuestion {
     /// Why a pod is pending and the least that must change, or why it is on its node
     Why {
         /// The pod; without a namespace it is in that of -n or the context
-        #[arg(value_name = "[NAMESPACE/]NAME", value_parser = named_pod)]
-        pod: NamedPod,
+        #[arg(value_name = "[NAMESPACE/]NAME", value_parser = named_pod, required_unless_present = "group")]
+        pod: Option<NamedPod>,
+
+        /// Instead of a pod, a group of pods; without a namespace it is in that of -n or the context
+        #[arg(long, value_name = "[NAMESPACE/]NAME", value_parser = named_pod, conflicts_with = "pod")]
+        group: Option<NamedPod>,
 
         /// How many changes are shown
         #[arg(long, value_name = "N", default_value_t = 10)]
         remedies: usize,
 
         /// How many of the nearest nodes are shown
-        #[arg(long, value_name = "N", default_value_t = 5)]
+        #[arg(long, value_name = "N", default_value_t = 5, conflicts_with = "group")]
         nearest: usize,
     },
     /// For every node, why a pending pod fits there or not
@@ -152,6 +162,11 @@ pub(crate) enum ClusterQuestion {
         /// Exit with status 3 if a pod that had a node, or one that was applied, ends without one
         #[arg(long)]
         fail_if_pending: bool,
+    },
+    /// Which pods should move to free whole nodes or to spread pods evenly: advice only
+    Rebalance {
+        #[command(flatten)]
+        asked: Rebalancing,
     },
     /// How many more pods fit, and what stops the next one
     Capacity {

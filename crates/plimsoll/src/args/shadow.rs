@@ -1,5 +1,6 @@
 //! The command line of `plimsoll shadow`.
 
+use std::net::IpAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -14,8 +15,11 @@ Examples:
   # Beside the scheduler of a cluster, until Ctrl-C
   plimsoll shadow --kubeconfig ~/.kube/config
 
-  # For a day, with a report as JSON that is up to date, and files that reproduce disagreements
-  plimsoll shadow --kubeconfig ~/.kube/config --duration 24h --report shadow.json --disagreements differ/
+  # For a day, with a report as a page that is up to date, and files that reproduce disagreements
+  plimsoll shadow --kubeconfig ~/.kube/config --duration 24h --report shadow.html --disagreements differ/
+
+  # In a pod, with the report as a page at https://localhost:10259/ui/ (kubectl port-forward)
+  plimsoll shadow --config scheduler.yaml --secure-port 10259
 
   # Would another configuration place the pods otherwise?
   plimsoll shadow --kubeconfig ~/.kube/config --config now.yaml --against planned.yaml
@@ -72,9 +76,17 @@ pub(crate) struct Shadow {
     #[arg(long, value_name = "DURATION", value_parser = duration, default_value = "2s")]
     pub(crate) window: Duration,
 
-    /// Write the report as JSON to this file, and again whenever --report-every has passed
+    /// Do not keep the cluster as it would be if our decisions had placed its pods
+    ///
+    /// It takes as much memory as a configuration, and each pod is decided once more.
+    #[arg(long)]
+    pub(crate) no_own_cluster: bool,
+
+    /// Write the report to this file, and again whenever --report-every has passed; may be repeated
+    ///
+    /// It is a page for a browser if the name ends in .html, and JSON otherwise.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
-    pub(crate) report: Option<PathBuf>,
+    pub(crate) report: Vec<PathBuf>,
 
     /// How often the report is written, and a line about it logged
     #[arg(long, value_name = "DURATION", value_parser = duration, default_value = "1m")]
@@ -92,10 +104,41 @@ pub(crate) struct Shadow {
     #[arg(long, value_name = "N", default_value_t = 100, requires = "disagreements")]
     pub(crate) max_snapshots: u32,
 
+    #[command(flatten)]
+    pub(crate) serving: ShadowServing,
+
     /// The log level
     #[arg(short, long = "v", value_name = "LEVEL", default_value_t = 0)]
     pub(crate) verbosity: u32,
 
     #[command(flatten)]
     pub(crate) output: Output,
+}
+
+/// Where a shadow serves.
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Serving")]
+pub(crate) struct ShadowServing {
+    /// Serve the page, its API, health checks and metrics over HTTPS on this port; 0 to serve nothing
+    ///
+    /// Who asks, and who may, is asked of the API server: for this the account needs the rights in deploy/shadow-page.yaml.
+    /// Health checks are open to everybody.
+    #[arg(long, value_name = "PORT", default_value_t = 0)]
+    pub(crate) secure_port: i64,
+
+    /// The address to listen on; 0.0.0.0 for all
+    #[arg(long, value_name = "IP", default_value = "0.0.0.0")]
+    pub(crate) bind_address: IpAddr,
+
+    /// The directory for the self-signed certificate if no files are given; without it, it stays in memory
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub(crate) cert_dir: Option<PathBuf>,
+
+    /// The certificate in PEM, followed by its chain
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) tls_cert_file: Option<PathBuf>,
+
+    /// The key of the certificate
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) tls_private_key_file: Option<PathBuf>,
 }

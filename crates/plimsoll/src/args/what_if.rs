@@ -49,7 +49,7 @@ pub(crate) struct WhatIf {
     pub(crate) recording: Option<PathBuf>,
 
     /// The time of the recording, such as 2026-11-25T15:00:00Z, or 1h30m after its beginning
-    #[arg(long, value_name = "TIME", value_parser = At::parse, requires = "recording")]
+    #[arg(long, value_name = "TIME", value_parser = At::parse, requires = "recording", conflicts_with = "files")]
     pub(crate) at: Option<At>,
 
     #[command(flatten)]

@@ -8,6 +8,7 @@ use plimsoll_api::{ObjectKey, PodKey};
 
 use super::{Args, Cluster, Output, pod_key};
 use crate::canary::CanaryFlags;
+use crate::recorded::At;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -17,11 +18,14 @@ Examples:
   # The changes as JSON Patches, to be applied to the manifests
   plimsoll why -f cluster.json team-a/web-0 -o json | jq '.remedies[0].changes'
 
+  # What would have helped it an hour into this recording?
+  plimsoll why --recording recording --at 1h team-a/web-0
+
   # What does a journal know of a pod that is gone?
   plimsoll why --journal decisions.db team-a/web-0
 
   # What would have to change so that a group of pods is scheduled?
-  plimsoll why -f cluster.json --group team-a/train --feature-gates GenericWorkload=true,GangScheduling=true
+  plimsoll why -f cluster.json --group team-a/train --feature-gates GenericWorkload=true
 
   # Why is this pod on its node, and by how much?
   plimsoll why -f cluster.json team-a/web-1 -o json | jq .runnerUp";
@@ -34,7 +38,7 @@ Examples:
 /// much it is worse, and the plugins that decided. Like `explain`, it decides the pod against the state in the files.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
-#[command(mut_arg("files", |files| files.required(false).required_unless_present("journal")))]
+#[command(mut_arg("files", |files| files.required(false).required_unless_present_any(["journal", "recording"])))]
 pub(crate) struct Why {
     #[command(flatten)]
     pub(crate) cluster: Cluster,
@@ -47,6 +51,17 @@ pub(crate) struct Why {
     /// A journal has no objects, so nothing is said about what would have to change.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with_all = ["files", "group", "canary"])]
     pub(crate) journal: Option<PathBuf>,
+
+    /// Instead of files, the cluster of a recording of `run` or `simulate`, at its end or --at a time
+    ///
+    /// The recorded profiles decide, unless --config is given. A recording holds what decisions read of a pod, and not its
+    /// manifest: changes of the pod apply to the manifest that -o json has.
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with_all = ["files", "group", "journal", "canary"])]
+    pub(crate) recording: Option<PathBuf>,
+
+    /// The time of the recording, such as 2026-11-25T15:00:00Z, or 1h30m after its beginning
+    #[arg(long, value_name = "TIME", value_parser = At::parse, requires = "recording", conflicts_with_all = ["files", "group", "journal"])]
+    pub(crate) at: Option<At>,
 
     /// The pod; without a namespace it is in `default`
     #[arg(value_name = "NAMESPACE/NAME", value_parser = pod_key)]

@@ -5,11 +5,11 @@ use std::io::{self, BufWriter, Write};
 
 use anyhow::Result;
 use plimsoll_api::{ObjectKey, Pod, PodKey, PodPhase, Str};
-use plimsoll_engine::Scheduler;
 use plimsoll_framework::Registry;
 use plimsoll_sim::{InitialCluster, Simulation};
 
 use super::Scene;
+use crate::answers::rebalance::after_pending;
 use crate::answers::{Deciders, capacity};
 use crate::args::{Capacity, Format};
 use crate::canary::Canaries;
@@ -20,7 +20,7 @@ use crate::report::{CapacityAnswer, Shape};
 
 /// Answers for the pods of files, or for each sort of pod of the cluster.
 pub(crate) fn run(args: &Capacity, registry: &Registry) -> Result<()> {
-    let Scene { setup, mut cluster } = Scene::read(&args.cluster, registry)?;
+    let Scene { setup, mut cluster, .. } = Scene::read(&args.cluster, registry)?;
     let deciders = Deciders::of(&setup, registry);
     let canaries = Canaries::new(&args.canary, &setup)?;
     let mut own_names: BTreeMap<PodKey, Str> = BTreeMap::new();
@@ -30,7 +30,7 @@ pub(crate) fn run(args: &Capacity, registry: &Registry) -> Result<()> {
         canaries.assign(&mut cluster);
     }
     if args.after_pending {
-        cluster = at_the_end(deciders.scheduler()?, cluster);
+        cluster = after_pending(deciders.scheduler()?, cluster, usize::MAX)?;
     }
     let answer = if args.all_shapes {
         let mut simulation = Simulation::new(deciders.scheduler()?, cluster.clone());
@@ -69,15 +69,7 @@ pub(crate) fn run(args: &Capacity, registry: &Registry) -> Result<()> {
     Ok(())
 }
 
-/// The cluster after its pending pods were placed.
-pub(super) fn at_the_end(scheduler: Scheduler, cluster: InitialCluster) -> InitialCluster {
-    let mut simulation = Simulation::new(scheduler, cluster);
-    simulation.bind_in_turn();
-    while simulation.advance().is_some() {}
-    InitialCluster::from(simulation.scheduler().snapshot(simulation.now()))
-}
-
-/// A pod of each controller, by the name of the controller; the pods of the ReplicaSets of a Deployment are of one sort
+/// A pod of each controller, by the names of the controllers; the pods of the ReplicaSets of a Deployment are of one sort
 /// only if they have the same name but for a hash.
 fn one_of_each_controller(cluster: &InitialCluster) -> Vec<(ObjectKey, Pod)> {
     let mut shapes: BTreeMap<ObjectKey, &Pod> = BTreeMap::new();

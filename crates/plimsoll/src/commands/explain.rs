@@ -30,7 +30,7 @@ pub(crate) fn run(args: &Explain, registry: &Registry) -> Result<()> {
     }
     let pod = args.pod.as_ref().context("give --pod or --group")?;
     let scene = Scene::read(&args.cluster, registry)?;
-    let (Scene { mut setup, cluster }, canary) =
+    let (Scene { mut setup, cluster, .. }, canary) =
         scene.asked_about(&args.canary, |one| one.key == *pod)?;
     let canary = canary.as_ref();
     check_pending(&cluster, pod, &setup)?;

@@ -4,12 +4,13 @@ use std::io::{self, BufWriter, Write};
 
 use anyhow::{Result, bail};
 use plimsoll_api::{CompositePodGroup, ObjectKey, Pod, PodGroup};
-use plimsoll_engine::{Detail, GroupDecision, Options, Scheduler};
+use plimsoll_engine::{Detail, Options, Scheduler};
 use plimsoll_framework::pod_groups::group_of;
-use plimsoll_framework::{GroupForest, GroupRef, Registry};
+use plimsoll_framework::{GroupRules, Registry};
 use plimsoll_sim::{InitialCluster, Simulation};
 
 use super::Scene;
+use crate::answers::groups::tried;
 use crate::args::{Explain, Format};
 use crate::render::style::Screen;
 use crate::render::{canary as render, record, table};
@@ -24,17 +25,14 @@ const SEED: u64 = 0;
 pub(crate) fn run(args: &Explain, group: &ObjectKey, registry: &Registry) -> Result<()> {
     let scene = Scene::read(&args.cluster, registry)?;
     let is_member = |pod: &Pod| group_of(pod).as_ref() == Some(group);
-    let (Scene { setup, cluster }, canary) = scene.asked_about(&args.canary, is_member)?;
+    let (Scene { setup, cluster, .. }, canary) = scene.asked_about(&args.canary, is_member)?;
     let options = Options { detail: Detail::Nodes, ..setup.options() };
     check_on(&options)?;
     check_known(&cluster, group)?;
     let scheduler = Scheduler::new(setup.profiles, options, SEED)?;
     let mut simulation = Simulation::new(scheduler, cluster);
     let (now, scheduler) = (simulation.now(), simulation.scheduler_mut());
-    let decision = match scheduler.try_group_now(now, group, &mut Vec::new()) {
-        Some(decision) => decision,
-        None => waiting(scheduler, group)?,
-    };
+    let decision = tried(scheduler, now, group)?;
     match args.output.format {
         Format::Json => {
             let mut out = BufWriter::new(io::stdout().lock());
@@ -52,23 +50,18 @@ pub(crate) fn run(args: &Explain, group: &ObjectKey, registry: &Registry) -> Res
 
 /// Fails, with advice, if groups are not scheduled as such.
 pub(super) fn check_on(options: &Options) -> Result<()> {
-    if !options.gates.groups.generic_workload {
-        bail!(
+    let groups = &options.gates.groups;
+    match groups.rules {
+        _ if groups.generic_workload => Ok(()),
+        GroupRules::V1_36 => bail!(
             "groups of pods are off: add --feature-gates GenericWorkload=true,GangScheduling=true, and with topologies or \
              preemption TopologyAwareWorkloadScheduling=true or WorkloadAwarePreemption=true"
-        );
-    }
-    Ok(())
-}
-
-/// The decision about a group of which no member can be tried, or about the tree that it is part of.
-pub(super) fn waiting(scheduler: &Scheduler, group: &ObjectKey) -> Result<GroupDecision> {
-    let forest = GroupForest::of(scheduler.view().stores, scheduler.group_gates());
-    let root = forest.root(group).unwrap_or_else(|_| GroupRef::Pods(group.clone()));
-    let is_meant = |one: &GroupDecision| one.group == *group || one.group == *root.key();
-    match scheduler.waiting_groups().into_iter().find(is_meant) {
-        Some(decision) => Ok(decision),
-        None => bail!("no pod of group {group} is waiting for a node"),
+        ),
+        // It has the other two since then.
+        GroupRules::V1_37 => bail!(
+            "groups of pods are off: add --feature-gates GenericWorkload=true, and with topologies \
+             TopologyAwareWorkloadScheduling=true"
+        ),
     }
 }
 

@@ -14,6 +14,15 @@ pub(super) fn in_effect(configuration: &Configuration) -> Vec<(String, String)> 
     of(std::env::args_os(), configuration)
 }
 
+/// The same of another command than `run`: the values that are given, or that flags have by default.
+pub(super) fn of_command(name: &str) -> Vec<(String, String)> {
+    let command = Args::command();
+    let matches = command.clone().try_get_matches_from(std::env::args_os()).ok();
+    let given = matches.as_ref().and_then(|matches| matches.subcommand_matches(name));
+    let command = command.find_subcommand(name);
+    command.into_iter().flat_map(|command| values(command, given)).collect()
+}
+
 fn of(
     line: impl Iterator<Item = OsString>,
     configuration: &Configuration,

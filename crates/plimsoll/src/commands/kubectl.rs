@@ -52,9 +52,11 @@ async fn ask(args: Kubectl) -> Result<ExitCode> {
 /// A question whose files have been read.
 enum Prepared {
     Why { pod: NamedPod, remedies: usize, nearest: usize },
+    WhyGroup { group: NamedPod, remedies: usize },
     Explain { pod: NamedPod },
     WhatIf { body: Value, fails_if_pending: bool },
     Capacity { body: Value },
+    Rebalance { body: Value },
 }
 
 /// A question that was asked, with its answer.
@@ -62,17 +64,26 @@ struct Asked {
     answer: InstanceAnswer,
     /// The path, for messages.
     path: &'static str,
-    /// The pod that was asked about.
-    pod: Option<PodKey>,
+    /// The pod or the group that was asked about.
+    about: Option<About>,
     fails_if_pending: bool,
+}
+
+/// What a question is about.
+struct About {
+    /// `pod` or `group`.
+    what: &'static str,
+    key: PodKey,
 }
 
 impl Prepared {
     fn of(question: ClusterQuestion) -> Result<Self> {
         Ok(match question {
-            ClusterQuestion::Why { pod, remedies, nearest } => {
-                Prepared::Why { pod, remedies, nearest }
-            }
+            ClusterQuestion::Why { pod, group, remedies, nearest } => match (pod, group) {
+                (_, Some(group)) => Prepared::WhyGroup { group, remedies },
+                (Some(pod), None) => Prepared::Why { pod, remedies, nearest },
+                (None, None) => bail!("name a pod, or a group with --group"),
+            },
             ClusterQuestion::Explain { pod } => Prepared::Explain { pod },
             ClusterQuestion::WhatIf { actions, fail_if_pending } => {
                 let actions = actions.0.into_iter().map(requested);
@@ -86,6 +97,7 @@ impl Prepared {
                 let body = json!({ "pods": pods, "limit": limit, "remedies": remedies });
                 Prepared::Capacity { body }
             }
+            ClusterQuestion::Rebalance { asked } => Prepared::Rebalance { body: asked.requested() },
         })
     }
 
@@ -96,18 +108,25 @@ impl Prepared {
         format: Format,
     ) -> Result<Asked> {
         let with_text = format == Format::Table;
-        let (path, pod, answer, fails_if_pending) = match self {
+        let (path, about, answer, fails_if_pending) = match self {
             Prepared::Why { pod, remedies, nearest } => {
                 let (path, pod) = ("/api/v1/why", pod.key(namespace));
                 let query = format!(
                     "{path}?pod={pod}&remedies={remedies}&nearest={nearest}&text={with_text}"
                 );
-                (path, Some(pod), session.get(&query).await?, false)
+                let about = About { what: "pod", key: pod };
+                (path, Some(about), session.get(&query).await?, false)
+            }
+            Prepared::WhyGroup { group, remedies } => {
+                let (path, group) = ("/api/v1/why-group", group.key(namespace));
+                let query = format!("{path}?group={group}&remedies={remedies}&text={with_text}");
+                let about = About { what: "group", key: group };
+                (path, Some(about), session.get(&query).await?, false)
             }
             Prepared::Explain { pod } => {
                 let (path, pod) = ("/explain", pod.key(namespace));
                 let answer = session.get(&format!("{path}?pod={pod}&text={with_text}")).await?;
-                (path, Some(pod), answer, false)
+                (path, Some(About { what: "pod", key: pod }), answer, false)
             }
             Prepared::WhatIf { mut body, fails_if_pending } => {
                 let path = "/api/v1/what-if";
@@ -120,8 +139,13 @@ impl Prepared {
                 body["text"] = with_text.into();
                 (path, None, session.post(path, &body).await?, false)
             }
+            Prepared::Rebalance { mut body } => {
+                let path = "/api/v1/rebalance";
+                body["text"] = with_text.into();
+                (path, None, session.post(path, &body).await?, false)
+            }
         };
-        Ok(Asked { answer, path, pod, fails_if_pending })
+        Ok(Asked { answer, path, about, fails_if_pending })
     }
 }
 
@@ -143,8 +167,10 @@ fn told(session: &InstanceSession, asked: &Asked) -> Result<Value> {
         404 if message == "404 page not found" => {
             bail!("{instance} does not serve {path}: it is another program, or an older version")
         }
-        404 => match &asked.pod {
-            Some(pod) => bail!("{message}: looked for pod {pod}; name its namespace with -n"),
+        404 => match &asked.about {
+            Some(About { what, key }) => {
+                bail!("{message}: looked for {what} {key}; name its namespace with -n")
+            }
             None => bail!("{message}"),
         },
         429 | 503 => bail!("{instance}: {message}"),
@@ -162,7 +188,7 @@ pub(super) async fn open(access: Access, scheduler: SchedulerPlace) -> Result<In
 /// The answer of an instance about a path.
 pub(super) async fn answer(session: &InstanceSession, path: &'static str) -> Result<Value> {
     let answer = session.get(path).await?;
-    told(session, &Asked { answer, path, pod: None, fails_if_pending: false })
+    told(session, &Asked { answer, path, about: None, fails_if_pending: false })
 }
 
 fn print(answer: &Value, format: Format) -> Result<()> {

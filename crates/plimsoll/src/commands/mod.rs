@@ -28,6 +28,7 @@ mod what_if;
 mod why;
 mod why_group;
 mod why_journal;
+mod why_recording;
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -44,7 +45,7 @@ pub(crate) use self::what_if::target;
 pub(crate) use self::why_journal::JournalWhy;
 use crate::args::{self, Args, Command, Config};
 use crate::canary::{Canaries, CanaryChoice, CanaryFlags};
-use crate::input::STDIN;
+use crate::input::{STDIN, Source};
 use crate::options::Setup;
 use crate::{caveats, input, notices};
 
@@ -75,10 +76,11 @@ pub(crate) fn run(args: Args, registry: Registry) -> Result<ExitCode> {
     done.map(|()| ExitCode::SUCCESS)
 }
 
-/// What a decision needs: the configuration and the cluster.
+/// What a decision needs: the configuration and the cluster, with the files that describe it.
 struct Scene {
     setup: Setup,
     cluster: InitialCluster,
+    sources: Vec<Source>,
 }
 
 impl Scene {
@@ -96,7 +98,7 @@ impl Scene {
         let setup = Setup::choose(args, &sources, registry)?;
         let cluster = input::load(&sources, setup.config_map.as_ref(), &registry.kinds())?;
         caveats::before(&cluster);
-        Ok(Scene { setup, cluster })
+        Ok(Scene { setup, cluster, sources })
     }
 
     /// The same, with other profiles for the pods that these rules pick.

@@ -13,7 +13,7 @@ use plimsoll_kube::serve::{
 };
 
 use super::run::span;
-use crate::args::{Authentication, Authorization, Serving as Flags};
+use crate::args::{Authentication, Authorization, Serving as Flags, ShadowServing};
 use crate::logs::{self, Verbosity};
 
 /// The flags about serving: where to listen, and which API servers to ask about clients.
@@ -45,6 +45,25 @@ pub(super) fn listening(
         bail!("{}", errors.join("; "));
     }
     Ok(Listening { options, asked, decided })
+}
+
+/// Where a shadow listens. It asks the API server that it follows about clients.
+pub(super) fn listening_as_shadow(flags: &ShadowServing) -> Result<Listening> {
+    let serving = ServingOptions {
+        bind_address: flags.bind_address,
+        port: flags.secure_port,
+        cert_file: flags.tls_cert_file.clone(),
+        key_file: flags.tls_private_key_file.clone(),
+        cert_dir: flags.cert_dir.clone(),
+        ..ServingOptions::default()
+    };
+    let options = Options { serving, ..Options::default() };
+    let errors = options.validate();
+    if !errors.is_empty() {
+        let errors: Vec<String> = errors.iter().map(ToString::to_string).collect();
+        bail!("{}", errors.join("; "));
+    }
+    Ok(Listening { options, asked: None, decided: None })
 }
 
 /// What to serve there.

@@ -2,11 +2,12 @@
 
 mod archive;
 mod judges;
+mod served;
 
 use std::collections::BTreeSet;
 use std::fs;
 use std::io::{self, BufWriter, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -24,18 +25,20 @@ use tokio::time::{Instant, sleep_until};
 
 use self::archive::Directory;
 use self::judges::{Judges, judges};
+use self::served::Desk;
 use crate::args::{self, Format};
 use crate::render::shadow as render;
+use crate::render::shadow_page::page as render_page;
 use crate::render::style::Screen;
 use crate::{logs, notices};
 
-/// The number of threads: one decides, the others watch.
-const WORKERS: usize = 2;
+/// The number of threads: one decides, the others watch and serve.
+const WORKERS: usize = 3;
 /// How often events whose window has passed are looked for.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
 /// Follows the cluster until it is stopped, and prints the report.
-pub(crate) fn run(args: &args::Shadow, registry: &Registry) -> Result<()> {
+pub(crate) fn run(args: &args::Shadow, registry: &Arc<Registry>) -> Result<()> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(WORKERS)
         .enable_all()
@@ -56,8 +59,8 @@ pub(crate) fn run(args: &args::Shadow, registry: &Registry) -> Result<()> {
     Ok(())
 }
 
-async fn follow(args: &args::Shadow, registry: &Registry) -> Result<Report> {
-    logs::begin("text", args.verbosity);
+async fn follow(args: &args::Shadow, registry: &Arc<Registry>) -> Result<Report> {
+    let verbosity = logs::begin("text", args.verbosity);
     let (kubeconfig, master) = (args.kubeconfig.clone(), args.master.clone());
     let access = Access { kubeconfig, master, ..Access::default() };
     let mut stop = Box::pin(stopped(args.duration)?);
@@ -69,9 +72,11 @@ async fn follow(args: &args::Shadow, registry: &Registry) -> Result<Report> {
             () = &mut stop => bail!("stopped before the API server has said its release"),
         }
     };
-    let Judges { first, second, limits, configurations } = judges(args, release, registry)?;
+    let judges = judges(args, release, registry)?;
+    let Judges { first, second, limits, configurations, setup, own } = judges;
     // The connection has no client that can write.
     let connection = connect_read_only(access, Arc::new(RestMetrics::default())).await?;
+    let mut desk = Desk::open(args, (&setup, release), registry, verbosity, &connection).await?;
     let mut kinds = first.scheduler.kinds();
     let more: BTreeSet<KindRef> =
         second.iter().flat_map(|second| second.scheduler.kinds()).collect();
@@ -81,16 +86,27 @@ async fn follow(args: &args::Shadow, registry: &Registry) -> Result<Report> {
     let tape = archive.is_open().then(|| Arc::new(ManifestTape::default()));
     let most_kept = usize::try_from(args.max_disagreements).unwrap_or(usize::MAX);
     let settings = Settings { window: args.window, most_kept, limits };
-    let mut shadow = Shadow::new(first, second, settings);
+    let shadow = Shadow::new(first, second, settings);
+    let mut shadow = match own {
+        Some(own) => shadow.with_own_cluster(own),
+        None => shadow,
+    };
     let mut following = Following::start(&connection, kinds, tape.clone());
     tracing::info!(server = connection.host(), %release, "following; nothing is written to the cluster");
     let mut report_at = Instant::now() + args.report_every;
+    let mut is_behind = false;
     loop {
+        desk.turn();
+        let wait = if is_behind { Duration::ZERO } else { LOOK_EVERY };
         let followed = tokio::select! {
             biased;
             () = &mut stop => break,
             () = sleep_until(report_at) => Followed::Quiet,
-            followed = following.next(LOOK_EVERY) => followed,
+            asked = desk.next() => {
+                asked.answer(following.now(), &mut shadow);
+                continue;
+            }
+            followed = following.next(wait) => followed,
         };
         let now = following.now();
         match followed {
@@ -103,6 +119,7 @@ async fn follow(args: &args::Shadow, registry: &Registry) -> Result<Report> {
             }
             Followed::Synced => {
                 shadow.begin(now);
+                desk.is_ready();
                 tracing::info!("the whole cluster is known; bindings are compared from now on");
             }
             Followed::Quiet => {}
@@ -110,15 +127,16 @@ async fn follow(args: &args::Shadow, registry: &Registry) -> Result<Report> {
                 bail!("the watches have ended: a bug, please report it with the log")
             }
         }
-        shadow.advance(now, &mut archive);
+        is_behind = shadow.advance(now, &mut archive);
         if report_at <= Instant::now() {
             report_at = Instant::now() + args.report_every;
             log_progress(&shadow);
-            if let Some(file) = &args.report {
-                write_report(file, &shadow.report(now))?;
+            if !args.report.is_empty() {
+                write_reports(&args.report, &shadow.report(now))?;
             }
         }
     }
+    desk.close().await;
     shadow.drain(&mut archive);
     archive.tell();
     let report = shadow.report(following.now());
@@ -129,9 +147,7 @@ async fn follow(args: &args::Shadow, registry: &Registry) -> Result<Report> {
             unsynced.collect::<Vec<_>>().join(", ")
         ));
     }
-    if let Some(file) = &args.report {
-        write_report(file, &report)?;
-    }
+    write_reports(&args.report, &report)?;
     Ok(report)
 }
 
@@ -156,12 +172,20 @@ fn log_progress(shadow: &Shadow) {
     );
 }
 
-/// Replaces the report, so that a reader never finds half of one.
+/// Writes the report to each of the files.
+fn write_reports(files: &[PathBuf], report: &Report) -> Result<()> {
+    files.iter().try_for_each(|file| write_report(file, report))
+}
+
+/// Replaces the report, so that a reader never finds half of one. It is a page if the name of the file says so.
 fn write_report(file: &Path, report: &Report) -> Result<()> {
     let name = file.display();
     let mut unfinished = file.as_os_str().to_owned();
     unfinished.push(".unfinished");
-    let text = serde_json::to_string_pretty(report)? + "\n";
+    let text = match file.extension() {
+        Some(end) if end == "html" || end == "htm" => render_page(report),
+        _ => serde_json::to_string_pretty(report)? + "\n",
+    };
     fs::write(&unfinished, text)
         .and_then(|()| fs::rename(&unfinished, file))
         .with_context(|| format!("--report: {name}: cannot be written"))

@@ -25,7 +25,7 @@ pub(crate) fn run(args: &Simulate, registry: &Registry) -> Result<()> {
     if let Some(n) = args.swarm {
         return swarm::run(args, registry, n);
     }
-    let Scene { mut setup, cluster } =
+    let Scene { mut setup, cluster, .. } =
         Scene::read(&args.cluster, registry)?.with_canaries(&args.canary)?;
     if let Some(release) = args.ranking.by_priorities() {
         setup.rank_by_priorities(release, args.cluster.config.is_some())?;

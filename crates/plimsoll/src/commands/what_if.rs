@@ -36,15 +36,17 @@ pub(crate) fn run(mut args: WhatIf, registry: &Registry) -> Result<ExitCode> {
     let kinds = registry.kinds();
     let actions = args.actions.0.into_iter().map(|given| resolve(given, &kinds));
     let actions: Vec<(String, Vec<Action>)> = actions.collect::<Result<_>>()?;
+    // As a running instance answers: an audit of every thousandth decision would take most of the time.
     let with_choice = |options: Options| Options {
         engine: args.engine.into(),
+        audit_every: 0,
         detail: Detail::Choice,
         ..options
     };
     let picks = Picks::default();
     let (scheduler, cluster, canaries) = match &args.recording {
         None => {
-            let Scene { setup, cluster } = Scene::read(&args.cluster, registry)?;
+            let Scene { setup, cluster, .. } = Scene::read(&args.cluster, registry)?;
             let canaries = Canaries::new(&args.canary, &setup)?;
             let options = with_choice(setup.options());
             (Scheduler::new(setup.profiles, options, SEED)?, cluster, canaries)

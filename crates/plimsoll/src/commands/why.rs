@@ -10,7 +10,7 @@ use plimsoll_framework::Registry;
 use plimsoll_sim::{InitialCluster, Simulation};
 
 use super::explain::offer;
-use super::{Scene, why_group, why_journal};
+use super::{Scene, why_group, why_journal, why_recording};
 use crate::alternatives::alternatives;
 use crate::answers::decided_by;
 use crate::args::{Asked, Format, Why};
@@ -33,15 +33,17 @@ pub(crate) fn run(args: Why, registry: &Registry) -> Result<()> {
     if let Some(journal) = &args.journal {
         return why_journal::run(journal, &key, args.output.format);
     }
+    if let Some(recording) = &args.recording {
+        return why_recording::run(&args, recording, &key, registry);
+    }
     let scene = Scene::read(&args.cluster, registry)?;
-    let (Scene { setup, cluster }, canary) =
+    let (Scene { setup, cluster, sources }, canary) =
         scene.asked_about(&args.canary, |one| one.key == key)?;
     let pod = subject(&cluster, &key, &setup)?;
     let alternatives = match pod.node_name {
         Some(_) => Vec::new(),
         None => alternatives(&setup.configuration, (registry, &setup.gates), &pod.scheduler_name)?,
     };
-    let sources = input::read(&args.cluster.files)?;
     let manifests = input::Manifests::of(&sources, &registry.kinds());
     let manifest = manifests.find(&format!("Pod {key}"));
     let manifest =

@@ -34,18 +34,7 @@ impl<'a> Manifests<'a> {
         let Index { documents, places } = self.index.get_or_init(|| self.parse());
         let (document, at) = places.get(name)?;
         let document = &documents[*document];
-        let mut manifest = document.get(at)?.clone();
-        // In a list of one kind the items need not say what they are.
-        if let Some(object) = manifest.as_object_mut() {
-            let of_list = |key: &str| document.value[key].as_str();
-            if let Some(kind) = name.split(' ').next() {
-                object.entry("kind").or_insert_with(|| kind.into());
-            }
-            if let Some(version) = of_list("apiVersion") {
-                object.entry("apiVersion").or_insert_with(|| version.into());
-            }
-        }
-        Some(manifest)
+        Some(typed(document, name, document.get(at)?.clone()))
     }
 
     fn parse(&self) -> Index {
@@ -55,9 +44,35 @@ impl<'a> Manifests<'a> {
         let mut places = BTreeMap::new();
         for (index, document) in documents.iter().enumerate() {
             for (at, name) in objects::names(document, &self.kinds) {
-                places.entry(name).or_insert((index, at));
+                if is_of_kubernetes(document, &at, &name) {
+                    places.entry(name).or_insert((index, at));
+                }
             }
         }
         Index { documents, places }
     }
+}
+
+/// Whether an object is not of a kind that shares its name with one of Kubernetes, but is of another API group: there are
+/// PodGroups of `scheduling.k8s.io` and of `scheduling.x-k8s.io`.
+pub(super) fn is_of_kubernetes(document: &Document, at: &FieldPath, name: &str) -> bool {
+    let kind = name.split(' ').next().unwrap_or_default();
+    let kinds = Kinds::built_in().with(CLAIM_TEMPLATE);
+    let Some(known) = kinds.iter().find(|known| known.as_str() == kind) else { return true };
+    // An item of a list need not say its version.
+    let own = document.get(at).and_then(|object| object["apiVersion"].as_str());
+    own.is_none_or(|own| own.split_once('/').map_or("", |(group, _)| group) == known.group())
+}
+
+/// A manifest with its kind and version: in a list of one kind the items need not say what they are.
+pub(super) fn typed(document: &Document, name: &str, mut manifest: Value) -> Value {
+    if let Some(object) = manifest.as_object_mut() {
+        if let Some(kind) = name.split(' ').next() {
+            object.entry("kind").or_insert_with(|| kind.into());
+        }
+        if let Some(version) = document.value["apiVersion"].as_str() {
+            object.entry("apiVersion").or_insert_with(|| version.into());
+        }
+    }
+    manifest
 }

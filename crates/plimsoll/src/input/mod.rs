@@ -8,8 +8,8 @@ mod selectors;
 mod source;
 mod workloads;
 
+use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
-use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::bail;
 use plimsoll_api::wire::Object;
@@ -241,18 +241,22 @@ pub(crate) fn reduced(
     if faults.is_empty() { Ok((manifests, left_out)) } else { Err(Faults::from(faults).into()) }
 }
 
-/// The manifests of the objects with these kinds and names, by them.
+/// The manifests of the objects whose kind and name are wanted, by them.
 pub(crate) fn manifests_named(
     sources: &[Source],
-    wanted: &BTreeSet<String>,
     kinds: &Kinds,
+    is_wanted: impl Fn(&str) -> bool,
 ) -> BTreeMap<String, Value> {
     let mut manifests = BTreeMap::new();
     for source in sources {
         for document in objects::documents(source).unwrap_or_default() {
             for (at, name) in objects::names(&document, kinds) {
-                if let Some(manifest) = document.get(&at).filter(|_| wanted.contains(&name)) {
-                    manifests.entry(name).or_insert_with(|| manifest.clone());
+                if is_wanted(&name)
+                    && manifests::is_of_kubernetes(&document, &at, &name)
+                    && let Some(manifest) = document.get(&at)
+                {
+                    let typed = || manifests::typed(&document, &name, manifest.clone());
+                    manifests.entry(name.clone()).or_insert_with(typed);
                 }
             }
         }

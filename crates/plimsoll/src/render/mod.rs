@@ -9,6 +9,7 @@ pub(crate) mod old_scale;
 pub(crate) mod rebalance;
 pub(crate) mod record;
 pub(crate) mod shadow;
+pub(crate) mod shadow_page;
 pub(crate) mod style;
 pub(crate) mod summary;
 pub(crate) mod table;

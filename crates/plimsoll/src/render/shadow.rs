@@ -1,12 +1,15 @@
 //! Prints the report of a shadow.
 
+use std::collections::BTreeSet;
 use std::io::{self, Write};
-use std::time::Duration;
 
 use comfy_table::Cell;
-use plimsoll_shadow::{Agreement, Configuration, Differences, Disagreement, Report, Span};
+use plimsoll_shadow::{
+    Agreement, Balance, Configuration, Differences, Disagreement, Durations, OurCluster, Report,
+    Span,
+};
 
-use super::style::{HEADING, Screen, bad, bar, doubtful, good};
+use super::style::{HEADING, Screen, bad, doubtful, good};
 use crate::wording::{count, some_of};
 
 /// At most this many disagreements are shown, the latest; the report as JSON has more.
@@ -19,8 +22,8 @@ const NAMES: usize = 3;
 /// Prints a report.
 pub(crate) fn report(out: &mut impl Write, report: &Report, screen: Screen) -> io::Result<()> {
     let names = some_of(&report.scheduler_names, NAMES);
-    let span = Duration::from_secs(report.seconds);
-    writeln!(out, "{HEADING}Followed{HEADING:#} {names} for {span:?}\n")?;
+    let span = lasting(report.seconds);
+    writeln!(out, "{HEADING}Followed{HEADING:#} {names} for {span}\n")?;
     for configuration in &report.configurations {
         agreement(out, configuration, screen)?;
     }
@@ -82,8 +85,8 @@ fn agreement(
     Ok(())
 }
 
-/// The rows with pods.
-fn rows(pods: &Agreement) -> impl Iterator<Item = (&'static str, u64, &'static str)> {
+/// The rows with pods: the choice, how many, and what it means.
+pub(crate) fn rows(pods: &Agreement) -> impl Iterator<Item = (&'static str, u64, &'static str)> {
     let rows = [
         ("same node", pods.same, "it is the best one"),
         ("tie", pods.tie, "it is one of several that are equally good"),
@@ -133,14 +136,20 @@ fn differences(out: &mut impl Write, between: &Differences, screen: Screen) -> i
     Ok(())
 }
 
+/// How long pods were pending, in a sentence.
+pub(crate) fn pending_times(times: &Durations) -> String {
+    format!(
+        "half of the pods at most {} s, 90 % {} s, 99 % {} s, all {} s",
+        times.p50_seconds, times.p90_seconds, times.p99_seconds, times.max_seconds
+    )
+}
+
 fn pending(out: &mut impl Write, report: &Report) -> io::Result<()> {
-    let times = &report.pending_time;
-    if 0 < times.count {
-        writeln!(
-            out,
-            "{HEADING}Pending{HEADING:#} until the binding: half of the pods at most {} s, 90 % {} s, 99 % {} s, all {} s",
-            times.p50_seconds, times.p90_seconds, times.p99_seconds, times.max_seconds
-        )?;
+    let ours = report.our_cluster.as_ref().map(|ours| ("ours", &ours.pending_time));
+    for (whose, times) in [("theirs", &report.pending_time)].into_iter().chain(ours) {
+        if 0 < times.count {
+            writeln!(out, "{HEADING}Pending{HEADING:#} {whose}: {}", pending_times(times))?;
+        }
     }
     let still = &report.still_pending;
     writeln!(
@@ -152,28 +161,68 @@ fn pending(out: &mut impl Write, report: &Report) -> io::Result<()> {
 
 /// Prints how much is used, and how evenly.
 fn usage(out: &mut impl Write, report: &Report, screen: Screen) -> io::Result<()> {
-    let mut table = screen.table(&["REQUESTED", ">", ""]);
+    let ours = report.our_cluster.as_ref();
+    let headings = ["OF NODES: LEAST / MEDIAN / MOST", ">AS IT IS", ">OURS"];
+    let mut table = screen.table(&headings[..2 + usize::from(ours.is_some())]);
+    for (what, theirs, ours) in cluster_rows(report) {
+        table.add_row([what, theirs].into_iter().chain(ours));
+    }
+    writeln!(out, "{}\n", table.trim_fmt())?;
+    if let Some(ours) = ours {
+        writeln!(out, "{}\n", our_placements(ours))?;
+    }
+    Ok(())
+}
+
+/// `6 d 23 h`, `3 h 5 min`, `4 min 0 s` or `12 s`.
+pub(crate) fn lasting(seconds: u64) -> String {
+    let (minutes, hours, days) = (seconds / 60, seconds / 3600, seconds / 86_400);
+    match (days, hours, minutes) {
+        (0, 0, 0) => format!("{seconds} s"),
+        (0, 0, _) => format!("{minutes} min {} s", seconds % 60),
+        (0, _, _) => format!("{hours} h {} min", minutes % 60),
+        _ => format!("{days} d {} h", hours % 24),
+    }
+}
+
+/// What our decisions would have led to, in a sentence.
+pub(crate) fn our_placements(ours: &OurCluster) -> String {
+    let placed = count(usize::try_from(ours.placed).unwrap_or(usize::MAX), "pod");
+    format!(
+        "Our decisions have placed {placed}, {} of them on another node; {} are pending, of which the other scheduler has placed {}.",
+        ours.elsewhere, ours.still_pending, ours.pending_only_here
+    )
+}
+
+/// What is used, and how evenly: of the cluster as it is, and as our decisions would have made it.
+pub(crate) fn cluster_rows(report: &Report) -> Vec<(String, String, Option<String>)> {
+    let ours = report.our_cluster.as_ref();
+    let percent = |share: f64| format!("{:.0}%", share * 100.0);
+    let whole = |n: f64| format!("{n:.0}");
+    let spread = |span: Span, say: &dyn Fn(f64) -> String| {
+        [span.min, span.median, span.max].map(say).join(" / ")
+    };
+    let mut rows = Vec::new();
     for (resource, share) in &report.utilisation {
-        #[expect(clippy::cast_possible_truncation, reason = "it is a share")]
-        let percent = (share * 100.0).round() as i64;
-        table.add_row([resource.to_string(), format!("{percent}%"), bar(percent.into())]);
+        let of_ours = ours.map(|ours| ours.utilisation.get(resource).copied().unwrap_or_default());
+        rows.push((format!("{resource} requested"), percent(*share), of_ours.map(percent)));
     }
-    if !report.utilisation.is_empty() {
-        writeln!(out, "{}\n", table.trim_fmt())?;
+    let mut add = |what: String, of: &dyn Fn(&Balance) -> String| {
+        rows.push((what, of(&report.balance), ours.map(|ours| of(&ours.balance))));
+    };
+    add("pods of a node".to_owned(), &|one| spread(one.pods_per_node, &whole));
+    add("cpu of a node".to_owned(), &|one| spread(one.cpu, &percent));
+    add("memory of a node".to_owned(), &|one| spread(one.memory, &percent));
+    add("nodes without a pod".to_owned(), &|one| format!("{} of {}", one.empty_nodes, one.nodes));
+    let zones = report.balance.pods_by_zone.keys();
+    let zones: BTreeSet<_> =
+        zones.chain(ours.into_iter().flat_map(|ours| ours.balance.pods_by_zone.keys())).collect();
+    for zone in zones {
+        add(format!("pods in {zone}"), &|one| {
+            one.pods_by_zone.get(zone).copied().unwrap_or_default().to_string()
+        });
     }
-    let balance = &report.balance;
-    let mut table = screen.table(&["OF A NODE", ">MIN", ">MEDIAN", ">MAX"]);
-    let percents =
-        |span: Span| [span.min, span.median, span.max].map(|one| format!("{:.0}%", one * 100.0));
-    let pods = balance.pods_per_node;
-    let pods = [pods.min, pods.median, pods.max].map(|one| format!("{one:.0}"));
-    for (what, [min, median, max]) in
-        [("pods", pods), ("cpu", percents(balance.cpu)), ("memory", percents(balance.memory))]
-    {
-        table.add_row([what.to_owned(), min, median, max]);
-    }
-    writeln!(out, "{}", table.trim_fmt())?;
-    writeln!(out, "{} of {} empty\n", balance.empty_nodes, count(balance.nodes, "node"))
+    rows
 }
 
 fn disagreements(out: &mut impl Write, report: &Report, screen: Screen) -> io::Result<()> {
@@ -199,7 +248,7 @@ fn disagreements(out: &mut impl Write, report: &Report, screen: Screen) -> io::R
 }
 
 /// `37%` or `99.9%`, rounded down: all of them is said only if it is so.
-fn share(part: u64, whole: u64) -> String {
+pub(crate) fn share(part: u64, whole: u64) -> String {
     match u128::from(whole) {
         0 => String::new(),
         whole => {
@@ -215,6 +264,19 @@ fn share(part: u64, whole: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_span_has_its_two_greatest_units() {
+        for (seconds, expected) in [
+            (0, "0 s"),
+            (59, "59 s"),
+            (240, "4 min 0 s"),
+            (11_100, "3 h 5 min"),
+            (7 * 86_400 - 1, "6 d 23 h"),
+        ] {
+            assert_eq!(lasting(seconds), expected);
+        }
+    }
 
     #[test]
     fn only_all_is_called_all() {

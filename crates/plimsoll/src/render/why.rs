@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use plimsoll_advisor::{Waiting, Why};
+use plimsoll_advisor::{Reference, Waiting, Why};
 
 use super::explain::{self, Shown};
 use super::style::{HEADING, Screen};
@@ -10,6 +10,8 @@ use crate::wording::{count, some_of};
 
 /// At most so many events are named.
 const EVENTS: usize = 6;
+/// At most so many objects are named.
+const OBJECTS: usize = 5;
 
 /// Prints the answer.
 pub(crate) fn answer(out: &mut impl Write, why: &Why, screen: Screen) -> io::Result<()> {
@@ -37,6 +39,7 @@ pub(crate) fn answer(out: &mut impl Write, why: &Why, screen: Screen) -> io::Res
     }
     runner_up(out, why)?;
     remedies(out, why, screen)?;
+    unknown_manifests(out, &why.unknown_manifests)?;
     nearest(out, why, screen)?;
     why.waiting.as_ref().map_or(Ok(()), |waiting| wakes(out, waiting))
 }
@@ -77,6 +80,32 @@ fn remedies(out: &mut impl Write, why: &Why, screen: Screen) -> io::Result<()> {
         table.add_row([remedy.node.clone(), also_fits(remedy.also_fits), remedy.text.clone()]);
     }
     writeln!(out, "\n{}", table.trim_fmt())
+}
+
+/// Says of which objects no change was tried.
+pub(super) fn unknown_manifests(out: &mut impl Write, objects: &[Reference]) -> io::Result<()> {
+    if objects.is_empty() {
+        return Ok(());
+    }
+    let their = if objects.len() == 1 { "its manifest is" } else { "their manifests are" };
+    let names = some_of(objects, OBJECTS);
+    writeln!(out, "\nNo change of {names} was tried, because {their} not known here.")
+}
+
+/// Says to what the changes of a pod of a recording apply.
+pub(crate) fn of_recording(out: &mut impl Write, differs: &[&str]) -> io::Result<()> {
+    writeln!(
+        out,
+        "\nA recording holds what decisions read, and no manifests. Changes of the pod apply to the manifest that -o json has."
+    )?;
+    if !differs.is_empty() {
+        let names = some_of(differs, differs.len());
+        writeln!(
+            out,
+            "Not held as they were written, so that changes may miss something: {names}."
+        )?;
+    }
+    Ok(())
 }
 
 fn also_fits(n_nodes: usize) -> String {

@@ -3,22 +3,19 @@
 use std::io::{self, Write};
 
 use plimsoll_advisor::WhyGroup;
-use plimsoll_engine::GroupDecision;
 
 use super::style::{HEADING, Screen};
 use super::table;
+use super::why::unknown_manifests;
+use crate::answers::groups::GroupAnswer;
 use crate::wording::{count, some_of};
 
 /// At most so many events are named.
 const EVENTS: usize = 6;
 
 /// Prints the answer, with the decision about the group if a pod of it is pending.
-pub(crate) fn answer(
-    out: &mut impl Write,
-    why: &WhyGroup,
-    decision: Option<&GroupDecision>,
-    screen: Screen,
-) -> io::Result<()> {
+pub(crate) fn answer(out: &mut impl Write, answer: &GroupAnswer, screen: Screen) -> io::Result<()> {
+    let GroupAnswer { why, decision } = answer;
     let Some(decision) = decision else {
         let pods = count(why.running, "pod");
         writeln!(out, "Group {}: all {pods} are on nodes", why.group)?;
@@ -31,6 +28,7 @@ pub(crate) fn answer(
     let min_count = why.min_count.map(|n| format!("; minCount is {n}")).unwrap_or_default();
     writeln!(out, "\n{} on nodes, {} pending{min_count}", count(why.running, "pod"), why.pending)?;
     remedies(out, why, screen)?;
+    unknown_manifests(out, &why.unknown_manifests)?;
     let Some(waiting) = &why.waiting else { return Ok(()) };
     if let Some(since) = &waiting.since {
         writeln!(out, "\nIts first pending pod is there since {since}.")?;

@@ -91,20 +91,22 @@ fn an_answer_that_is_not_as_described_is_noticed() {
 }
 
 /// `plimsoll run`, which serves.
-struct Serving {
+pub(crate) struct Serving {
     process: Child,
-    client: HttpsClient,
+    pub(crate) client: HttpsClient,
     _files: tempfile::TempDir,
 }
 
 impl Serving {
-    fn start(server: &TestServer) -> Self {
+    /// With further flags.
+    pub(crate) fn start(server: &TestServer, flags: &[&str]) -> Self {
         let files = tempfile::tempdir().expect("there is room");
         let free = std::net::TcpListener::bind("127.0.0.1:0").expect("there is a free port");
         let port = free.local_addr().expect("it is bound").port();
         drop(free);
         let process = Command::new(env!("CARGO_BIN_EXE_plimsoll"))
             .args(["run", "--leader-elect=false", "--bind-address=127.0.0.1"])
+            .args(flags)
             .arg(format!("--secure-port={port}"))
             .arg("--cert-dir")
             .arg(files.path())
@@ -170,7 +172,7 @@ fn pod(namespace: &str, name: &str, cpu: &str) -> Value {
     })
 }
 
-fn user(name: &str, rights: Vec<Right>) -> User {
+pub(crate) fn user(name: &str, rights: Vec<Right>) -> User {
     let rights =
         rights.into_iter().chain([Right::on_paths(&["/api/v1/*"], &["get", "post"])]).collect();
     User { token: format!("token-of-{name}"), name: name.to_owned(), groups: Vec::new(), rights }
@@ -192,7 +194,7 @@ fn a_running_instance_answers_as_files_do() {
     gated["spec"]["schedulingGates"] = json!([{"name": "example.com/wait"}]);
     let objects = [placed("pay", "card-1"), pod("shop", "large", "1"), gated];
     server.store().apply_all(objects).expect("they are valid");
-    let serving = Serving::start(&server);
+    let serving = Serving::start(&server, &[]);
 
     let is_tried = |answer: &Value| answer["waiting"]["attempts"] == 1;
     let told = serving.why("token-of-operator", "shop/large", is_tried);
@@ -288,7 +290,7 @@ fn the_history_of_a_pod_and_what_the_instance_believes_are_told() {
     placed["status"] = json!({"phase": "Running"});
     let objects = [node("n1"), placed, pod("shop", "large", "1")];
     server.store().apply_all(objects).expect("they are valid");
-    let serving = Serving::start(&server);
+    let serving = Serving::start(&server, &[]);
     serving.why("token-of-shop", "shop/large", |answer| answer["waiting"]["attempts"] == 1);
     let ask = |token: &str, path: &str| {
         let answer = serving.client.with_token(token).get(path).ok()?;

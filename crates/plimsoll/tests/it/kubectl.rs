@@ -16,7 +16,7 @@ use crate::run::run;
 /// Far longer than anything takes, even on a busy machine.
 const PATIENCE: Duration = Duration::from_mins(4);
 
-/// The rights of `deploy/questions.yaml`, and to see all pods.
+/// The rights of `deploy/questions.yaml`, and to see all pods and their groups.
 fn rights() -> Vec<Right> {
     let manifests = text("deploy/questions.yaml");
     let manifests = Document::parse_all("questions.yaml", &manifests).expect("it is YAML");
@@ -24,7 +24,10 @@ fn rights() -> Vec<Right> {
         let texts = list.as_array().into_iter().flatten().filter_map(Value::as_str);
         texts.map(str::to_owned).collect()
     };
-    let mut rights = vec![Right::on("", &["pods"], &["get", "list"])];
+    let mut rights = vec![
+        Right::on("", &["pods"], &["get", "list"]),
+        Right::on("scheduling.k8s.io", &["podgroups"], &["get"]),
+    ];
     for manifest in manifests {
         let namespace = manifest.value["metadata"]["namespace"].as_str();
         for rule in manifest.value["rules"].as_array().into_iter().flatten() {
@@ -209,6 +212,10 @@ fn the_answers_are_those_on_files() {
         ("what-if --add-nodes 1 --like n1", "what-if -f all.json --add-nodes 1 --like n1"),
         ("what-if --apply worker.json", "what-if -f all.json --apply worker.json"),
         ("capacity --pod-file worker.json", "capacity -f all.json --pod-file worker.json"),
+        (
+            "rebalance --free-nodes --max-moves 3",
+            "rebalance -f all.json --free-nodes --max-moves 3",
+        ),
     ] {
         let expected = run(&files, on_files);
         assert_eq!(expected.status, 0, "{on_files}: {}", expected.err);
@@ -322,6 +329,10 @@ fn what_is_missing_is_named() {
         (
             "why large",
             "error: pods \"large\" not found: looked for pod default/large; name its namespace with -n",
+        ),
+        (
+            "why --group shop/train",
+            "error: groups of pods are off: this instance runs without the feature gate GenericWorkload",
         ),
         ("what-if --drain n7", "error: actions[0]: no node is named n7; there is n1"),
         (

@@ -1,6 +1,5 @@
 //! `plimsoll run` as a process: killed at any moment, stopped by a signal, and with wrong command lines.
 
-use std::net::TcpListener;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -11,8 +10,7 @@ use plimsoll_testserver::{
 };
 use serde_json::{Value, json};
 
-/// Far longer than anything takes, even on a busy machine.
-const PATIENCE: Duration = Duration::from_mins(4);
+use crate::process::{eventually, free_port};
 
 fn node(number: usize) -> Value {
     json!({
@@ -37,15 +35,6 @@ fn pod(number: usize) -> Value {
 fn n_bound(server: &TestServer) -> usize {
     let pods = server.store().list("pods");
     pods.iter().filter(|pod| pod["spec"]["nodeName"].is_string()).count()
-}
-
-#[track_caller]
-fn eventually(what: &str, holds: impl Fn() -> bool) {
-    let begun = Instant::now();
-    while !holds() {
-        assert!(begun.elapsed() < PATIENCE, "in vain: {what}");
-        std::thread::sleep(Duration::from_millis(10));
-    }
 }
 
 struct Process(Child);
@@ -390,12 +379,6 @@ fn an_unreachable_api_server_for_reviews_is_reported_at_once() {
         let expected = format!("{flag}: kubeconfig /nowhere/config: cannot be read");
         assert!(told.contains(&expected), "{told}");
     }
-}
-
-/// A port that was free a moment ago.
-fn free_port() -> u16 {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("there is a free port");
-    listener.local_addr().expect("it is bound").port()
 }
 
 #[test]

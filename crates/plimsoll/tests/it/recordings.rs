@@ -4,17 +4,14 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, ExitCode, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::{Duration, Instant};
 
 use plimsoll::App;
 use plimsoll::prelude::*;
 use plimsoll_testserver::TestServer;
 use serde_json::{Value, json};
 
+use crate::process::eventually;
 use crate::run::Answer;
-
-/// Far longer than anything takes, even on a busy machine.
-const PATIENCE: Duration = Duration::from_mins(4);
 
 const CLUSTER: &str = "\
 apiVersion: v1
@@ -210,15 +207,6 @@ fn object(kind: &str, name: &str, rest: &Value) -> Value {
     object
 }
 
-#[track_caller]
-fn eventually(what: &str, holds: impl Fn() -> bool) {
-    let begun = Instant::now();
-    while !holds() {
-        assert!(begun.elapsed() < PATIENCE, "in vain: {what}");
-        std::thread::sleep(Duration::from_millis(10));
-    }
-}
-
 #[test]
 fn what_run_has_recorded_before_it_was_killed_replays() {
     let server = TestServer::start(plimsoll_testserver::Options::default());
@@ -312,4 +300,74 @@ status: {allocatable: {cpu: '16', memory: 8Gi, pods: '10'}}
     );
     let unknown = refused("--drain n7");
     assert!(unknown.contains("no node is named n7; there is n1, n2"), "{unknown}");
+}
+
+#[test]
+fn a_pod_of_a_recording_is_told_what_would_have_helped() {
+    const CLUSTER: &str = "\
+apiVersion: v1
+kind: Node
+metadata: {name: n1}
+status: {allocatable: {cpu: '2', memory: 8Gi, pods: '10'}}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: small, namespace: shop}
+spec: {containers: [{name: c, resources: {requests: {cpu: 500m}}}]}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: large, namespace: shop}
+spec: {containers: [{name: app, resources: {requests: {cpu: '9'}}}, {name: log}]}
+";
+    let folder = tempfile::tempdir().expect("there is room");
+    fs::write(folder.path().join("cluster.yaml"), CLUSTER).expect("there is room");
+    let answer = run_in(folder.path(), "simulate -f cluster.yaml --record rec -o json");
+    assert_eq!(answer.status, 0, "{}", answer.err);
+    let ask = |line: &str| -> Value {
+        let answer = run_in(folder.path(), &format!("why {line} -o json"));
+        assert_eq!(answer.status, 0, "{line}: {}", answer.err);
+        serde_json::from_str(&answer.out).expect("it is one document")
+    };
+    let past = ask("--recording rec shop/large");
+    assert_eq!((&past["pod"], &past["state"]), (&json!("shop/large"), &json!("unschedulable")));
+    let lowered = &past["remedies"][0];
+    let text = lowered["text"].as_str().expect("something helps");
+    assert!(text.contains("request 1500m cpu instead of 9"), "{past}");
+    assert_eq!(past["notInManifest"], Value::Null, "{past}");
+    // The change applies to the manifest that comes with the answer.
+    let operation = &lowered["changes"][0]["operations"][0];
+    assert_eq!(operation["op"], "replace", "{past}");
+    let mut manifest = past["manifest"].clone();
+    let field = manifest.pointer_mut(operation["path"].as_str().expect("it has a path"));
+    *field.expect("there is such a field") = operation["value"].clone();
+    let parts: Vec<&str> = CLUSTER.split("---\n").collect();
+    let others = format!("{}---\n{}", parts[0], parts[1]);
+    fs::write(folder.path().join("others.yaml"), others).expect("there is room");
+    fs::write(folder.path().join("patched.json"), manifest.to_string()).expect("there is room");
+    let simulated = run_in(folder.path(), "simulate -f others.yaml -f patched.json -o json");
+    assert_eq!(simulated.out.matches("\"result\":\"scheduled\"").count(), 2, "{}", simulated.out);
+
+    let text = run_in(folder.path(), "why --recording rec shop/large").out;
+    assert!(text.contains("Changes of the pod apply to the manifest that -o json has."), "{text}");
+    let default = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n";
+    fs::write(folder.path().join("default.yaml"), default).expect("there is room");
+    let with_config = ask("--recording rec shop/large --config default.yaml");
+    assert_eq!(with_config["remedies"][0], past["remedies"][0]);
+    let placed = ask("--recording rec shop/small");
+    assert_eq!((&placed["state"], &placed["manifest"]), (&json!("scheduled"), &Value::Null));
+    let unknown = run_in(folder.path(), "why --recording rec shop/none");
+    assert_eq!(unknown.status, 1);
+    assert!(
+        unknown.err.starts_with("error: pod shop/none is not in the recording at that time"),
+        "{}",
+        unknown.err
+    );
+    for line in [
+        "why --recording rec --group shop/g",
+        "why --recording rec -f cluster.yaml shop/large",
+        "why --at 1h -f cluster.yaml shop/large",
+    ] {
+        assert_eq!(run_in(folder.path(), line).status, 2, "{line}");
+    }
 }

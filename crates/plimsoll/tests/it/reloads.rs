@@ -4,29 +4,17 @@ use std::collections::BTreeMap;
 use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
 
 use plimsoll_testserver::{Options, TestServer};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
+use crate::process::eventually;
 use crate::run::{check_refused, records};
-
-/// Far longer than anything takes, even on a busy machine.
-const PATIENCE: Duration = Duration::from_mins(4);
-
-#[track_caller]
-fn eventually(what: &str, holds: impl Fn() -> bool) {
-    let begun = Instant::now();
-    while !holds() {
-        assert!(begun.elapsed() < PATIENCE, "in vain: {what}");
-        std::thread::sleep(Duration::from_millis(20));
-    }
-}
 
 /// A configuration with two profiles: pods go to nodes of the pool `default`, and those of the profile `other` to
 /// those of the pool `other`.
-fn configuration(kubeconfig: &Path, default: &str, other: &str) -> String {
+pub(crate) fn configuration(kubeconfig: &Path, default: &str, other: &str) -> String {
     let profile = |name: &str, pool: &str| {
         format!(
             "- schedulerName: {name}\n  pluginConfig:\n  - name: NodeAffinity\n    args:\n      addedAffinity:\n        \

@@ -1,13 +1,14 @@
 //! The examples of docs/scale-of-10.md: `simulate` and `run` place pods by priorities.
 
 use std::path::Path;
-use std::process::{Child, Command};
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use expect_test::{Expect, expect};
 use plimsoll_testserver::{Options, TestServer};
 use serde_json::{Value, json};
 
+use crate::process::Process;
 use crate::run::{records, run};
 
 /// Far longer than anything takes, even on a busy machine.
@@ -394,15 +395,6 @@ fn a_release_is_one_of_the_scale_of_10() {
         let answer = run(&[], line);
         assert_eq!(answer.status, 2);
         assert!(answer.err.contains("--scale <MOST>"), "{}", answer.err);
-    }
-}
-
-struct Process(Child);
-
-impl Drop for Process {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
     }
 }
 

@@ -3,8 +3,7 @@
 use std::collections::BTreeSet;
 use std::io::Read;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::process::{Command, Stdio};
 
 use flate2::read::MultiGzDecoder;
 use plimsoll_document::Document;
@@ -12,14 +11,14 @@ use plimsoll_testserver::{Options, Right, TestServer, User};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-/// Far longer than anything takes, even on a busy machine.
-const PATIENCE: Duration = Duration::from_mins(4);
+use crate::process::{Process, eventually};
+
 /// The token of the shadow's user.
-const SHADOW: &str = "token-of-the-shadow";
+pub(crate) const SHADOW: &str = "token-of-the-shadow";
 /// The token of the scheduler that it follows.
 const OTHER: &str = "token-of-the-other";
 
-fn node(number: usize) -> Value {
+pub(crate) fn node(number: usize) -> Value {
     let (name, cpu) = (format!("node-{number}"), if number < 4 { "8" } else { "4" });
     let mut node = json!({
         "apiVersion": "v1", "kind": "Node",
@@ -34,7 +33,7 @@ fn node(number: usize) -> Value {
     node
 }
 
-fn pod(number: usize) -> Value {
+pub(crate) fn pod(number: usize) -> Value {
     let cpu = ["100m", "300m", "200m"][number % 3];
     json!({
         "apiVersion": "v1", "kind": "Pod",
@@ -52,7 +51,7 @@ fn pod(number: usize) -> Value {
 }
 
 /// The rights in `deploy/shadow-rbac.yaml`, and those that every user of a cluster has.
-fn shadow_rights() -> Vec<Right> {
+pub(crate) fn shadow_rights() -> Vec<Right> {
     let rules = rules();
     let rights = rules.iter().map(|rule| Right {
         verbs: texts(&rule["verbs"]),
@@ -66,7 +65,7 @@ fn shadow_rights() -> Vec<Right> {
         .collect()
 }
 
-fn texts(list: &Value) -> Vec<String> {
+pub(crate) fn texts(list: &Value) -> Vec<String> {
     let texts = list.as_array().into_iter().flatten();
     texts.filter_map(Value::as_str).map(ToOwned::to_owned).collect()
 }
@@ -79,7 +78,7 @@ fn rules() -> Vec<Value> {
     role.expect("there is a role").value["rules"].as_array().expect("it has rules").clone()
 }
 
-fn start_server() -> TestServer {
+pub(crate) fn start_server() -> TestServer {
     let user = |token: &str, rights: Vec<Right>| User {
         token: token.to_owned(),
         name: token.to_owned(),
@@ -92,25 +91,6 @@ fn start_server() -> TestServer {
     let server = TestServer::start(options);
     server.store().apply_all((0..6).map(node)).expect("they are valid");
     server
-}
-
-#[track_caller]
-fn eventually(what: &str, holds: impl Fn() -> bool) {
-    let begun = Instant::now();
-    while !holds() {
-        assert!(begun.elapsed() < PATIENCE, "in vain: {what}");
-        std::thread::sleep(Duration::from_millis(10));
-    }
-}
-
-/// A process that is ended with the test.
-struct Process(Child);
-
-impl Drop for Process {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
 }
 
 /// A shadow that follows the server.
@@ -171,10 +151,24 @@ impl Shadow {
 }
 
 /// Binds a pod as another scheduler.
-fn bind(server: &TestServer, pod: &str, node: &str) {
+pub(crate) fn bind(server: &TestServer, pod: &str, node: &str) {
     let mut bound = server.store().get("pods", "default", pod).expect("it is there");
     bound["spec"]["nodeName"] = json!(node);
     server.store().apply(bound).expect("it is valid");
+}
+
+/// Sixty pods that another scheduler places at random: on the same nodes in every run. Calls `after` with the number of pods after
+/// each.
+pub(crate) fn place_at_random(server: &TestServer, after: &dyn Fn(usize)) {
+    // A linear congruential generator.
+    let mut state = 7_u64;
+    for number in 0..60 {
+        server.store().apply(pod(number)).expect("it is valid");
+        state =
+            state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        bind(server, &format!("web-{number:03}"), &format!("node-{}", (state >> 33) % 6));
+        after(number + 1);
+    }
 }
 
 /// All that was asked of the server: nothing that writes, by anybody but the tests themselves.
@@ -208,14 +202,7 @@ fn its_role_only_reads_and_covers_every_kind() {
 fn a_scheduler_that_places_at_random_is_found_out() {
     let server = start_server();
     let mut shadow = Shadow::start(&server, &[]);
-    // A linear congruential generator: the same nodes in every run.
-    let mut state = 7_u64;
-    for number in 0..60 {
-        server.store().apply(pod(number)).expect("it is valid");
-        state =
-            state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        bind(&server, &format!("web-{number:03}"), &format!("node-{}", (state >> 33) % 6));
-    }
+    place_at_random(&server, &|_| {});
     shadow.wait_for(60);
     let report = shadow.stop();
     let configuration = &report["configurations"][0];
@@ -407,7 +394,7 @@ fn it_ends_by_itself_and_prints_a_table() {
         "Followed default-scheduler for",
         "Agreement",
         "Still pending 0",
-        "6 of 6 nodes empty",
+        "nodes without a pod                    6 of 6",
         "How far",
     ] {
         assert!(out.contains(part), "{part}: {out}");

@@ -124,11 +124,42 @@ fn a_group_is_told_what_would_let_it_be_scheduled() {
 }
 
 #[test]
+fn a_pod_group_of_scheduler_plugins_is_another_object() {
+    let other = "\
+apiVersion: scheduling.x-k8s.io/v1alpha1
+kind: PodGroup
+metadata: {name: more, namespace: default}
+spec: {minMember: 7}
+---
+";
+    let room = "{apiVersion: v1, kind: Node, metadata: {name: n3}, status: {allocatable: {cpu: '2', pods: '10'}}}\n---\n";
+    let (alone, both) = (format!("{room}{MORE}"), format!("{room}{other}{MORE}"));
+    let files = [("a.yaml", CLUSTER), ("more.yaml", alone.as_str()), ("both.yaml", both.as_str())];
+    let answer = |line: &str| -> Value {
+        let answer = run(&files, line);
+        assert_eq!(answer.status, 0, "{line}: {}", answer.err);
+        serde_json::from_str(&answer.out).expect("it is one document")
+    };
+    let alone = answer(&format!("why -f a.yaml -f more.yaml --group more {GATES} -o json"));
+    let told = answer(&format!("why -f a.yaml -f both.yaml --group more {GATES} -o json"));
+    assert_eq!(told["remedies"], alone["remedies"]);
+    let texts = told["remedies"].to_string();
+    assert!(texts.contains("set minCount to 1 instead of 2"), "{texts}");
+}
+
+#[test]
 fn what_cannot_be_asked_about_groups_is_refused_with_the_remedy() {
     let files = [("a.yaml", CLUSTER), ("more.yaml", MORE)];
     check_refused(
         &files,
         "why -f a.yaml --group train",
+        &expect![[r"
+            error: groups of pods are off: add --feature-gates GenericWorkload=true, and with topologies TopologyAwareWorkloadScheduling=true
+        "]],
+    );
+    check_refused(
+        &files,
+        "explain -f a.yaml --group train --emulated-version 1.36",
         &expect![[r"
             error: groups of pods are off: add --feature-gates GenericWorkload=true,GangScheduling=true, and with topologies or preemption TopologyAwareWorkloadScheduling=true or WorkloadAwarePreemption=true
         "]],

@@ -3,7 +3,7 @@
 use expect_test::expect;
 use serde_json::{Value, json};
 
-use crate::run::{check, run};
+use crate::run::{STDIN, check, run};
 
 /// A node that is too small, and pods of all sorts.
 const CLUSTER: &str = "\
@@ -46,6 +46,14 @@ fn the_pod_may_follow_the_files_or_be_an_option() {
     assert_eq!(answer("why large -f a.yaml -o json"), expected);
     assert_eq!(answer("why -f a.yaml --pod default/large -o json"), expected);
     assert_eq!(answer("why -o json -f a.yaml default/large"), expected);
+}
+
+#[test]
+fn the_cluster_may_come_from_standard_input() {
+    let told = run(&[(STDIN, CLUSTER)], "why -f - large -o json");
+    assert_eq!((told.status, told.err.as_str()), (0, ""));
+    let told: Value = serde_json::from_str(&told.out).expect("it is one document");
+    assert_eq!(told, answer("why -f a.yaml large -o json"));
 }
 
 #[test]

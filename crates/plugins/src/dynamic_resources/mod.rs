@@ -173,6 +173,10 @@ impl PreEnqueue for DynamicResources {
     type Pod = ((PodKey, PodUid), (ResourceClaims, ClaimStatuses));
     type Cluster = ObjectsOf<Objects<ResourceClaim>>;
 
+    fn applies(&self, (_, (claims, _)): Ref<'_, <Self as PreEnqueue>::Pod>) -> bool {
+        !claims.is_empty()
+    }
+
     fn pre_enqueue(
         &self,
         ((key, uid), (claims, statuses)): Ref<'_, <Self as PreEnqueue>::Pod>,

@@ -8,10 +8,11 @@ use plimsoll_framework::prelude::*;
 use super::claims::{ClaimingPod, is_made_for};
 use super::{DynamicResources, may_claim};
 
-/// As in dynamicresources.go, `EventsToRegister`, `isSchedulableAfterClaimChange` and `isSchedulableAfterPodChange`. A pod
-/// also waits for the devices that another pod gives up which is not bound; for the end of its own claim for extended
-/// resources, which an earlier attempt has left; and, if it claims all devices, for the allocation of one that keeps it
-/// from the rest.
+/// As in dynamicresources.go, `EventsToRegister`, `isSchedulableAfterClaimChange` and `isSchedulableAfterPodChange`. As in
+/// its assume cache, the state before a claim changes or goes may be an assumed one; that a claim goes wakes pods since
+/// 1.37 there. A pod also waits for the devices that another pod gives up which is not bound; for the end of its own claim
+/// for extended resources, which an earlier attempt has left; and, if it claims all devices, for the allocation of one that
+/// keeps it from the rest.
 impl Requeue for DynamicResources {
     fn events(&self) -> Vec<ClusterEvent> {
         const COMES_OR_CHANGES: Action = Action::ADD.union(Action::UPDATE);
@@ -60,10 +61,13 @@ fn helps_claim(pod: &PodInfo, claim: &Versions<ResourceClaim>, objects: &ObjectS
     let Ok(own) = ClaimingPod::from(pod).find(objects) else { return false };
     let before = claim.before.as_ref();
     let is_allocated = |claim: &ResourceClaim| claim.allocation.is_some();
+    // Devices that were being written for a pod that was given up count as taken until the claim is seen without them.
+    let had_devices =
+        [before, claim.dropped.as_ref()].into_iter().flatten().any(|one| is_allocated(one));
     let Some(after) = &claim.after else {
-        return before.is_some_and(|gone| is_allocated(gone) || is_made_for(gone, &pod.uid));
+        return had_devices || before.is_some_and(|gone| is_made_for(gone, &pod.uid));
     };
-    if before.is_some_and(|before| is_allocated(before)) && !is_allocated(after) {
+    if had_devices && !is_allocated(after) {
         return true;
     }
     if own.iter().all(|one| one.claim.key != after.key) {

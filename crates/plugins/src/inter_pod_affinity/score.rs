@@ -32,19 +32,22 @@ impl PreScore for InterPodAffinity {
         if !has_preferences(affinity) && !nodes.has_pods_with_affinity() {
             return None;
         }
+        // Finding the domain of a node takes far longer than adding, so it is found once for all pods of the node.
+        let mut sums = SumsByKey::default();
         for (node, pods) in nodes.iter() {
             if has_preferences(affinity) {
                 for pod in pods.iter() {
                     let meant =
                         |term: &AffinityTerm| speaks_of(term, Neighbour::from(&**pod), namespaces);
-                    scores.add_all(weights(affinity, 0, meant), node);
+                    sums.add_all(weights(affinity, 0, meant));
                 }
             }
             for pod in pods.with_affinity() {
                 let meant = |term: &AffinityTerm| incoming.is_meant_by(term);
                 let hard = self.0.hard_pod_affinity_weight;
-                scores.add_all(weights(&pod.affinity, hard, meant), node);
+                sums.add_all(weights(&pod.affinity, hard, meant));
             }
+            scores.add_all(sums.0.drain(..), node);
         }
         (!scores.0.is_empty()).then_some(scores)
     }
@@ -119,6 +122,21 @@ impl Preferences {
         let incoming = Incoming { namespace, namespace_labels, labels };
         let meant = |term: &AffinityTerm| incoming.is_meant_by(term);
         weights(other.affinity, self.hard, meant).for_each(|(key, weight)| add(key, weight));
+    }
+}
+
+/// Sums of weights by topology key. A key whose weights add up to 0 is present, too.
+#[derive(Debug, Default)]
+struct SumsByKey<'a>(Vec<(&'a Str, i64)>);
+
+impl<'a> SumsByKey<'a> {
+    fn add_all(&mut self, weights: impl Iterator<Item = (&'a Str, i64)>) {
+        for (key, weight) in weights {
+            match self.0.iter_mut().find(|(other, _)| *other == key) {
+                Some((_, sum)) => *sum += weight,
+                None => self.0.push((key, weight)),
+            }
+        }
     }
 }
 

@@ -151,8 +151,20 @@ impl SpreadConstraints {
         if self.constraints[i].selector.is_everything() {
             return 0;
         }
-        let counts = |pod: &&PodInfo| self.counts(i, Neighbour::from(&***pod));
-        let count = pods.iter().filter(counts).count();
+        // Pods of one controller share their labels, and are mostly beside one another: what was found for the one before is
+        // true for them, too.
+        let (mut count, mut before) = (0_usize, None::<(&Arc<PodTemplate>, bool)>);
+        for pod in pods.iter() {
+            if pod.is_terminating() || !self.is_of(&pod.key.namespace) {
+                continue;
+            }
+            let is_counted = match before {
+                Some((template, is_counted)) if Arc::ptr_eq(template, &pod.template) => is_counted,
+                _ => self.constraints[i].selector.matches(&pod.labels),
+            };
+            before = Some((&pod.template, is_counted));
+            count += usize::from(is_counted);
+        }
         i32::try_from(count).expect("a node holds fewer than 2^31 pods")
     }
 }

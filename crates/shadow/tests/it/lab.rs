@@ -6,7 +6,7 @@ use std::time::Duration;
 use plimsoll_api::PodKey;
 use plimsoll_api::wire;
 use plimsoll_config::{Catalogue, Configuration};
-use plimsoll_engine::{Event, Options, Profile, Scheduler};
+use plimsoll_engine::{Event, Observation, Options, Profile, Scheduler};
 use plimsoll_framework::{FeatureGates, Time};
 use plimsoll_plugins::{default_profile, in_tree};
 use plimsoll_shadow::{Archive, Judge, NoArchive, Report, Settings, Shadow};
@@ -56,6 +56,13 @@ impl Lab {
         Lab::with(None)
     }
 
+    /// A lab that also keeps the cluster as our decisions would have made it.
+    pub(crate) fn with_own_cluster() -> Self {
+        let lab = Lab::new();
+        let own = judge("own", &[]).scheduler;
+        Lab { shadow: lab.shadow.with_own_cluster(own), ..lab }
+    }
+
     pub(crate) fn against(without: &[&str]) -> Self {
         Lab::with(Some(judge("second", without)))
     }
@@ -98,6 +105,11 @@ impl Lab {
 
     pub(crate) fn delete(&mut self, pod: &PodKey) {
         self.shadow.take(self.now, Event::pod_gone(pod.clone()), None);
+    }
+
+    pub(crate) fn delete_node(&mut self, name: &str) {
+        let gone = Event::Node(Box::new(Observation::Gone(name.into())));
+        self.shadow.take(self.now, gone, None);
     }
 
     pub(crate) fn report(&mut self) -> Report {

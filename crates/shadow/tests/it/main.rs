@@ -1,6 +1,7 @@
 //! Clusters that another scheduler serves, and what the shadow says of it.
 
 mod lab;
+mod own_cluster;
 
 use plimsoll_api::PodKey;
 use plimsoll_shadow::{Archive, Disagreement, DisagreementKind, Reproduction};

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use expect_test::{Expect, expect};
 use plimsoll_api::wire::Object;
-use plimsoll_api::{KindRef, Kinds, PodKey, ResourceClaim, ResourceClaimTemplate};
+use plimsoll_api::{KindRef, Kinds, ObjectKey, PodKey, ResourceClaim, ResourceClaimTemplate};
 use plimsoll_engine::{Detail, Options, Outcome, Scheduler};
 use plimsoll_framework::Time;
 use plimsoll_sim::{
@@ -99,6 +99,14 @@ fn cluster(objects: &[Json]) -> InitialCluster {
     cluster.settled()
 }
 
+fn at(second: i64) -> Time {
+    Time::from_millis(second * 1000)
+}
+
+fn deletion(pod: &str) -> Happening {
+    Happening::IsDeleted(PodKey::new("default", pod), Duration::ZERO)
+}
+
 /// Runs a simulation for some seconds, in which pods are deleted at the given seconds: its decisions, and the claims at
 /// its end.
 #[track_caller]
@@ -109,11 +117,22 @@ fn check(
     faults: RequestFaults,
     expected: &Expect,
 ) {
+    let happenings = deleted.iter().map(|&(second, pod)| (second, deletion(pod)));
+    check_with(seconds, objects, happenings, faults, expected);
+}
+
+/// The same with anything else that happens.
+#[track_caller]
+fn check_with(
+    seconds: i64,
+    objects: &[Json],
+    happenings: impl IntoIterator<Item = (i64, Happening)>,
+    faults: RequestFaults,
+    expected: &Expect,
+) {
     let mut world = SimulatedCluster::new(Lifecycle::default(), faults);
-    let at = |second: i64| Time::from_millis(second * 1000);
-    for (second, name) in deleted {
-        let gone = Happening::IsDeleted(PodKey::new("default", *name), Duration::ZERO);
-        world.plan(at(*second), gone);
+    for (second, what) in happenings {
+        world.plan(at(second), what);
     }
     let options = Options { detail: Detail::Outcome, audit_every: 1, ..Options::default() };
     let scheduler = Scheduler::new(default_profiles(), options, 0).expect("there is one");
@@ -279,6 +298,30 @@ fn a_write_that_comes_late_meets_a_claim_that_has_changed() {
         10s b: goes to n
         10s c: goes to n
         default/c has ["gpu-0"] for ["a", "b", "c"]
+    "#]],
+    );
+}
+
+#[test]
+fn the_device_of_a_claim_that_goes_while_it_is_written_is_free() {
+    let mut objects = hardware(&Json::Null);
+    let mut protected = claim();
+    protected["metadata"]["finalizers"] = json!([ResourceClaim::FINALIZER]);
+    objects.extend([protected, by_name("a"), template(), by_template("b")]);
+    let mut faults = RequestFaults::default();
+    faults.set(RequestVerb::Write, Manner::Lost);
+    let claim_goes = Happening::ClaimIsDeleted(ObjectKey::new("default", "c"));
+    check_with(
+        30,
+        &objects,
+        [(10, deletion("a")), (20, claim_goes)],
+        faults,
+        &expect![[r#"
+        0s a: goes to n
+        0s b: 0/1 nodes are available: 1 cannot allocate all claims. still not schedulable, preemption: 0/1 nodes are available: 1 Preemption is not helpful for scheduling.
+        10s b: 0/1 nodes are available: 1 cannot allocate all claims. still not schedulable, preemption: 0/1 nodes are available: 1 Preemption is not helpful for scheduling.
+        20s b: goes to n
+        default/b-gpu has ["gpu-0"] for ["b"]
     "#]],
     );
 }

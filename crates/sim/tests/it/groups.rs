@@ -1,17 +1,20 @@
 //! Laws of groups of pods, over random clusters, pods and faults.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use plimsoll_api::pod_group::GroupPolicy;
 use plimsoll_api::wire::{self, Object};
 use plimsoll_api::{CompositePodGroup, ObjectKey, PodGroup};
 use plimsoll_config::{Catalogue, Configuration, GivenGates};
+use plimsoll_engine::metrics::Family;
 use plimsoll_engine::{
-    Detail, Engine, Event, Gates, GroupDecision, GroupResult, Options, Profile, Scheduler,
+    Detail, Engine, Event, Gates, GroupDecision, GroupResult, Options, Profile, QueuePlace,
+    Scheduler, metrics,
 };
 use plimsoll_framework::pod_groups::group_of;
-use plimsoll_framework::{GroupForest, GroupRef, Release};
+use plimsoll_framework::{GroupForest, GroupRef, Release, Time};
 use plimsoll_plugins::{default_profile, in_tree};
 use plimsoll_sim::{Extent, InitialCluster, RequestFaults, SimulatedCluster, Simulation};
 use rand::{Rng, RngExt, SeedableRng};
@@ -92,7 +95,11 @@ fn pod(name: &str, group: Option<&str>, priority: i32, rng: &mut impl Rng) -> Va
 }
 
 /// A scheduler with all gates of groups.
-fn scheduler(release: Release, engine: Engine) -> Scheduler {
+pub(crate) fn scheduler(
+    release: Release,
+    engine: Engine,
+    stopwatch: Option<fn() -> Duration>,
+) -> Scheduler {
     let mut gates = vec![
         "GenericWorkload",
         "GangScheduling",
@@ -114,6 +121,7 @@ fn scheduler(release: Release, engine: Engine) -> Scheduler {
         audit_every: u32::from(engine == Engine::Fast),
         gates: Gates::of(&gates),
         detail: Detail::Outcome,
+        stopwatch,
         ..Options::default()
     };
     Scheduler::new(profiles, options, 0).expect("the profiles make a scheduler")
@@ -127,7 +135,7 @@ fn run(
 ) -> (Simulation, Vec<GroupDecision>) {
     let world = SimulatedCluster::new(plimsoll_sim::Lifecycle::default(), faults);
     let mut simulation =
-        Simulation::audited(world, scheduler(release, engine), cluster, Extent::Placements);
+        Simulation::audited(world, scheduler(release, engine, None), cluster, Extent::Placements);
     let mut decided = Vec::new();
     while simulation.advance().is_some() {
         for decision in simulation.take_group_decisions() {
@@ -324,7 +332,7 @@ fn becomes_bound(release: Release) {
     };
     let (one, other) = (member("one"), member("other"));
     let mut simulation =
-        Simulation::new(scheduler(release, Engine::Fast), InitialCluster::default());
+        Simulation::new(scheduler(release, Engine::Fast, None), InitialCluster::default());
     for object in &objects {
         simulation.happens(Event::is(wire::object(object).expect("right")).expect("it is read"));
     }
@@ -356,4 +364,53 @@ fn becomes_bound(release: Release) {
     let [scheduled, unschedulable] = told.as_slice() else { panic!("{told:?}") };
     assert!(scheduled.contains("scheduled") && scheduled.ends_with("Number(1)"), "{told:?}");
     assert!(unschedulable.contains("unschedulable"), "{told:?}");
+}
+
+/// A stopwatch that moves on whenever it is read, so that what happens is counted.
+fn tick() -> Duration {
+    static LOOKS: AtomicU64 = AtomicU64::new(0);
+    Duration::from_micros(LOOKS.fetch_add(1, Ordering::Relaxed))
+}
+
+/// How many values the histograms of a metric have, of the series that have this label.
+fn n_values(families: &[Family], name: &str, label: &str) -> u64 {
+    let of_name = families.iter().filter(|family| family.descriptor.name == name);
+    let series = of_name.flat_map(|family| &family.series);
+    let series = series.filter(|series| series.labels.iter().any(|one| one == label));
+    let count = |series: &plimsoll_engine::metrics::MetricSeries| match &series.value {
+        metrics::Value::Histogram(all) => all.count(),
+        _ => 0,
+    };
+    series.map(count).sum()
+}
+
+#[test]
+fn each_pod_that_comes_to_a_gang_is_asked_and_not_all_that_wait_with_it() {
+    const MEMBERS: u32 = 200;
+    for release in RULES {
+        let mut scheduler = scheduler(release, Engine::Fast, Some(tick));
+        let mut tell = |manifest: Value| {
+            let object = wire::object(&manifest).expect("it is right");
+            scheduler.observe(Time::ZERO, Event::is(object).expect("its kind is read"));
+        };
+        tell(json!({
+            "apiVersion": "scheduling.k8s.io/v1alpha2", "kind": "PodGroup",
+            "metadata": {"name": "train", "namespace": "default"},
+            "spec": {"schedulingPolicy": {"gang": {"minCount": MEMBERS}}},
+        }));
+        for number in 0..MEMBERS {
+            let rng = &mut Pcg64::seed_from_u64(0);
+            tell(pod(&format!("train-{number}"), Some("train"), 0, rng));
+        }
+        let waits = |place: &QueuePlace| matches!(place, QueuePlace::Gated { .. });
+        assert!(!scheduler.pending().any(|info| waits(&info.place)), "all are there");
+        let metrics = scheduler.metrics();
+        let gate = "scheduler_framework_extension_point_duration_seconds";
+        let hint = "scheduler_queueing_hint_execution_duration_seconds";
+        // The pod itself and one for the others; and all of them when the last one comes.
+        for (name, label) in [(gate, "PreEnqueue"), (hint, "GangScheduling")] {
+            let n = n_values(&metrics, name, label);
+            assert!((1..=4 * u64::from(MEMBERS)).contains(&n), "{release}: {n} times {label}");
+        }
+    }
 }

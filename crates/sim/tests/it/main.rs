@@ -5,6 +5,7 @@ mod counted;
 mod devices;
 mod engines;
 mod errors;
+mod group_metrics;
 mod groups;
 mod mishaps;
 mod nominations;

@@ -16,6 +16,9 @@ fn scheduler(scenario: &str, engine: Engine) -> Scheduler {
     let options = Options { detail: Detail::Outcome, engine, audit_every: 1, ..Options::default() };
     let mut scheduler =
         Scheduler::new(default_profiles(), options, 0).expect("there is one profile");
+    for object in scenario.objects {
+        scheduler.observe(Time::ZERO, Event::object(object));
+    }
     for node in scenario.nodes {
         scheduler.observe(Time::ZERO, Event::Node(Box::new(Observation::Is(node))));
     }
@@ -190,6 +193,37 @@ fn a_pod_that_is_relabelled_while_it_is_bound_keeps_nobody_away() {
         "#,
         &["first on a", "p nowhere"],
         "node a zone=a\npod first app=web on a",
+        &["p on a"],
+    );
+}
+
+/// A pod is woken when another one with its volume is nominated to a node: that volume then takes no slot of its own.
+#[test]
+fn a_nominated_pod_shares_the_slot_of_its_volume() {
+    let gated = |name: &str, claim: &str| {
+        format!(
+            r#"pod {name} {{"priority": 1, "schedulingGates": [{{"name": "wait"}}],
+                "volumes": [{{"name": "v", "persistentVolumeClaim": {{"claimName": "{claim}"}}}}],
+                "status": {{"nominatedNodeName": "a"}}}}"#
+        )
+    };
+    let claim = r#"{"storageClassName": "late", "accessModes": ["ReadWriteOnce"],
+        "resources": {"requests": {"storage": "1Gi"}}}"#;
+    check_after(
+        &format!(
+            r#"
+            node a
+            csinode a {{"drivers": [{{"name": "d", "nodeID": "a", "allocatable": {{"count": 1}}}}]}}
+            sc late {{"provisioner": "d", "volumeBindingMode": "WaitForFirstConsumer"}}
+            pvc own {claim}
+            pvc other {claim}
+            pod p {{"volumes": [{{"name": "v", "persistentVolumeClaim": {{"claimName": "own"}}}}]}}
+            {}
+            "#,
+            gated("in-the-way", "other")
+        ),
+        &["p nowhere"],
+        &gated("sharing", "own"),
         &["p on a"],
     );
 }

@@ -7,6 +7,7 @@ mod instance;
 mod nodes;
 mod overview;
 mod pods;
+mod shadow;
 
 pub use self::configuration::{Difference, SeenConfiguration, differences};
 pub(crate) use self::devices::devices;
@@ -15,3 +16,4 @@ pub(crate) use self::instance::instance;
 pub(crate) use self::nodes::{node, nodes};
 pub(crate) use self::overview::overview;
 pub(crate) use self::pods::{pod, pods};
+pub use self::shadow::{part_of_report, report_namespaces};

@@ -10,6 +10,7 @@ import { Node, Nodes } from "./views/nodes.jsx";
 import { Overview } from "./views/overview.jsx";
 import { Pod } from "./views/pod.jsx";
 import { Pods } from "./views/pods.jsx";
+import { Shadow } from "./views/shadow.jsx";
 import { WhatIf } from "./views/whatif.jsx";
 
 // The views in the order of the menu, each with the key that leads there after `g`.
@@ -20,6 +21,7 @@ const MENU = [
   { name: "what-if", title: "What if", key: "w", is: (views) => views.cluster },
   { name: "groups", title: "Groups", key: "g", is: (views) => views.groups },
   { name: "devices", title: "Devices", key: "d", is: (views) => views.devices },
+  { name: "shadow", title: "Shadow", key: "s", is: (views) => views.shadow },
   { name: "journal", title: "Journal", key: "j", is: (views) => views.journal },
   { name: "config", title: "Configuration", key: "c", is: (views) => views.configuration },
 ];
@@ -119,6 +121,8 @@ function View({ place, overview, version }) {
       return <Groups version={version} />;
     case "devices":
       return <Devices version={version} />;
+    case "shadow":
+      return <Shadow version={version} />;
     case "journal":
       return <Journal version={version} />;
     case "config":

@@ -15,7 +15,7 @@ const browserPath = process.env.CHROMIUM ?? "/usr/bin/chromium";
 
 // Where screenshots go. With SCREENSHOTS=docs/page those that docs/page.md shows are written there.
 const pictures = join(root, process.env.SCREENSHOTS ?? "target/page");
-const shown = ["nodes-5000", "pod", "decision", "what-if"];
+const shown = ["nodes-5000", "pod", "decision", "what-if", "shadow"];
 
 export async function launch() {
   if (!existsSync(browserPath)) throw new Error(`${browserPath} is missing: install Debian's package chromium, or set CHROMIUM`);

@@ -92,7 +92,9 @@ impl Scheduler {
         effects: &mut Vec<Effect>,
     ) {
         let members = self.take_members(&key, first);
-        let mut decision = self.begin_record(&GroupRef::Pods(key.clone()));
+        let root = GroupRef::Pods(key.clone());
+        self.has_turn(&root, &members);
+        let mut decision = self.begin_record(&root);
         if let Some(error) =
             differing_names(members.iter().map(|one| one.pod.scheduler_name.as_str()))
         {
@@ -100,10 +102,12 @@ impl Scheduler {
                 decision.pods.push(MemberDecision::error(attempt.pod.key.clone(), error.clone()));
                 self.member_errs(now, attempt, error.clone(), effects);
             }
+            self.has_had_turn(now, &root, decision.result);
             self.log_group(decision);
             return;
         }
         let Some(tried) = self.leave_out(now, members, &mut decision, effects) else {
+            self.has_had_turn(now, &root, decision.result);
             self.log_group(decision);
             return;
         };
@@ -122,6 +126,7 @@ impl Scheduler {
         decision.placements = std::mem::take(&mut outcome.placements);
         self.submit_group(now, &group, outcome, &mut decision, effects);
         self.count_group(&group.pods[0], decision.result, lap);
+        self.has_had_turn(now, &root, decision.result);
         self.log_group(decision);
     }
 
@@ -387,6 +392,7 @@ impl Scheduler {
             "" => WAITS.to_owned(),
             reasons => format!("{reasons}, {WAITS}"),
         };
+        let mut members_told = Vec::with_capacity(group.attempts.len());
         for (attempt, member) in group.attempts.iter().zip(trial.members) {
             let is_error = matches!(result, TrialResult::Error(_));
             let nodes = match self.options.detail {
@@ -438,8 +444,9 @@ impl Scheduler {
                 }
             };
             let pod = attempt.pod.key.clone();
-            decision.tell(MemberDecision { pod, result: decided, nodes });
+            members_told.push(MemberDecision { pod, result: decided, nodes });
         }
+        decision.tell(members_told);
         decision.result = match result {
             TrialResult::Success => GroupResult::Scheduled,
             TrialResult::WaitsOnPreemption => GroupResult::Preempting,

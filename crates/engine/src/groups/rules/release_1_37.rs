@@ -143,6 +143,7 @@ impl Scheduler {
         let mut members: Vec<Attempt> = std::iter::once(first).chain(others).collect();
         let arrival = |id| self.queue.get(id).map_or(0, crate::QueuedPodInfo::arrival);
         members.sort_by_key(|one| (std::cmp::Reverse(one.number), arrival(one.id)));
+        self.has_turn(&root, &members);
         let forest = GroupForest::of(self.cache.view().stores, self.options.gates.groups);
         let group = GroupCycle::tree(&root, forest, members);
         let mut decision = self.begin_record(&root);
@@ -150,6 +151,7 @@ impl Scheduler {
         let end = self.cycle_as_1_37(now, group, &mut decision, effects);
         let with = Surroundings { profiles: &self.profiles, cache: &self.cache };
         self.queue.end_group_cycle(now, end, with);
+        self.has_had_turn(now, &root, decision.result);
         self.log_group(decision);
     }
 
@@ -192,7 +194,7 @@ impl Scheduler {
         self.counts.group_searched(lap);
         complete(&group.root, &NodeStatus::Success, &mut results);
         let room = match &results[&group.root.number].status {
-            NodeStatus::Unschedulable(_) => self.ask_group_post_filter(now, &group),
+            NodeStatus::Unschedulable(_) => self.make_room_for_group(now, &group),
             NodeStatus::Success | NodeStatus::Error(_) => None,
         };
         let end = self.submit_as_1_37(now, &group, (results, room), decision, effects);
@@ -324,8 +326,10 @@ impl Scheduler {
         match self.placements_of(first, &trial.group.in_cycle(node), &all) {
             Err(error) => of(node, NodeResult::new(node, NodeStatus::Error(error))),
             Ok(None) => {
+                self.count_generated(trial, 1);
                 let mut results = self.try_level(trial, node, within, placed);
                 let own = results.get_mut(&node.number).expect("it was tried");
+                self.count_evaluated(trial, own);
                 own.fits_on_none_of(1);
                 own.untried = own.status.clone();
                 results
@@ -346,12 +350,14 @@ impl Scheduler {
     ) -> Results {
         let named = |placement: &GroupPlacement| PlacementDecision::new(placement.name.clone());
         let mut decisions: Vec<_> = placements.iter().map(named).collect();
+        self.count_generated(trial, placements.len());
         let mut tried: Vec<(GroupPlacement, Results)> = Vec::new();
         for placement in placements {
             let mut on_trial = Vec::new();
             let mut results = self.try_level(trial, node, Some(&placement.rows), &mut on_trial);
             self.take_all_back(trial.now, on_trial);
             let own = results.get_mut(&node.number).expect("it was tried");
+            self.count_evaluated(trial, own);
             if own.is_error() {
                 own.placements = decisions;
                 return results;
@@ -390,6 +396,22 @@ impl Scheduler {
             }
         }
         results
+    }
+
+    /// Counts placements of a group that has its turn, or is tried without its victims.
+    fn count_generated(&mut self, trial: TreeTrial<'_>, n_placements: usize) {
+        if trial.purpose != Purpose::Question {
+            let profile = self.profile_of(&trial.group.pods[0]).index;
+            self.counts.groups.generated(profile, n_placements);
+        }
+    }
+
+    /// Counts a trial on one placement. As in schedule_one_podgroup.go: an error is no verdict.
+    fn count_evaluated(&mut self, trial: TreeTrial<'_>, result: &NodeResult) {
+        if trial.purpose != Purpose::Question && !result.is_error() {
+            let profile = self.profile_of(&trial.group.pods[0]).index;
+            self.counts.groups.evaluated(profile, result.is_success());
+        }
     }
 
     /// Places the members of a group again where they were placed on trial.

@@ -63,6 +63,7 @@ impl Scheduler {
                 }
             }
         }
+        let mut members_told = Vec::with_capacity(group.attempts.len());
         for node in group.root.all() {
             let mut result = results.remove(&node.number).expect("results are complete");
             let members = std::mem::take(&mut result.members);
@@ -76,7 +77,7 @@ impl Scheduler {
                 let decided =
                     self.submit_member(now, attempt, (member, &result.untried), &waits, effects);
                 let pod = attempt.pod.key.clone();
-                decision.tell(MemberDecision { pod, result: decided, nodes });
+                members_told.push(MemberDecision { pod, result: decided, nodes });
             }
             let (outcome, message) = told(&result.status, on_preemption);
             if node.is_leaf() {
@@ -102,6 +103,7 @@ impl Scheduler {
                 });
             }
         }
+        decision.tell(members_told);
         match decision.result {
             GroupResult::Scheduled => CycleEnd::Scheduled,
             _ => CycleEnd::Failed,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use axum::response::Response;
 use http::{HeaderMap, StatusCode, Uri};
-use plimsoll_api::Timestamp;
+use plimsoll_api::{KindRef, Pod, Timestamp};
 use plimsoll_engine::ClusterSnapshot;
 use plimsoll_framework::Time;
 use serde_json::{Value, json};
@@ -19,8 +19,8 @@ use crate::serve::server_state::ServerState;
 
 /// Who asks, and how.
 pub(super) struct Asker<'a> {
-    pub(super) state: &'a ServerState,
-    pub(super) user: &'a RequestUserInfo,
+    pub(super) state: &'a Arc<ServerState>,
+    pub(super) user: &'a Arc<RequestUserInfo>,
     pub(super) headers: &'a HeaderMap,
     pub(super) uri: &'a Uri,
 }
@@ -106,33 +106,63 @@ impl Asker<'_> {
         namespace: &str,
         name: &str,
     ) -> Result<bool, Response> {
-        let access = Access::Resource { namespace, verb, resource: "pods", name };
+        self.may_with(KindRef::of::<Pod>(), verb, namespace, name).await
+    }
+
+    /// Whether the API server would let the user do this with objects of a kind.
+    async fn may_with(
+        &self,
+        kind: KindRef,
+        verb: &str,
+        namespace: &str,
+        name: &str,
+    ) -> Result<bool, Response> {
+        let (group, resource) = (kind.group(), kind.plural());
+        let access = Access::Resource { namespace, verb, group, resource, name };
         match self.state.authorizer.may(self.user, access).await {
             AuthorizationResult::Allowed => Ok(true),
             AuthorizationResult::Forbidden(_) => Ok(false),
             AuthorizationResult::Unknown(why) => {
-                tracing::warn!(user = %self.user.name, verb, namespace, %why, "could not authorize access to pods");
+                let user = &self.user.name;
+                tracing::warn!(%user, verb, resource, namespace, %why, "could not authorize access");
                 Err(reply::internal(self.uri, &why))
             }
         }
     }
 
-    /// The answer is an error if the user may not do this. As in responsewriters/errors.go, forbiddenMessage.
+    /// The answer is an error if the user may not do this with pods.
     pub(super) async fn must(
         &self,
         verb: &str,
         namespace: &str,
         name: &str,
     ) -> Result<(), Response> {
-        if self.may(verb, namespace, name).await? {
+        self.must_with(KindRef::of::<Pod>(), verb, namespace, name).await
+    }
+
+    /// The answer is an error if the user may not do this with objects of a kind. As in responsewriters/errors.go,
+    /// forbiddenMessage.
+    pub(super) async fn must_with(
+        &self,
+        kind: KindRef,
+        verb: &str,
+        namespace: &str,
+        name: &str,
+    ) -> Result<(), Response> {
+        if self.may_with(kind, verb, namespace, name).await? {
             return Ok(());
         }
-        let user = &self.user.name;
-        let cannot = format!("User {user:?} cannot {verb} resource \"pods\" in API group \"\"");
-        let message = match namespace {
-            "" => format!("pods is forbidden: {cannot} at the cluster scope"),
-            _ => format!("pods {name:?} is forbidden: {cannot} in the namespace {namespace:?}"),
+        let (user, group, plural) = (&self.user.name, kind.group(), kind.plural());
+        let dot = if group.is_empty() { "" } else { "." };
+        let which = if name.is_empty() { String::new() } else { format!(" {name:?}") };
+        let scope = match namespace {
+            "" => "at the cluster scope".to_owned(),
+            _ => format!("in the namespace {namespace:?}"),
         };
+        let message = format!(
+            "{plural}{dot}{group}{which} is forbidden: User {user:?} cannot {verb} resource {plural:?} in API group \
+             {group:?} {scope}"
+        );
         Err(self.error(StatusCode::FORBIDDEN, "Forbidden", &message))
     }
 

@@ -1,10 +1,12 @@
 //! `/api/v1`: questions about the cluster, answered on a copy of it.
 //!
 //! The engine only takes a snapshot, which shares its objects. Everything else happens on another thread, so that no
-//! decision waits for it. Pods are named only to users who may list them in the API server.
+//! decision waits for it. Pods are named only to users who may list them in the API server. An answer is based on manifests of
+//! other objects only as far as the user may read them there.
 
 mod answered;
 mod asker;
+mod manifests;
 mod openapi;
 mod page;
 mod posted;
@@ -15,6 +17,6 @@ mod withhold;
 pub use openapi::OPENAPI;
 pub(super) use openapi::description;
 pub(super) use page::{Pages, events, page};
-pub(super) use posted::{capacity, what_if};
+pub(super) use posted::{capacity, rebalance, what_if};
 pub(super) use samples::INTERVAL as SAMPLE_INTERVAL;
-pub(super) use why::why;
+pub(super) use why::{why, why_group};

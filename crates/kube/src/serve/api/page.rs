@@ -13,7 +13,10 @@ use axum::response::Response;
 use bytes::Bytes;
 use http::{HeaderMap, Uri};
 use plimsoll_api::PodKey;
-use plimsoll_ui::{Failure, Picture, Question, SeenConfiguration, Views, changes};
+use plimsoll_ui::{
+    Failure, Picture, Question, SeenConfiguration, ShadowQuestion, Views, changes, part_of_report,
+    report_namespaces,
+};
 use serde_json::Value;
 use tokio::sync::{Mutex, Semaphore};
 use tokio::time::Instant;
@@ -92,6 +95,7 @@ impl Pages {
             timeline: true,
             configuration: true,
             live: true,
+            shadow: state.scheduler.comparison().is_some(),
             ..Views::default()
         };
         let made = tokio::task::spawn_blocking(move || {
@@ -169,6 +173,7 @@ async fn answer(asker: &Asker<'_>, query: &[(String, String)]) -> Result<Bytes, 
                        journal";
             return Err(asker.not_found(why));
         }
+        Question::Shadow(part) => return shadow(asker, part).await.map(own),
         Question::Pod(pod) => asker.must("get", &pod.namespace, &pod.name).await?,
         // A part of it would be of no use.
         Question::Instance => asker.must("list", "", "").await?,
@@ -241,6 +246,20 @@ fn namespaces_of_history(answer: &Value) -> BTreeSet<String> {
     }
     let namespace = |pod: &Value| pod.as_str()?.split_once('/').map(|(name, _)| name.to_owned());
     pods.iter().filter_map(namespace).collect()
+}
+
+/// What a shadow has found.
+async fn shadow(asker: &Asker<'_>, question: &ShadowQuestion) -> Result<Value, Response> {
+    let Some(comparison) = asker.state.scheduler.comparison() else {
+        return Err(asker.not_found("this is no shadow: `plimsoll shadow` compares schedulers"));
+    };
+    let report = comparison.await.map_err(unavailable)?;
+    let namespaces = report_namespaces(&report);
+    let hidden = hidden(asker, &Question::Shadow(question.clone()), namespaces).await?;
+    let mut part = part_of_report(report, question, &|namespace| !hidden.contains(namespace));
+    // Reasons may name other pods.
+    withhold(&mut part, &hidden, "");
+    Ok(part)
 }
 
 /// The namespaces of which the user may not see the pods.

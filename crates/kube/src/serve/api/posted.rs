@@ -1,4 +1,4 @@
-//! `/api/v1/what-if` and `/api/v1/capacity`: questions whose bodies are JSON.
+//! `/api/v1/what-if`, `/api/v1/capacity` and `/api/v1/rebalance`: questions whose bodies are JSON.
 
 use axum::Extension;
 use axum::body::Body;
@@ -39,6 +39,18 @@ pub(in crate::serve) async fn capacity(
 ) -> Response {
     let asker = Asker { state: &state, user: &user, headers: &headers, uri: &uri };
     told(answer(&asker, body, <dyn Advisor>::capacity).await)
+}
+
+/// Which pods should move.
+pub(in crate::serve) async fn rebalance(
+    State(state): AppState,
+    Extension(user): User,
+    headers: HeaderMap,
+    uri: Uri,
+    body: Body,
+) -> Response {
+    let asker = Asker { state: &state, user: &user, headers: &headers, uri: &uri };
+    told(answer(&asker, body, <dyn Advisor>::rebalance).await)
 }
 
 async fn answer(asker: &Asker<'_>, body: Body, ask: Ask) -> Result<Value, Response> {

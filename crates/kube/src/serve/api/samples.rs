@@ -114,7 +114,12 @@ impl Values {
                 };
                 match (descriptor.name, &one.value) {
                     ("scheduler_pending_pods", _) => {
-                        let queue = QUEUES.iter().position(|queue| label("queue") == Some(queue));
+                        // Pods whose group does not exist are held back, too.
+                        let name = label("queue").map(|name| match name {
+                            "incomplete" => "gated",
+                            name => name,
+                        });
+                        let queue = QUEUES.iter().position(|queue| name == Some(queue));
                         if let Some(at) = queue {
                             values.pending[at] += count;
                         }

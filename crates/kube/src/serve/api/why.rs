@@ -1,18 +1,48 @@
-//! `/api/v1/why`: the least that would have to change so that a pod fits, or why it is on its node.
+//! `/api/v1/why`: the least that would have to change so that a pod fits, or why it is on its node. `/api/v1/why-group`: the
+//! same for a group of pods.
+
+use std::sync::Arc;
 
 use axum::Extension;
 use axum::extract::{Query, State};
 use axum::response::Response;
 use http::{HeaderMap, Uri};
-use plimsoll_api::PodKey;
+use plimsoll_api::{KindRef, ObjectKey, Pod, PodGroup};
 use serde_json::Value;
 
 use super::asker::{Asker, Picture, User, told};
-use crate::serve::advisor::WhyQuestion;
+use super::manifests::AskedManifests;
+use crate::serve::advisor::{WhyGroupQuestion, WhyQuestion};
 use crate::serve::query::pod_key;
 use crate::serve::routes::{AppState, Pairs, unavailable};
 
-const USAGE: &str = "ask for one pod: /api/v1/why?pod=NAMESPACE/NAME, with remedies=N, nearest=N and text=true if you like";
+/// How a question about a pod, or one about a group, is asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Form {
+    Pod,
+    Group,
+}
+
+impl Form {
+    /// The parameter that names what is asked about.
+    fn subject(self) -> &'static str {
+        match self {
+            Form::Pod => "pod",
+            Form::Group => "group",
+        }
+    }
+
+    fn usage(self) -> &'static str {
+        match self {
+            Form::Pod => {
+                "ask for one pod: /api/v1/why?pod=NAMESPACE/NAME, with remedies=N, nearest=N and text=true if you like"
+            }
+            Form::Group => {
+                "ask for one group: /api/v1/why-group?group=NAMESPACE/NAME, with remedies=N and text=true if you like"
+            }
+        }
+    }
+}
 
 /// The most changes, and the most nodes, that can be asked for.
 const MOST: usize = 1000;
@@ -26,18 +56,33 @@ pub(in crate::serve) async fn why(
     uri: Uri,
 ) -> Response {
     let asker = Asker { state: &state, user: &user, headers: &headers, uri: &uri };
-    told(match WhyQuery::parse(&query) {
+    told(match WhyQuery::parse(Form::Pod, &query) {
         Ok(wanted) => answer(&asker, wanted).await,
         Err(error) => Err(asker.wrong(&error.to_string())),
     })
 }
 
+/// Answers for one group.
+pub(in crate::serve) async fn why_group(
+    State(state): AppState,
+    Extension(user): User,
+    Query(query): Pairs,
+    headers: HeaderMap,
+    uri: Uri,
+) -> Response {
+    let asker = Asker { state: &state, user: &user, headers: &headers, uri: &uri };
+    told(match WhyQuery::parse(Form::Group, &query) {
+        Ok(wanted) => answer_about_group(&asker, wanted).await,
+        Err(error) => Err(asker.wrong(&error.to_string())),
+    })
+}
+
 async fn answer(asker: &Asker<'_>, wanted: WhyQuery) -> Result<Value, Response> {
-    let WhyQuery { pod, remedies, nearest, with_text } = wanted;
+    let WhyQuery { subject: pod, remedies, nearest, with_text } = wanted;
     asker.must("get", &pod.namespace, &pod.name).await?;
     let permitted = asker.permitted().map_err(|refusal| *refusal)?;
     let scheduler = &asker.state.scheduler;
-    let manifest = match scheduler.manifest(pod.clone()).await {
+    let manifest = match scheduler.manifest(KindRef::of::<Pod>(), pod.clone()).await {
         Ok(Some(manifest)) => manifest,
         Ok(None) => return Err(asker.not_found(&format!("pods {:?} not found", pod.name))),
         Err(error) => return Err(asker.failed(&error.to_string())),
@@ -45,14 +90,33 @@ async fn answer(asker: &Asker<'_>, wanted: WhyQuery) -> Result<Value, Response> 
     let taken = scheduler.snapshot(Some(pod.clone())).await;
     let (snapshot, pending) = taken.map_err(unavailable)?;
     let (name, picture) = (pod.to_string(), Picture::of(&snapshot));
-    let question = WhyQuestion { pod, manifest, snapshot, pending, remedies, nearest, with_text };
+    let manifests = Arc::new(AskedManifests::new(asker));
+    let question =
+        WhyQuestion { pod, manifest, manifests, snapshot, pending, remedies, nearest, with_text };
     asker.answer(permitted, picture, &name, move |advisor| advisor.why(question)).await
+}
+
+/// The answer names the pods of the group and is based on their manifests and that of its PodGroup, so the user must be
+/// allowed to read these.
+async fn answer_about_group(asker: &Asker<'_>, wanted: WhyQuery) -> Result<Value, Response> {
+    let WhyQuery { subject: group, remedies, with_text, .. } = wanted;
+    asker.must("list", &group.namespace, "").await?;
+    asker.must("get", &group.namespace, "").await?;
+    asker.must_with(KindRef::of::<PodGroup>(), "get", &group.namespace, &group.name).await?;
+    let permitted = asker.permitted().map_err(|refusal| *refusal)?;
+    let taken = asker.state.scheduler.snapshot_of_group(group.clone()).await;
+    let (snapshot, pending) = taken.map_err(unavailable)?;
+    let (name, picture) = (group.to_string(), Picture::of(&snapshot));
+    let manifests = Arc::new(AskedManifests::new(asker));
+    let question = WhyGroupQuestion { group, manifests, snapshot, pending, remedies, with_text };
+    asker.answer(permitted, picture, &name, move |advisor| advisor.why_group(question)).await
 }
 
 /// What is asked.
 #[derive(Debug, PartialEq, Eq)]
 struct WhyQuery {
-    pod: PodKey,
+    /// The pod or the group.
+    subject: ObjectKey,
     remedies: Option<usize>,
     nearest: Option<usize>,
     with_text: bool,
@@ -60,62 +124,57 @@ struct WhyQuery {
 
 /// An invalid query.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
-enum QueryError {
-    #[error("{USAGE}")]
-    NoPod,
-    #[error("parameter {0:?} is given twice; {USAGE}")]
-    Repeated(String),
-    #[error("unknown parameter {0:?}; {USAGE}")]
-    Unknown(String),
-    #[error("pod {0:?} is no NAMESPACE/NAME; {USAGE}")]
-    NoPodKey(String),
-    #[error("text {0:?} is neither true nor false; {USAGE}")]
-    NoBool(String),
-    #[error("{0} {1:?} is no number from 0 to {MOST}; {USAGE}")]
-    NoNumber(&'static str, String),
-}
+#[error("{0}")]
+struct QueryError(String);
 
 impl WhyQuery {
-    fn parse(query: &[(String, String)]) -> Result<Self, QueryError> {
-        let (mut pod, mut remedies, mut nearest, mut with_text) = (None, None, None, false);
+    fn parse(form: Form, query: &[(String, String)]) -> Result<Self, QueryError> {
+        let wrong = |what: String| QueryError(format!("{what}; {}", form.usage()));
+        let (mut subject, mut remedies, mut nearest, mut with_text) = (None, None, None, false);
         for (at, (key, value)) in query.iter().enumerate() {
             if query[..at].iter().any(|(other, _)| other == key) {
-                return Err(QueryError::Repeated(key.clone()));
+                return Err(wrong(format!("parameter {key:?} is given twice")));
             }
-            let number = |name| {
+            let number = || {
                 let number = value.parse().ok().filter(|number| *number <= MOST);
-                number.ok_or_else(|| QueryError::NoNumber(name, value.clone()))
+                let why = || wrong(format!("{key} {value:?} is no number from 0 to {MOST}"));
+                number.ok_or_else(why)
             };
             match key.as_str() {
-                "pod" => {
-                    let key = pod_key(value);
-                    pod = Some(key.ok_or_else(|| QueryError::NoPodKey(value.clone()))?);
+                name if name == form.subject() => {
+                    let found = pod_key(value);
+                    let why = || wrong(format!("{name} {value:?} is no NAMESPACE/NAME"));
+                    subject = Some(found.ok_or_else(why)?);
                 }
-                "remedies" => remedies = Some(number("remedies")?),
-                "nearest" => nearest = Some(number("nearest")?),
+                "remedies" => remedies = Some(number()?),
+                "nearest" if form == Form::Pod => nearest = Some(number()?),
                 "text" => {
-                    with_text = value.parse().map_err(|_| QueryError::NoBool(value.clone()))?;
+                    let why = |_| wrong(format!("text {value:?} is neither true nor false"));
+                    with_text = value.parse().map_err(why)?;
                 }
-                _ => return Err(QueryError::Unknown(key.clone())),
+                _ => return Err(wrong(format!("unknown parameter {key:?}"))),
             }
         }
-        Ok(WhyQuery { pod: pod.ok_or(QueryError::NoPod)?, remedies, nearest, with_text })
+        let subject = subject.ok_or_else(|| QueryError(form.usage().to_owned()))?;
+        Ok(WhyQuery { subject, remedies, nearest, with_text })
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use plimsoll_api::PodKey;
+
     use super::*;
 
     fn parse(pairs: &[(&str, &str)]) -> Result<WhyQuery, QueryError> {
         let owned = |&(key, value): &(&str, &str)| (key.to_owned(), value.to_owned());
-        WhyQuery::parse(&pairs.iter().map(owned).collect::<Vec<_>>())
+        WhyQuery::parse(Form::Pod, &pairs.iter().map(owned).collect::<Vec<_>>())
     }
 
     #[test]
     fn a_pod_is_asked_for_by_namespace_and_name() {
-        let pod = PodKey::new("team", "web-0");
-        let wanted = WhyQuery { pod, remedies: Some(3), nearest: None, with_text: false };
+        let subject = PodKey::new("team", "web-0");
+        let wanted = WhyQuery { subject, remedies: Some(3), nearest: None, with_text: false };
         assert_eq!(parse(&[("remedies", "3"), ("pod", "team/web-0")]), Ok(wanted));
         let asked = parse(&[("pod", "a/b"), ("text", "true")]).map(|wanted| wanted.with_text);
         assert_eq!(asked, Ok(true));
@@ -131,6 +190,31 @@ mod tests {
         ] {
             let why = parse(wrong).expect_err("it is wrong").to_string();
             assert!(why.contains("/api/v1/why?pod=NAMESPACE/NAME"), "{why}");
+        }
+    }
+
+    #[test]
+    fn a_group_is_asked_for_by_namespace_and_name() {
+        let parse = |pairs: &[(&str, &str)]| {
+            let owned = |&(key, value): &(&str, &str)| (key.to_owned(), value.to_owned());
+            WhyQuery::parse(Form::Group, &pairs.iter().map(owned).collect::<Vec<_>>())
+        };
+        let subject = ObjectKey::new("team", "train");
+        let wanted = WhyQuery { subject, remedies: Some(3), nearest: None, with_text: false };
+        assert_eq!(parse(&[("remedies", "3"), ("group", "team/train")]), Ok(wanted));
+        for (wrong, why) in [
+            (&[][..], "ask for one group"),
+            (&[("group", "train")], "group \"train\" is no NAMESPACE/NAME; "),
+            (&[("pod", "a/b")], "unknown parameter \"pod\"; "),
+            (&[("group", "a/b"), ("nearest", "1")], "unknown parameter \"nearest\"; "),
+            (
+                &[("group", "a/b"), ("remedies", "x")],
+                "remedies \"x\" is no number from 0 to 1000; ",
+            ),
+        ] {
+            let told = parse(wrong).expect_err("it is wrong").to_string();
+            assert!(told.starts_with(why), "{told}");
+            assert!(told.contains("/api/v1/why-group?group=NAMESPACE/NAME"), "{told}");
         }
     }
 }

@@ -60,6 +60,9 @@ pub(in crate::serve) enum Access<'a> {
         namespace: &'a str,
         /// Such as `list`.
         verb: &'a str,
+        /// The API group of the resource; empty for the core group.
+        #[serde(skip_serializing_if = "str::is_empty")]
+        group: &'a str,
         /// Such as `pods`.
         resource: &'a str,
         /// The name of a single object; empty for all.
@@ -73,8 +76,8 @@ impl Access<'_> {
     fn len(&self) -> usize {
         match self {
             Access::Path { path, verb } => path.len() + verb.len(),
-            Access::Resource { namespace, verb, resource, name } => {
-                namespace.len() + verb.len() + resource.len() + name.len()
+            Access::Resource { namespace, verb, group, resource, name } => {
+                namespace.len() + verb.len() + group.len() + resource.len() + name.len()
             }
         }
     }

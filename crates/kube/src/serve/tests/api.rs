@@ -11,6 +11,14 @@ use crate::serve::api::OPENAPI;
 
 /// An API server where `jane` may ask here, and may do with pods what `may` says of verb, namespace and name.
 fn cluster(may: impl Fn(&str, &str, &str) -> bool + Send + 'static) -> FakeApiServer {
+    cluster_with(move |of, verb, namespace, name| {
+        assert_eq!(of, "pods");
+        may(verb, namespace, name)
+    })
+}
+
+/// The same for all resources, whose name and group come first: `podgroups.scheduling.k8s.io`.
+fn cluster_with(may: impl Fn(&str, &str, &str, &str) -> bool + Send + 'static) -> FakeApiServer {
     FakeApiServer::new(move |seen: &ReceivedRequest, _| {
         let spec = &seen.body["spec"];
         let status = if spec["token"] == TOKEN {
@@ -19,9 +27,10 @@ fn cluster(may: impl Fn(&str, &str, &str) -> bool + Send + 'static) -> FakeApiSe
             json!({"allowed": spec["user"] == "jane"})
         } else {
             let wanted = &spec["resourceAttributes"];
-            assert_eq!(wanted["resource"], "pods");
             let text = |key: &str| wanted[key].as_str().unwrap_or_default();
-            json!({"allowed": may(text("verb"), text("namespace"), text("name"))})
+            let of = [text("resource"), text("group")].join(".");
+            let of = of.trim_end_matches('.');
+            json!({"allowed": may(of, text("verb"), text("namespace"), text("name"))})
         };
         FakeResponse::Response(201, json!({"kind": "Review", "status": status}))
     })
@@ -141,6 +150,66 @@ async fn without_a_journal_there_is_no_history() {
 }
 
 #[tokio::test]
+async fn an_answer_is_based_on_the_manifests_that_the_user_may_read() {
+    let fake = cluster_with(|of, verb, namespace, name| match of {
+        "resourceclaims.resource.k8s.io" => (verb, namespace, name) == ("get", "shop", "gpus"),
+        of => of == "pods",
+    });
+    let server = serving(&fake, Ok(json!({"pod": "shop/web-0", "found": null}))).await;
+    let told = server.get_as_jane(ASKED).await.json();
+    let expected = json!([
+        "ResourceClaim shop/gpus",
+        "the API server does not give the manifest: user \"jane\" may not get storageclasses fast",
+        "the API server does not give the manifest: Horse is no known kind",
+    ]);
+    assert_eq!(told["found"], expected);
+}
+
+#[tokio::test]
+async fn a_group_is_explained_to_those_who_may_read_it_and_its_pods() {
+    const ASKED: &str = "/api/v1/why-group?group=shop/train";
+    const OF_GROUPS: &str = "podgroups.scheduling.k8s.io";
+    let explained = json!({"group": "shop/train", "state": "unschedulable", "record": {
+        "pods": [{"pod": "shop/train-0"}], "victims": ["pay/card-1"],
+    }});
+    let serving = async |fake: &FakeApiServer| serving(fake, Ok(explained.clone())).await;
+    let all = |of: &str, verb: &str, namespace: &str, name: &str| match of {
+        OF_GROUPS => (verb, namespace, name) == ("get", "shop", "train"),
+        of => of == "pods" && namespace == "shop",
+    };
+    let fake = cluster_with(all);
+    let told = serving(&fake).await.get_as_jane(ASKED).await;
+    let mut expected = explained.clone();
+    expected["asOf"] = json!("2024-09-06T06:19:51Z");
+    expected["record"]["victims"] = json!(["a pod that you may not list"]);
+    assert_eq!((told.code, told.json()), (200, expected));
+    for (missing, message) in [
+        (
+            ("pods", "list"),
+            "pods is forbidden: User \"jane\" cannot list resource \"pods\" in API group \"\" in the namespace \"shop\"",
+        ),
+        (
+            ("pods", "get"),
+            "pods is forbidden: User \"jane\" cannot get resource \"pods\" in API group \"\" in the namespace \"shop\"",
+        ),
+        (
+            (OF_GROUPS, "get"),
+            "podgroups.scheduling.k8s.io \"train\" is forbidden: User \"jane\" cannot get resource \"podgroups\" in API \
+             group \"scheduling.k8s.io\" in the namespace \"shop\"",
+        ),
+    ] {
+        let fake = cluster_with(move |of, verb, namespace, name| {
+            (of, verb) != missing && all(of, verb, namespace, name)
+        });
+        let told = serving(&fake).await.get_as_jane(ASKED).await;
+        assert_eq!((told.code, &told.json()["message"]), (403, &json!(message)));
+    }
+    let fake = cluster_with(all);
+    let told = serving(&fake).await.get_as_jane("/api/v1/why-group?group=train").await;
+    assert_eq!((told.code, &told.json()["reason"]), (400, &json!("BadRequest")));
+}
+
+#[tokio::test]
 async fn what_is_not_there_is_an_error_of_the_kubernetes_api() {
     let fake = cluster(|_, _, _| true);
     let server =
@@ -167,7 +236,7 @@ async fn a_question_in_a_body_is_answered_without_the_names_of_hidden_pods() {
     let token = format!("Bearer {TOKEN}");
     let headers = [("Authorization", token.as_str())];
     let ask = async |path: &str, body: &str| server.ask(None, "POST", path, &headers, body).await;
-    for path in ["/api/v1/what-if", "/api/v1/capacity"] {
+    for path in ["/api/v1/what-if", "/api/v1/capacity", "/api/v1/rebalance"] {
         let told = ask(path, "{}").await;
         let expected = json!({
             "placed": [{"pod": "a pod that you may not list", "to": "n1"}, {"pod": "shop/web-0", "to": "n2"}],
@@ -197,9 +266,10 @@ async fn every_path_of_the_description_is_served_and_the_description_itself() {
             let token = format!("Bearer {TOKEN}");
             let headers = [("Authorization", token.as_str())];
             let told = server.ask(None, method, path, &headers, "{}").await;
-            // The journal is read only by `plimsoll serve`.
-            let is_journal = told.code == 404 && told.body.contains("plimsoll serve --journal");
-            let is_served = is_journal || ![404, 405].contains(&told.code);
+            // The journal is read only by `plimsoll serve`, and only a shadow compares.
+            let others = ["plimsoll serve --journal", "plimsoll shadow"];
+            let is_of_other = told.code == 404 && others.iter().any(|one| told.body.contains(one));
+            let is_served = is_of_other || ![404, 405].contains(&told.code);
             assert_eq!(is_served, paths[path][verb].is_object(), "{method} {path}: {}", told.code);
         }
     }
@@ -215,7 +285,7 @@ async fn the_page_is_open_to_everybody_and_its_data_is_not() {
     assert_eq!(server.get("/ui/app.js", &[]).await.code, 200);
     assert_eq!(server.get("/ui/other", &[]).await.code, 404);
     assert_eq!(server.get("/ui", &[]).await.code, 308);
-    for path in ["overview", "nodes", "pods", "config", "timeline", "events"] {
+    for path in ["overview", "nodes", "pods", "config", "timeline", "events", "shadow"] {
         let told = server.get(&format!("/api/v1/{path}"), &[]).await;
         assert_eq!(told.code, 403, "{path}: strangers may not ask");
     }
@@ -246,4 +316,46 @@ async fn the_configuration_comes_with_what_is_not_the_default() {
     let server = serving(&fake, Ok(answer())).await;
     let told = server.get_as_jane("/api/v1/config").await.json();
     assert_eq!(told["differences"], json!([{"field": "parallelism", "default": 16}]));
+}
+
+async fn shadowing(fake: &FakeApiServer) -> RunningServer {
+    let mut setup = ServerFixture::new(Some(fake));
+    let scheduler = std::sync::Arc::get_mut(&mut setup.scheduler).expect("nobody else has it");
+    let one = |number: u64, pod: &str, why: &str| json!({"number": number, "pod": pod, "kind": "worse", "theirs": "n1", "ours": ["n2"], "why": why});
+    scheduler.comparison = Some(json!({"disagreements": [
+        one(1, "shop/web-0", "n1 has 3 points less than n2: beside pay/card-9"),
+        one(2, "pay/card-1", "n1 has 2 points less than n2"),
+    ]}));
+    setup.start().await
+}
+
+#[tokio::test]
+async fn a_shadow_names_only_pods_that_the_user_may_list() {
+    let numbers = |told: &Value| -> Vec<u64> {
+        let all = told["disagreements"].as_array().expect("there is a list").iter();
+        all.map(|one| one["number"].as_u64().expect("it has one")).collect()
+    };
+    let fake = cluster(|_, _, _| true);
+    let told = shadowing(&fake).await.get_as_jane("/api/v1/shadow").await;
+    assert_eq!((told.code, numbers(&told.json())), (200, vec![2, 1]));
+    let fake = cluster(|verb, namespace, _| verb == "list" && namespace == "shop");
+    let server = shadowing(&fake).await;
+    let told = server.get_as_jane("/api/v1/shadow").await.json();
+    assert_eq!((numbers(&told), &told["withheld"]), (vec![1], &json!(1)));
+    assert!(!told.to_string().contains("card-"), "{told}");
+    let told = server.get_as_jane("/api/v1/shadow?kind=better").await;
+    assert_eq!((told.code, &told.json()["reason"]), (400, &json!("BadRequest")));
+    let overview = server.get_as_jane("/api/v1/overview").await.json();
+    assert_eq!(overview["views"]["shadow"], true);
+    let told = server.get("/api/v1/shadow", &[]).await;
+    assert_eq!(told.code, 403, "strangers may not ask");
+}
+
+#[tokio::test]
+async fn a_scheduler_that_is_no_shadow_has_nothing_compared() {
+    let fake = cluster(|_, _, _| true);
+    let server = serving(&fake, Ok(answer())).await;
+    let told = server.get_as_jane("/api/v1/shadow").await;
+    assert_eq!(told.code, 404);
+    assert!(told.body.contains("this is no shadow"), "{}", told.body);
 }

@@ -8,8 +8,8 @@ use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
-use plimsoll_api::PodKey;
 use plimsoll_api::wire::{Object, object};
+use plimsoll_api::{KindRef, ObjectKey, PodKey};
 use plimsoll_engine::metrics::Family;
 use plimsoll_engine::{
     ClusterSnapshot, Event, Observation, Options as EngineOptions, PendingPod, Profile,
@@ -82,10 +82,17 @@ impl SchedulerView for HandleView {
     fn snapshot(&self, pod: Option<PodKey>) -> Soon<'_, (ClusterSnapshot, Option<PendingPod>)> {
         self.0.snapshot(pod).boxed()
     }
+    fn snapshot_of_group(&self, group: ObjectKey) -> Soon<'_, (ClusterSnapshot, Vec<PendingPod>)> {
+        self.0.snapshot_of_group(group).boxed()
+    }
     fn picture(&self) -> Soon<'_, (ClusterSnapshot, Vec<QueuedPodInfo>)> {
         self.0.picture().boxed()
     }
-    fn manifest(&self, _: PodKey) -> BoxFuture<'_, Result<Option<Value>, ManifestError>> {
+    fn manifest(
+        &self,
+        _: KindRef,
+        _: ObjectKey,
+    ) -> BoxFuture<'_, Result<Option<Value>, ManifestError>> {
         futures::future::ready(Ok(Some(json!({})))).boxed()
     }
     fn advisor(&self) -> Arc<dyn Advisor> {

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
-use plimsoll_api::PodKey;
+use plimsoll_api::{KindRef, ObjectKey, PodKey};
 use plimsoll_engine::metrics::Family;
 use plimsoll_engine::{ClusterSnapshot, Decision, PendingPod, QueuedPodInfo};
 use plimsoll_framework::{PodInfo, Time};
@@ -31,8 +31,9 @@ use crate::serve::options::Options;
 use crate::serve::server::Server;
 use crate::serve::server_state::ServerState;
 use crate::serve::{
-    AdviceError, Advisor, Clients, Explained, ManifestError, ProcessInfo, SchedulerView,
-    ServeError, ServerSources, Soon, Unresponsive, VerbosityError, WhyQuestion,
+    AdviceError, Advisor, Clients, Explained, ManifestError, ManifestSource, ProcessInfo,
+    SchedulerView, ServeError, ServerSources, Soon, Unresponsive, VerbosityError, WhyGroupQuestion,
+    WhyQuestion,
 };
 
 /// The token of `jane`, which must not appear anywhere.
@@ -97,6 +98,8 @@ pub(super) struct FakeScheduler {
     pub(super) resets: Mutex<u32>,
     pub(super) asked: Mutex<Vec<PodKey>>,
     pub(super) answer: Result<Value, AdviceError>,
+    /// What it has compared, if it is a shadow.
+    pub(super) comparison: Option<Value>,
 }
 
 impl Default for FakeScheduler {
@@ -110,15 +113,43 @@ impl Default for FakeScheduler {
             resets: Mutex::default(),
             asked: Mutex::default(),
             answer: Err(AdviceError::Unknown("pod x/y is unknown".to_owned())),
+            comparison: None,
         }
     }
 }
 
-/// It has one answer to all questions.
+/// It has one answer to all questions, with the manifests of some objects as `found` if it has that.
 pub(super) struct FakeAdvisor(pub(super) Result<Value, AdviceError>);
 
+/// The objects whose manifests it looks for.
+pub(super) const READ: [(&str, &str, &str); 3] =
+    [("ResourceClaim", "shop", "gpus"), ("StorageClass", "", "fast"), ("Horse", "shop", "h")];
+
+impl FakeAdvisor {
+    fn with(&self, manifests: &dyn ManifestSource) -> Result<Value, AdviceError> {
+        let mut answer = self.0.clone()?;
+        if answer.get("found").is_none() {
+            return Ok(answer);
+        }
+        let found = READ.into_iter().map(|(kind, namespace, name)| {
+            let read = manifests.read(kind, &ObjectKey::new(namespace, name));
+            read.unwrap_or_else(|error| Some(json!(error.to_string())))
+        });
+        answer["found"] = found.collect();
+        Ok(answer)
+    }
+}
+
 impl Advisor for FakeAdvisor {
-    fn why(&self, _: WhyQuestion) -> Result<Value, AdviceError> {
+    fn why(&self, question: WhyQuestion) -> Result<Value, AdviceError> {
+        self.with(&*question.manifests)
+    }
+
+    fn why_group(&self, question: WhyGroupQuestion) -> Result<Value, AdviceError> {
+        self.with(&*question.manifests)
+    }
+
+    fn rebalance(&self, _: ClusterSnapshot, _: &Value) -> Result<Value, AdviceError> {
         self.0.clone()
     }
 
@@ -185,6 +216,18 @@ impl SchedulerView for FakeScheduler {
         self.soon((snapshot, None))
     }
 
+    fn snapshot_of_group(&self, group: ObjectKey) -> Soon<'_, (ClusterSnapshot, Vec<PendingPod>)> {
+        self.asked.lock().expect("no test panics in it").push(group);
+        let snapshot = ClusterSnapshot {
+            taken: Time::from_millis(1_725_603_591_000),
+            nodes: Vec::new(),
+            pods: self.pods.clone(),
+            nominated: Vec::new(),
+            objects: Vec::new(),
+        };
+        self.soon((snapshot, Vec::new()))
+    }
+
     fn picture(&self) -> Soon<'_, (ClusterSnapshot, Vec<QueuedPodInfo>)> {
         let snapshot = ClusterSnapshot {
             taken: Time::from_millis(1_725_603_591_000),
@@ -196,9 +239,20 @@ impl SchedulerView for FakeScheduler {
         self.soon((snapshot, Vec::new()))
     }
 
-    fn manifest(&self, pod: PodKey) -> BoxFuture<'_, Result<Option<Value>, ManifestError>> {
-        let manifest = self.pods.iter().any(|known| known.key == pod).then(|| json!({}));
+    fn manifest(
+        &self,
+        kind: KindRef,
+        key: ObjectKey,
+    ) -> BoxFuture<'_, Result<Option<Value>, ManifestError>> {
+        let manifest = match kind.as_str() {
+            "Pod" => self.pods.iter().any(|known| known.key == key).then(|| json!({})),
+            kind => Some(json!(format!("{kind} {key}"))),
+        };
         futures::future::ready(Ok(manifest)).boxed()
+    }
+
+    fn comparison(&self) -> Option<Soon<'_, Value>> {
+        self.comparison.clone().map(|compared| self.soon(compared))
     }
 
     fn advisor(&self) -> Arc<dyn Advisor> {

@@ -30,6 +30,10 @@ pub(super) struct Judges {
     pub(super) limits: Vec<String>,
     /// The name and the text of each configuration, as it judges.
     pub(super) configurations: Vec<(String, String)>,
+    /// What the first one was made from.
+    pub(super) setup: Setup,
+    /// What places pods in the cluster as our decisions would have made it.
+    pub(super) own: Option<Scheduler>,
 }
 
 /// Sets up one configuration, or two.
@@ -53,15 +57,26 @@ pub(super) fn judges(args: &args::Shadow, release: Release, registry: &Registry)
         for profile in &mut configuration.profiles {
             profile.percentage_of_nodes_to_score = Some(ALL_NODES);
         }
-        let profiles = Profile::all_of(&configuration.profile_specs(), registry, &setup.gates)?;
         configurations.push((name.clone(), configuration.to_yaml()));
-        let options = Options { audit_every: 0, ..setup.options() };
-        let scheduler = Scheduler::new(profiles, options, SEED)?;
-        anyhow::Ok(Judge { name, release: release.to_string(), scheduler })
+        let scheduler = scheduler(&setup, registry)?;
+        anyhow::Ok((Judge { name, release: release.to_string(), scheduler }, setup))
     };
-    let first = judge(args.config.as_ref())?;
+    let (first, setup) = judge(args.config.as_ref())?;
     let second = args.against.as_ref().map(|file| judge(Some(file))).transpose()?;
-    Ok(Judges { first, second, limits, configurations })
+    let second = second.map(|(second, _)| second);
+    let own = match args.no_own_cluster {
+        true => None,
+        false => Some(scheduler(&setup, registry)?),
+    };
+    Ok(Judges { first, second, limits, configurations, setup, own })
+}
+
+/// A scheduler that knows nothing yet.
+fn scheduler(setup: &Setup, registry: &Registry) -> Result<Scheduler> {
+    let specs = setup.configuration.profile_specs();
+    let profiles = Profile::all_of(&specs, registry, &setup.gates)?;
+    let options = Options { audit_every: 0, ..setup.options() };
+    Ok(Scheduler::new(profiles, options, SEED)?)
 }
 
 fn set_up(

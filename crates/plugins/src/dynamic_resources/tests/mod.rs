@@ -1,3 +1,4 @@
+mod hints;
 mod upstream;
 
 use plimsoll_testkit::{check, expect, laws};

@@ -17,14 +17,14 @@ use serde_json::Value;
 use super::*;
 
 /// What a name stands for.
-type Snippets<'t> = BTreeMap<&'t str, &'t str>;
+pub(super) type Snippets<'t> = BTreeMap<&'t str, &'t str>;
 
 fn is_of_name(character: char) -> bool {
     character.is_ascii_alphanumeric() || character == '-'
 }
 
 /// Replaces each `$name` by what it stands for.
-fn expand(text: &str, snippets: &Snippets<'_>) -> String {
+pub(super) fn expand(text: &str, snippets: &Snippets<'_>) -> String {
     let mut parts = text.split('$');
     let mut expanded = parts.next().unwrap_or_default().to_owned();
     for part in parts {
@@ -39,6 +39,12 @@ fn expand(text: &str, snippets: &Snippets<'_>) -> String {
 fn snippet(text: &str) -> (&str, &str) {
     let (name, text) = text.split_once('=').expect("`let NAME = TEXT`");
     (name.trim(), text.trim())
+}
+
+/// The snippets that a text defines: `let NAME = TEXT`, one after the other.
+pub(super) fn snippets(text: &str) -> Snippets<'_> {
+    let text = text.strip_prefix("let ").expect("it begins with a snippet");
+    text.split("\nlet ").map(snippet).collect()
 }
 
 /// The node with the highest score in a report, the first of several.
@@ -109,8 +115,7 @@ fn placed(scenario: &Scenario, node: &str) -> String {
 #[test]
 fn the_cases_of_upstream_have_the_verdicts_that_it_expects() {
     let (common, cases) = include_str!("upstream.txt").split_once("\n# ").expect("there are cases");
-    let common = common.strip_prefix("let ").expect("it begins with a snippet");
-    let snippets: Snippets<'_> = common.split("\nlet ").map(snippet).collect();
+    let snippets = snippets(common);
     let mut failures = Vec::new();
     let mut count = 0;
     for case in cases.split("\n# ") {

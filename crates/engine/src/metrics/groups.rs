@@ -1,0 +1,138 @@
+//! What is counted about groups of pods beside their attempts: placements, preemption, and how long they wait.
+
+use std::time::Duration;
+
+use super::histogram::Histogram;
+use super::{Buckets, inventory};
+
+/// Who evicts others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Preemptor {
+    /// A pod for itself.
+    Pod,
+    /// A group for all its pods.
+    Group,
+}
+
+impl Preemptor {
+    /// Both of them, in their order.
+    pub(super) const ALL: [Preemptor; 2] = [Preemptor::Pod, Preemptor::Group];
+
+    /// The value of the label `preemptor`. As in framework/preemption of 1.37.
+    pub(super) fn as_str(self) -> &'static str {
+        match self {
+            Preemptor::Pod => "pod",
+            Preemptor::Group => "podgroup",
+        }
+    }
+}
+
+/// What the plugins that make room for groups have answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum GroupPreemptionResult {
+    Success,
+    Unschedulable,
+    Error,
+}
+
+impl GroupPreemptionResult {
+    /// All of them, in their order.
+    pub(super) const ALL: [GroupPreemptionResult; 3] = [
+        GroupPreemptionResult::Success,
+        GroupPreemptionResult::Unschedulable,
+        GroupPreemptionResult::Error,
+    ];
+
+    /// The value of the label `result`: the code of the status.
+    pub(super) fn as_str(self) -> &'static str {
+        match self {
+            GroupPreemptionResult::Success => "Success",
+            GroupPreemptionResult::Unschedulable => "Unschedulable",
+            GroupPreemptionResult::Error => "Error",
+        }
+    }
+}
+
+/// The counters.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct GroupCounts {
+    /// By profile.
+    pub(super) placements: Vec<PlacementCounts>,
+    pub(super) preemptions: [u64; 3],
+    pub(super) victims: Option<Box<Histogram>>,
+    /// By preemptor: how many groups, or pods of groups, were disrupted at once.
+    pub(super) disruptions: [Option<Box<Histogram>>; 2],
+    /// By preemptor: the durations of successful and of failed evictions.
+    pub(super) executions: [[Option<Box<Histogram>>; 2]; 2],
+    /// How long groups have waited until they were scheduled.
+    pub(super) waited: Option<Box<Histogram>>,
+}
+
+/// The placements of the groups of one profile.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct PlacementCounts {
+    pub(super) generated: u64,
+    pub(super) feasible: u64,
+    pub(super) infeasible: u64,
+}
+
+impl GroupCounts {
+    /// Counts placements that a plugin of a profile has generated.
+    pub(crate) fn generated(&mut self, profile: usize, n_placements: usize) {
+        let n_placements = u64::try_from(n_placements).unwrap_or(u64::MAX);
+        self.placements_of(profile).generated += n_placements;
+    }
+
+    /// Counts a placement on which a group was tried.
+    pub(crate) fn evaluated(&mut self, profile: usize, is_feasible: bool) {
+        let counts = self.placements_of(profile);
+        match is_feasible {
+            true => counts.feasible += 1,
+            false => counts.infeasible += 1,
+        }
+    }
+
+    /// Counts an attempt to make room for a group.
+    pub(crate) fn preemption(&mut self, result: GroupPreemptionResult) {
+        self.preemptions[result as usize] += 1;
+    }
+
+    /// Records how many pods are evicted for a group.
+    pub(crate) fn victims(&mut self, n_victims: usize) {
+        observe(&mut self.victims, inventory::GROUP_VICTIMS_BUCKETS, n_victims);
+    }
+
+    /// Records how many groups, or pods of groups, are disrupted at once; nothing if none is.
+    pub(crate) fn disrupts(&mut self, preemptor: Preemptor, n_units: usize) {
+        if 0 < n_units {
+            let disruptions = &mut self.disruptions[preemptor as usize];
+            observe(disruptions, inventory::GROUP_VICTIMS_BUCKETS, n_units);
+        }
+    }
+
+    /// Records the end of evictions.
+    pub(crate) fn evictions_over(&mut self, preemptor: Preemptor, failed: bool, took: Duration) {
+        let executions = &mut self.executions[preemptor as usize][usize::from(failed)];
+        lazily(executions, inventory::PREEMPTION_BUCKETS).observe_span(took);
+    }
+
+    /// Records how long a group has waited until it was scheduled.
+    pub(crate) fn scheduled_after(&mut self, waited: Duration) {
+        lazily(&mut self.waited, inventory::SLI_BUCKETS).observe_span(waited);
+    }
+
+    fn placements_of(&mut self, profile: usize) -> &mut PlacementCounts {
+        if self.placements.len() <= profile {
+            self.placements.resize(profile + 1, PlacementCounts::default());
+        }
+        &mut self.placements[profile]
+    }
+}
+
+fn observe(histogram: &mut Option<Box<Histogram>>, buckets: Buckets, n: usize) {
+    lazily(histogram, buckets).observe(f64::from(u32::try_from(n).unwrap_or(u32::MAX)));
+}
+
+fn lazily(histogram: &mut Option<Box<Histogram>>, buckets: Buckets) -> &mut Histogram {
+    histogram.get_or_insert_with(|| Box::new(Histogram::new(buckets)))
+}

@@ -1,0 +1,71 @@
+//! Why a group of pods waits, with the decision about it.
+
+use anyhow::{Result, bail};
+use plimsoll_advisor::{GroupSubject, WhyGroup, why_group};
+use plimsoll_api::ObjectKey;
+use plimsoll_engine::record::GroupRecord;
+use plimsoll_engine::{GroupDecision, Scheduler};
+use plimsoll_framework::{GroupForest, GroupRef, Time};
+use serde::Serialize;
+
+/// The answer about a group.
+#[derive(Debug)]
+pub(crate) struct GroupAnswer {
+    pub(crate) why: WhyGroup,
+    /// The decision about it; `None` if all its pods are on nodes.
+    pub(crate) decision: Option<GroupDecision>,
+}
+
+/// The answer with the record of the decision.
+#[derive(Serialize)]
+struct Written<'a> {
+    #[serde(flatten)]
+    why: &'a WhyGroup,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    record: Option<GroupRecord<'a>>,
+}
+
+impl GroupAnswer {
+    /// Asks about a group. The scheduler is not needed any more afterwards: it has tried the group.
+    pub(crate) fn of(
+        scheduler: &mut Scheduler,
+        now: Time,
+        subject: &GroupSubject<'_>,
+    ) -> Result<Self> {
+        let why = why_group(scheduler, now, subject)?;
+        let decision = match why.pending {
+            0 => None,
+            _ => Some(tried(scheduler, now, subject.group)?),
+        };
+        Ok(GroupAnswer { why, decision })
+    }
+
+    /// The answer as it is written as JSON.
+    pub(crate) fn written(&self) -> impl Serialize {
+        let record = self.decision.as_ref().map(GroupRecord::of);
+        Written { why: &self.why, record }
+    }
+}
+
+/// The decision about a group, as if it had its turn now. The scheduler is not needed any more afterwards.
+pub(crate) fn tried(
+    scheduler: &mut Scheduler,
+    now: Time,
+    group: &ObjectKey,
+) -> Result<GroupDecision> {
+    match scheduler.try_group_now(now, group, &mut Vec::new()) {
+        Some(decision) => Ok(decision),
+        None => waiting(scheduler, group),
+    }
+}
+
+/// The decision about a group of which no member can be tried, or about the tree that it is part of.
+fn waiting(scheduler: &Scheduler, group: &ObjectKey) -> Result<GroupDecision> {
+    let forest = GroupForest::of(scheduler.view().stores, scheduler.group_gates());
+    let root = forest.root(group).unwrap_or_else(|_| GroupRef::Pods(group.clone()));
+    let is_meant = |one: &GroupDecision| one.group == *group || one.group == *root.key();
+    match scheduler.waiting_groups().into_iter().find(is_meant) {
+        Some(decision) => Ok(decision),
+        None => bail!("no pod of group {group} is waiting for a node"),
+    }
+}
