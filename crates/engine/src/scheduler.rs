@@ -7,8 +7,8 @@ use std::time::Duration;
 use plimsoll_api::{CompositePodGroup, KindRef, Kinds, Pod, PodGroup, PodKey, Str};
 use plimsoll_framework::pod_groups::group_of;
 use plimsoll_framework::{
-    GroupGates, NominatedPods, PodEvent, PodInfo, Point, Release, Time, View, WaitingDecision,
-    WaitingPod, WriteError,
+    GroupForest, GroupGates, NominatedPods, PodEvent, PodInfo, Point, Release, Time, View,
+    WaitingDecision, WaitingPod, WriteError,
 };
 use rand::SeedableRng;
 use rand_pcg::Pcg64;
@@ -20,7 +20,7 @@ use crate::decision::Decision;
 use crate::effect::Effect;
 use crate::extenders::Extenders;
 use crate::gates::Gates;
-use crate::groups::{GroupDecision, Groups};
+use crate::groups::{GroupDecision, Groups, Reservation, Reservations};
 use crate::memo::Memo;
 use crate::metrics::{PluginMetrics, SchedulerCounters, Stopwatch};
 use crate::names::{PodId, PodNames};
@@ -96,6 +96,8 @@ pub struct Options {
     pub max_in_unschedulable: Duration,
     /// How long to wait for the answer to a write.
     pub write_timeout: Duration,
+    /// When room is reserved for groups that wait for too long; `None` for never, as in kube-scheduler.
+    pub reservations: Option<Reservations>,
     /// The clock for [`Scheduler::metrics`]; it does not influence decisions. Without one no durations
     /// are measured.
     pub stopwatch: Option<Stopwatch>,
@@ -116,6 +118,7 @@ impl Default for Options {
             backoff: Backoff::default(),
             max_in_unschedulable: Duration::from_mins(5),
             write_timeout: Duration::from_mins(1),
+            reservations: None,
             stopwatch: None,
         }
     }
@@ -165,6 +168,8 @@ pub struct Scheduler {
     pub(crate) group_decisions: Vec<GroupDecision>,
     /// What is known of groups beside their objects and pods.
     pub(crate) groups: Groups,
+    /// The group for which others wait.
+    pub(crate) reservation: Option<Reservation>,
     /// Filters that were prepared to [judge](crate::Transaction::judge) pods.
     pub(crate) prepared_filters: PreparedFilters,
     /// The remembered results; none for [`Engine::Reference`].
@@ -240,6 +245,7 @@ impl Scheduler {
             decisions: Vec::new(),
             group_decisions: Vec::new(),
             groups: Groups::default(),
+            reservation: None,
             orphans: Vec::new(),
             prepared_filters: PreparedFilters::default(),
             recorders: Vec::new(),
@@ -265,12 +271,22 @@ impl Scheduler {
     }
 
     fn advance(&mut self, now: Time, effects: &mut Vec<Effect>) -> Next {
+        self.end_overdue_reservation(now);
         self.carry_on(now, effects);
         if self.take_turn(now, effects) {
             return self.next(now);
         }
         let with = Surroundings { profiles: &self.profiles, cache: &self.cache };
-        if let Some(attempt) = self.queue.pop(now, self.ready(), with) {
+        let next = match &self.reservation {
+            None => self.queue.pop(now, self.ready(), with),
+            Some(reservation) => {
+                let gates = self.options.gates.groups;
+                let forest = GroupForest::of(self.cache.view().stores, gates);
+                let admits = |pod: &PodInfo| reservation.admits(pod, forest, gates);
+                self.queue.pop_admitted(now, with, admits)
+            }
+        };
+        if let Some(attempt) = next {
             match group_of(&attempt.pod) {
                 Some(group) => self.attempt_group(now, group, attempt, effects),
                 None => self.attempt(now, &attempt, effects),
@@ -309,6 +325,7 @@ impl Scheduler {
             self.next_eviction_deadline(),
             self.refusals.next_end(),
             self.extenders.next_deadline(),
+            self.reservation_end(),
         ];
         match timers.into_iter().flatten().min() {
             Some(time) if time <= now => Next::Again,
@@ -391,13 +408,15 @@ impl Scheduler {
             && self.said_writes.is_empty()
             && self.sent_writes.is_empty()
             && !self.queue.has_ready(Ready::Early)
+            && !self.queue.has_aside()
             && !self.queue.has_backoff()
             && !self.queue.mends()
     }
 
-    /// Which pods may be tried: pods that wait for extenders take precedence over those in backoff.
+    /// Which pods may be tried: pods that wait for extenders, or for a group, take precedence over those in backoff.
     fn ready(&self) -> Ready {
-        match self.options.gates.pops_from_backoff && !self.extenders.has_line() {
+        let is_free = !self.extenders.has_line() && self.reservation.is_none();
+        match self.options.gates.pops_from_backoff && is_free {
             true => Ready::Early,
             false => Ready::Due,
         }

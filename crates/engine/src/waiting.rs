@@ -1,9 +1,8 @@
 //! The pods that wait at Permit, and their verdicts.
 
-use std::collections::BTreeMap;
-
 use plimsoll_api::PodKey;
 use plimsoll_framework::{Reason, Rejection, Time, WaitingDecision, WaitingPod};
+use rustc_hash::FxHashMap;
 
 use crate::binding::Unbound;
 use crate::profiles::Profiles;
@@ -18,6 +17,9 @@ pub(crate) struct WaitingAtPermit {
 
 /// The verdicts on pods that waited at Permit.
 pub(crate) type Verdicts = Vec<(PodKey, Result<(), Unbound>)>;
+
+/// The verdicts on all pods that wait, in the order of their arrival; `None` for one that waits on.
+type VerdictsInOrder = Vec<Option<Result<(), Unbound>>>;
 
 impl WaitingAtPermit {
     pub(crate) fn pods(&self) -> &[WaitingPod] {
@@ -49,21 +51,26 @@ impl WaitingAtPermit {
         if decisions.is_empty() {
             return Verdicts::new();
         }
-        let mut verdicts = BTreeMap::new();
-        for decision in decisions {
+        // A gang is allowed as a whole, so its pods are not looked for one by one.
+        let keys = self.pods.iter().map(|waiting| &waiting.pod.key);
+        let places: FxHashMap<&PodKey, usize> = keys.zip(0..).collect();
+        let known = |decision: WaitingDecision| Some((*places.get(decision.pod())?, decision));
+        let decisions: Vec<_> = decisions.into_iter().filter_map(known).collect();
+        let mut verdicts = self.no_verdicts();
+        for (place, decision) in decisions {
+            let verdict = &mut verdicts[place];
             match decision {
-                WaitingDecision::Allow { pod, plugin } => {
-                    let waiting = self.pods.iter_mut().find(|waiting| waiting.pod.key == pod);
-                    let Some(waiting) = waiting else { continue };
-                    waiting.pending.retain(|(name, _)| *name != plugin);
-                    if waiting.pending.is_empty() {
-                        verdicts.entry(pod).or_insert(Ok(()));
+                WaitingDecision::Allow { plugin, .. } => {
+                    let pending = &mut self.pods[place].pending;
+                    pending.retain(|(name, _)| *name != plugin);
+                    if pending.is_empty() {
+                        verdict.get_or_insert(Ok(()));
                     }
                 }
-                WaitingDecision::Reject { pod, plugin, reason } => {
+                WaitingDecision::Reject { plugin, reason, .. } => {
                     let plugin = profiles.rejector(&plugin);
                     let why = Rejection::unschedulable(reason);
-                    verdicts.entry(pod).or_insert(Err(Unbound::Rejected { plugin, why }));
+                    verdict.get_or_insert(Err(Unbound::Rejected { plugin, why }));
                 }
             }
         }
@@ -76,15 +83,15 @@ impl WaitingAtPermit {
         if self.next_timeout.is_none_or(|next| now < next) {
             return Verdicts::new();
         }
-        let mut verdicts = BTreeMap::new();
-        for waiting in &self.pods {
+        let mut verdicts = self.no_verdicts();
+        for (waiting, verdict) in self.pods.iter().zip(&mut verdicts) {
             let over = waiting.pending.iter().filter(|(_, until)| *until <= now);
             let Some(&(plugin, until)) = over.min_by_key(|(_, until)| *until) else { continue };
             let span = plimsoll_framework::time::go_duration(until.since(waiting.since));
             let reason: Reason =
                 format!("rejected due to timeout after waiting {span} at plugin {plugin}").into();
             let why = Rejection::unschedulable(reason);
-            verdicts.insert(waiting.pod.key.clone(), Err(Unbound::Rejected { plugin, why }));
+            *verdict = Some(Err(Unbound::Rejected { plugin, why }));
         }
         self.finish(verdicts)
     }
@@ -98,10 +105,14 @@ impl WaitingAtPermit {
         self.next_timeout = pending.map(|(_, until)| *until).min();
     }
 
+    fn no_verdicts(&self) -> VerdictsInOrder {
+        self.pods.iter().map(|_| None).collect()
+    }
+
     /// Removes pods from the list in the order of their arrival.
-    fn finish(&mut self, mut verdicts: BTreeMap<PodKey, Result<(), Unbound>>) -> Verdicts {
-        let mut finished = Vec::new();
-        self.pods.retain(|waiting| match verdicts.remove(&waiting.pod.key) {
+    fn finish(&mut self, verdicts: VerdictsInOrder) -> Verdicts {
+        let (mut finished, mut verdicts) = (Vec::new(), verdicts.into_iter());
+        self.pods.retain(|waiting| match verdicts.next().flatten() {
             Some(verdict) => {
                 finished.push((waiting.pod.key.clone(), verdict));
                 false

@@ -169,6 +169,15 @@ pub enum WaitingDecision {
     },
 }
 
+impl WaitingDecision {
+    /// The pod that is decided about.
+    pub fn pod(&self) -> &PodKey {
+        match self {
+            WaitingDecision::Allow { pod, .. } | WaitingDecision::Reject { pod, .. } => pod,
+        }
+    }
+}
+
 /// The pods that wait at Permit, and what a plugin decides about them.
 #[derive(Debug)]
 pub struct WaitingPods<'a> {

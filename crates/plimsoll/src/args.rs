@@ -8,6 +8,7 @@ mod kubectl;
 mod ranking;
 mod rebalance;
 mod replay;
+mod reservation;
 mod run;
 mod serve;
 mod shadow;
@@ -32,6 +33,7 @@ pub(crate) use self::kubectl::{ClusterQuestion, Kubectl, NamedPod, SchedulerPlac
 pub(crate) use self::ranking::Ranking;
 pub(crate) use self::rebalance::{DEFAULT_MOVES, Rebalance, Rebalancing};
 pub(crate) use self::replay::{Record, Replay, ReplayEngine};
+pub(crate) use self::reservation::ReservationFlags;
 pub(crate) use self::run::{Authentication, Authorization, Client, Election, Run, Serving};
 pub(crate) use self::serve::Serve;
 pub(crate) use self::shadow::{Shadow, ShadowServing};
@@ -217,6 +219,9 @@ pub(crate) struct Simulate {
     pub(crate) ranking: Ranking,
 
     #[command(flatten)]
+    pub(crate) reservations: ReservationFlags,
+
+    #[command(flatten)]
     pub(crate) decisions: Decisions,
 
     /// Simulate N random clusters instead, and audit every decision
@@ -225,7 +230,7 @@ pub(crate) struct Simulate {
     /// and volumes are late. An auditor looks for pods on nodes that they do not fit, victims without a lower priority,
     /// and pods that are not tried again although they would fit. The exit status is 1 if it finds any.
     #[arg(long, value_name = "N")]
-    #[arg(conflicts_with_all = ["files", "explain", "completion_after", "tie_break", "engine", "audit", "record", "journal"])]
+    #[arg(conflicts_with_all = ["files", "explain", "completion_after", "tie_break", "engine", "audit", "record", "journal", "pod_group_waiting_time", "pod_group_reservation_time"])]
     pub(crate) swarm: Option<u64>,
 
     /// Record everything that enters the engine to this file, for `plimsoll replay`

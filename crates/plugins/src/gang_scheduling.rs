@@ -59,7 +59,7 @@ impl GangScheduling {
 
     /// Permits a pod of a tree once enough pods of the whole tree have a node. As in permitPodForHierarchy.
     fn permit_in_tree(root: &GroupRef, forest: GroupForest<'_>, states: &PodGroupStates) -> bool {
-        forest.is_ready(root, states, |state| state.placed().len())
+        forest.is_ready(root, states, PodGroupState::n_placed)
     }
 }
 
@@ -182,7 +182,7 @@ impl Permit for GangScheduling {
             forest.leaves(&root)
         } else {
             let Some(min_count) = group.min_count() else { return Permission::Approve };
-            let n_placed = states.get(&key).map_or(0, |state| state.placed().len());
+            let n_placed = states.get(&key).map_or(0, PodGroupState::n_placed);
             if n_placed < in_usize(min_count) {
                 return Permission::Wait(WAIT);
             }

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use plimsoll_engine::extenders::ExtenderVerb;
 use plimsoll_engine::{
-    Backoff, Engine, Extender, Gates, Options, Profile, ProfileError, Scans, Scheduler, TieBreak,
+    Backoff, Engine, Extender, Gates, Options, Profile, ProfileError, Reservations, Scans,
+    Scheduler, TieBreak,
 };
 use plimsoll_framework::{FeatureGates, GroupGates, Point, ProfileSpec, Registry, Release};
 use serde::{Deserialize, Serialize};
@@ -77,6 +78,19 @@ pub struct RecordedOptions {
     pub pod_level_resources: bool,
     /// `InPlacePodLevelResourcesVerticalScaling`.
     pub pod_level_resize: bool,
+    /// When room is reserved for groups, if it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reservations: Option<RecordedReservations>,
+}
+
+/// [`Reservations`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct RecordedReservations {
+    /// In milliseconds.
+    pub after: u64,
+    /// In milliseconds.
+    pub at_most: u64,
 }
 
 /// A [`ProfileSpec`].
@@ -184,6 +198,10 @@ impl Header {
             },
             max_in_unschedulable: Duration::from_millis(recorded.max_in_unschedulable),
             write_timeout: Duration::from_millis(recorded.write_timeout),
+            reservations: recorded.reservations.map(|recorded| Reservations {
+                after: Duration::from_millis(recorded.after),
+                at_most: Duration::from_millis(recorded.at_most),
+            }),
             ..Options::default()
         }
     }
@@ -218,6 +236,7 @@ impl RecordedOptions {
             backoff,
             max_in_unschedulable,
             write_timeout,
+            reservations,
             stopwatch: _,
         } = *options;
         let scans = match scans {
@@ -239,6 +258,10 @@ impl RecordedOptions {
             says_expected_node: gates.says_expected_node,
             pod_level_resources: gates.pod_level_resources,
             pod_level_resize: gates.pod_level_resize,
+            reservations: reservations.map(|rule| RecordedReservations {
+                after: millis(rule.after),
+                at_most: millis(rule.at_most),
+            }),
         }
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use plimsoll_api::{Pod, Str};
 use plimsoll_engine::{GroupDecision, GroupResult, Scheduler};
-use plimsoll_framework::{Columns, GroupRules, Time};
+use plimsoll_framework::{Columns, GroupRules, PodGroupState, Time};
 use serde_json::{Value, json};
 
 use super::evictions;
@@ -157,7 +157,7 @@ impl<'s> GroupSearch<'s> {
 
     fn n_running(&self) -> usize {
         let state = self.scheduler.view().stores.groups.get(&self.plan.group);
-        state.map_or(0, |state| state.placed().len())
+        state.map_or(0, PodGroupState::n_placed)
     }
 
     fn min_count(&self) -> Option<i64> {

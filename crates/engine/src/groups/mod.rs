@@ -11,6 +11,7 @@ mod decision;
 mod placements;
 mod preemption;
 mod question;
+mod reservation;
 mod rules;
 mod submit;
 mod tree;
@@ -30,9 +31,11 @@ use plimsoll_framework::{
 pub use self::decision::{
     GroupDecision, GroupResult, MemberDecision, MemberResult, PlacementDecision, SubgroupDecision,
 };
+pub(crate) use self::reservation::Reservation;
+pub use self::reservation::Reservations;
 use self::tree::{GroupCycle, GroupNode};
 use crate::effect::Effect;
-use crate::metrics::{GroupAttemptResult, Lap};
+use crate::metrics::{GroupAttemptResult, Lap, ReservationEnd};
 use crate::names::PodId;
 use crate::queue::{Attempt, Audience, QueuePlace, Surroundings};
 use crate::scheduler::Scheduler;
@@ -57,6 +60,8 @@ pub(crate) struct GroupHistory {
     waits_for: GroupWait,
     /// Whether it was scheduled once.
     is_scheduled: bool,
+    /// When it first did not fit since it was scheduled last, or since its reservation ended.
+    fails_since: Option<Time>,
 }
 
 /// What a group waits for.
@@ -90,6 +95,9 @@ impl Scheduler {
     pub(crate) fn forget_pod(&mut self, id: PodId) {
         let group = group_of(&self.names[id]);
         if let Some(group) = group {
+            if self.reservation.is_some() {
+                self.end_reservation_of(&self.root_of(&group), ReservationEnd::Gone);
+            }
             let reads = plimsoll_framework::parts::StoreReads::GROUPS;
             let groups = &mut self.cache.stores_mut(reads).groups;
             groups.is_gone(&self.names[id]);

@@ -68,22 +68,34 @@ impl Scheduler {
         let mut reasons = Vec::new();
         let &(first, _) = plugins.first()?;
         for (name, point) in plugins {
-            let savepoint = self.cache.savepoint();
-            let (rng, next_start) = (self.rng.clone(), self.next_start);
-            let (removed, assigned) = (BTreeMap::new(), Vec::new());
-            let mut dry_run = DryRun { scheduler: self, now, group, removed, assigned };
-            let answer = point.group_post_filter(&group.in_cycle(&group.root), &mut dry_run);
-            while self.cache.next_undo_is_of_node(&savepoint).is_some() {
-                self.cache.undo_last();
-            }
-            self.cache.is_rolled_back(savepoint);
-            (self.rng, self.next_start) = (rng, next_start);
+            let answer = self.in_dry_run(now, group, |dry_run| {
+                point.group_post_filter(&group.in_cycle(&group.root), dry_run)
+            });
             match answer {
                 GroupPostFilterAnswer::Unschedulable(why) => reasons.push(why.to_string()),
                 answer => return Some((name, answer)),
             }
         }
         Some((first, GroupPostFilterAnswer::Unschedulable(reasons.join(", ").into())))
+    }
+
+    /// What `ask` finds out in a dry run. The cluster is the same afterwards.
+    pub(super) fn in_dry_run<T>(
+        &mut self,
+        now: Time,
+        group: &GroupCycle,
+        ask: impl FnOnce(&mut dyn GroupDryRun) -> T,
+    ) -> T {
+        let savepoint = self.cache.savepoint();
+        let (rng, next_start) = (self.rng.clone(), self.next_start);
+        let (removed, assigned) = (BTreeMap::new(), Vec::new());
+        let answer = ask(&mut DryRun { scheduler: self, now, group, removed, assigned });
+        while self.cache.next_undo_is_of_node(&savepoint).is_some() {
+            self.cache.undo_last();
+        }
+        self.cache.is_rolled_back(savepoint);
+        (self.rng, self.next_start) = (rng, next_start);
+        answer
     }
 }
 

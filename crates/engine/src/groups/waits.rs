@@ -6,6 +6,7 @@ use plimsoll_framework::pod_groups::group_of;
 use plimsoll_framework::{GroupRef, Time};
 
 use super::{GroupResult, GroupWait};
+use crate::metrics::ReservationEnd;
 use crate::queue::{Attempt, QueuePlace};
 use crate::scheduler::Scheduler;
 
@@ -39,6 +40,7 @@ impl Scheduler {
             self.counts.groups.scheduled_after(now.since(since));
         }
         history.is_scheduled = true;
+        self.end_reservation_of(group, ReservationEnd::Scheduled);
     }
 
     /// How many groups have waiting pods, by the reason; all reasons are there.

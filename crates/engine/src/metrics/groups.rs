@@ -53,6 +53,32 @@ impl GroupPreemptionResult {
     }
 }
 
+/// How a reservation has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ReservationEnd {
+    /// The group was scheduled.
+    Scheduled,
+    /// Its time was over.
+    Expired,
+    /// A pod of the group is gone.
+    Gone,
+}
+
+impl ReservationEnd {
+    /// All of them, in their order.
+    pub(super) const ALL: [ReservationEnd; 3] =
+        [ReservationEnd::Scheduled, ReservationEnd::Expired, ReservationEnd::Gone];
+
+    /// The value of the label `result`.
+    pub(super) fn as_str(self) -> &'static str {
+        match self {
+            ReservationEnd::Scheduled => "scheduled",
+            ReservationEnd::Expired => "expired",
+            ReservationEnd::Gone => "gone",
+        }
+    }
+}
+
 /// The counters.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct GroupCounts {
@@ -66,6 +92,7 @@ pub(crate) struct GroupCounts {
     pub(super) executions: [[Option<Box<Histogram>>; 2]; 2],
     /// How long groups have waited until they were scheduled.
     pub(super) waited: Option<Box<Histogram>>,
+    pub(super) reservations: [u64; 3],
 }
 
 /// The placements of the groups of one profile.
@@ -114,6 +141,11 @@ impl GroupCounts {
     pub(crate) fn evictions_over(&mut self, preemptor: Preemptor, failed: bool, took: Duration) {
         let executions = &mut self.executions[preemptor as usize][usize::from(failed)];
         lazily(executions, inventory::PREEMPTION_BUCKETS).observe_span(took);
+    }
+
+    /// Counts a reservation that has ended.
+    pub(crate) fn reservation_over(&mut self, end: ReservationEnd) {
+        self.reservations[end as usize] += 1;
     }
 
     /// Records how long a group has waited until it was scheduled.

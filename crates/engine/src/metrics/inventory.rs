@@ -20,10 +20,12 @@ pub(super) const GROUP_VICTIMS_BUCKETS: Buckets = Buckets { start: 1.0, factor: 
 pub(super) const PREEMPTION_BUCKETS: Buckets = Buckets { start: 0.001, factor: 2.0, count: 16 };
 
 /// All metrics of the engine, by name.
-static NEWEST: [Descriptor; 38] = [
+static NEWEST: [Descriptor; 40] = [
     AUDITED,
     DIFFERING,
     DECISIONS,
+    BEHIND_RESERVATION,
+    RESERVATIONS,
     GROUPS_WAITED,
     WAITING_GROUPS,
     CACHE_SIZE,
@@ -146,6 +148,20 @@ pub(super) const DECISIONS: Descriptor = new(
     MetricType::Counter,
     &["source"],
     "Number of decisions, by what they were made from.",
+);
+pub(super) const BEHIND_RESERVATION: Descriptor = new(
+    "plimsoll_podgroup_reservation_pods",
+    Stability::Alpha,
+    MetricType::Gauge,
+    &[],
+    "Number of pods that are not tried because room is reserved for a pod group.",
+);
+pub(super) const RESERVATIONS: Descriptor = new(
+    "plimsoll_podgroup_reservations_total",
+    Stability::Alpha,
+    MetricType::Counter,
+    &["result"],
+    "Number of reservations for pod groups that have ended: since the group was 'scheduled', since the time was over ('expired'), or since a pod of the group is 'gone'.",
 );
 pub(super) const GROUPS_WAITED: Descriptor = new(
     "plimsoll_podgroup_scheduling_sli_duration_seconds",

@@ -28,7 +28,7 @@ use std::time::Duration;
 pub(crate) use counts::{AttemptResult, BoundPod, GroupAttemptResult, SchedulerCounters};
 pub(crate) use event_label::EventLabel;
 pub use family::{Family, MetricSeries, Value};
-pub(crate) use groups::{GroupPreemptionResult, Preemptor};
+pub(crate) use groups::{GroupPreemptionResult, Preemptor, ReservationEnd};
 pub use histogram::Histogram;
 pub use inventory::inventory;
 pub(crate) use meter::{CycleMeter, Lap, MeteredPoint, Status};

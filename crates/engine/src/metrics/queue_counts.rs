@@ -118,7 +118,7 @@ impl QueueCounts {
     }
 
     /// How long gates took, by the number of the profile.
-    pub(super) fn gates(&self) -> impl Iterator<Item = (usize, Status, &Histogram)> {
+    pub(crate) fn gates(&self) -> impl Iterator<Item = (usize, Status, &Histogram)> {
         self.gates.iter().map(|(&(profile, status), took)| (profile, status, took))
     }
 }

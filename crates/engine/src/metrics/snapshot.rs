@@ -12,7 +12,7 @@ use super::counts::{
 };
 use super::event_label::EventLabel;
 use super::family::{Family, MetricSeries, Value};
-use super::groups::{GroupPreemptionResult, Preemptor};
+use super::groups::{GroupPreemptionResult, Preemptor, ReservationEnd};
 use super::histogram::Histogram;
 use super::inventory as known;
 use super::meter::{MeteredPoint, Status};
@@ -261,6 +261,13 @@ impl Scheduler {
         }
         if let Some(waited) = &counts.waited {
             book.histogram(&known::GROUPS_WAITED, &[], waited);
+        }
+        if self.options.reservations.is_some() {
+            book.number(&known::BEHIND_RESERVATION, &[], as_u64(self.queue.n_aside()));
+            for end in ReservationEnd::ALL {
+                let count = counts.reservations[end as usize];
+                book.number(&known::RESERVATIONS, &[end.as_str()], count);
+            }
         }
         for (reason, count) in self.waits_of_groups() {
             book.number(&known::WAITING_GROUPS, &[reason], count);

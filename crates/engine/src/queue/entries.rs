@@ -5,6 +5,7 @@
 //! where they are, and after a cycle those that are left go back once. As in scheduling_queue.go of 1.37. Under the rules of
 //! 1.36 there are no entries, and each pod of a group is in the queue by itself.
 
+use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -13,6 +14,7 @@ use plimsoll_framework::pod_groups::group_of;
 use plimsoll_framework::{
     GroupForest, GroupGates, GroupRef, GroupRules, PodInfo, QueuedPod, SortKey, Time,
 };
+use rustc_hash::FxHashMap;
 
 use super::pod::{Attempt, QueuePlace, QueuedPodInfo};
 use super::worth::{QueueingStrategy, Surroundings};
@@ -24,11 +26,21 @@ use crate::names::PodId;
 #[derive(Debug)]
 pub(super) struct GroupEntries {
     gates: GroupGates,
-    /// The pods of each PodGroup that are in the queue, those in flight among them, by arrival.
-    members: BTreeMap<ObjectKey, BTreeMap<u64, PodId>>,
-    entries: BTreeMap<GroupRef, GroupEntry>,
+    /// The pods of each PodGroup that are in the queue.
+    members: FxHashMap<ObjectKey, Members>,
+    entries: FxHashMap<GroupRef, GroupEntry>,
     /// The pods that have failed in the cycle that is in progress.
     returned: Option<Vec<PodId>>,
+}
+
+/// The pods of a PodGroup, by arrival. Those in flight stand apart, so that finding the first one that waits takes no longer
+/// while a large gang is being bound.
+#[derive(Clone, Debug, Default)]
+struct Members {
+    waiting: BTreeMap<u64, PodId>,
+    in_flight: BTreeMap<u64, PodId>,
+    /// The entries that name the PodGroup: one, unless the groups above it have changed.
+    entries: BTreeSet<GroupRef>,
 }
 
 /// What is known of a group, or of a tree of groups, that has pods in the queue.
@@ -70,8 +82,8 @@ impl GroupEntries {
     pub(super) fn of(gates: GroupGates) -> Option<Self> {
         (gates.generic_workload && GroupRules::V1_37 <= gates.rules).then(|| GroupEntries {
             gates,
-            members: BTreeMap::new(),
-            entries: BTreeMap::new(),
+            members: FxHashMap::default(),
+            entries: FxHashMap::default(),
             returned: None,
         })
     }
@@ -80,13 +92,48 @@ impl GroupEntries {
     pub(super) fn forget(&mut self, info: &QueuedPodInfo) {
         let Some(leaf) = group_of(&info.pod) else { return };
         let Some(members) = self.members.get_mut(&leaf) else { return };
-        members.remove(&info.arrival);
-        if members.is_empty() {
-            self.members.remove(&leaf);
-            self.entries.retain(|_, entry| {
-                entry.leaves.remove(&leaf);
-                !entry.leaves.is_empty()
-            });
+        members.waiting.remove(&info.arrival);
+        members.in_flight.remove(&info.arrival);
+        if !(members.waiting.is_empty() && members.in_flight.is_empty()) {
+            return;
+        }
+        for root in self.members.remove(&leaf).into_iter().flat_map(|members| members.entries) {
+            let Entry::Occupied(mut entry) = self.entries.entry(root) else { continue };
+            entry.get_mut().leaves.remove(&leaf);
+            if entry.get().leaves.is_empty() {
+                entry.remove();
+            }
+        }
+    }
+
+    /// The entry of a PodGroup, which names it from now on.
+    fn entry(&mut self, leaf: ObjectKey, with: Surroundings<'_>) -> &mut GroupEntry {
+        let root = self.root(&leaf, with);
+        let entry = self.entries.entry(root.clone()).or_default();
+        if !entry.leaves.contains(&leaf) {
+            self.members.entry(leaf.clone()).or_default().entries.insert(root);
+            entry.leaves.insert(leaf);
+        }
+        entry
+    }
+
+    /// Notes that a pod is in flight now.
+    pub(super) fn begin(&mut self, info: &QueuedPodInfo) {
+        let members = group_of(&info.pod).and_then(|leaf| self.members.get_mut(&leaf));
+        if let Some(members) = members
+            && let Some(id) = members.waiting.remove(&info.arrival)
+        {
+            members.in_flight.insert(info.arrival, id);
+        }
+    }
+
+    /// Notes that a pod is no longer in flight.
+    fn wait(&mut self, info: &QueuedPodInfo) {
+        let members = group_of(&info.pod).and_then(|leaf| self.members.get_mut(&leaf));
+        if let Some(members) = members
+            && let Some(id) = members.in_flight.remove(&info.arrival)
+        {
+            members.waiting.insert(info.arrival, id);
         }
     }
 
@@ -97,6 +144,31 @@ impl GroupEntries {
     /// The root of the tree that a PodGroup is part of, or the PodGroup itself if that cannot be said yet.
     fn root(&self, leaf: &ObjectKey, with: Surroundings<'_>) -> GroupRef {
         self.forest(with).root(leaf).unwrap_or_else(|_| GroupRef::Pods(leaf.clone()))
+    }
+
+    /// The pods that wait of the entry that `leaf` is part of, in the order in which they came.
+    fn waiting_in(&self, leaf: &ObjectKey, with: Surroundings<'_>) -> Vec<PodId> {
+        let leaves = self.forest(with).leaves(&self.root(leaf, with));
+        let members = leaves.iter().filter_map(|leaf| self.members.get(leaf));
+        let mut waiting: Vec<(&u64, &PodId)> =
+            members.flat_map(|members| &members.waiting).collect();
+        if 1 < leaves.len() {
+            waiting.sort_unstable();
+        }
+        waiting.into_iter().map(|(_, id)| *id).collect()
+    }
+
+    /// The first pod that waits of the entry that `leaf` is part of, apart from `other_than`.
+    fn first_waiting_in(
+        &self,
+        leaf: &ObjectKey,
+        other_than: Option<PodId>,
+        with: Surroundings<'_>,
+    ) -> Option<PodId> {
+        let counts = |(_, id): &(&u64, &PodId)| other_than != Some(**id);
+        let first = |leaf: &ObjectKey| self.members.get(leaf)?.waiting.iter().find(counts);
+        let leaves = self.forest(with).leaves(&self.root(leaf, with));
+        leaves.iter().filter_map(first).min().map(|(_, id)| *id)
     }
 }
 
@@ -110,6 +182,12 @@ impl Queue {
     pub(super) fn is_of_entry(&self, id: PodId) -> bool {
         self.entries.is_some()
             && self.pods.get(id).is_some_and(|entry| entry.info.pod.scheduling_group.is_some())
+    }
+
+    /// The root of the groups of a pod that is part of an entry.
+    pub(super) fn entry_of(&self, id: PodId, with: Surroundings<'_>) -> Option<GroupRef> {
+        let leaf = group_of(&self.pods.get(id)?.info.pod)?;
+        Some(self.entries.as_ref()?.root(&leaf, with))
     }
 
     /// The sort key of a pod: for one of a group, its priority is that of the group.
@@ -132,23 +210,7 @@ impl Queue {
     pub(super) fn waiting_members(&self, id: PodId, with: Surroundings<'_>) -> Vec<PodId> {
         let Some(entries) = &self.entries else { return Vec::new() };
         let leaf = self.pods.get(id).and_then(|entry| group_of(&entry.info.pod));
-        leaf.map_or_else(Vec::new, |leaf| self.waiting_in(entries, &leaf, with))
-    }
-
-    fn waiting_in(
-        &self,
-        entries: &GroupEntries,
-        leaf: &ObjectKey,
-        with: Surroundings<'_>,
-    ) -> Vec<PodId> {
-        let leaves = entries.forest(with).leaves(&entries.root(leaf, with));
-        let all = leaves.iter().filter_map(|leaf| entries.members.get(leaf)).flatten();
-        let waits = |(_, id): &(&u64, &PodId)| self.pods[**id].info.place != QueuePlace::InFlight;
-        let mut waiting: Vec<(&u64, &PodId)> = all.filter(waits).collect();
-        if 1 < leaves.len() {
-            waiting.sort_unstable();
-        }
-        waiting.into_iter().map(|(_, id)| *id).collect()
+        leaf.map_or_else(Vec::new, |leaf| entries.waiting_in(&leaf, with))
     }
 
     /// The first pod that waits of the entry that `leaf` is part of, apart from `other_than`.
@@ -158,13 +220,7 @@ impl Queue {
         other_than: Option<PodId>,
         with: Surroundings<'_>,
     ) -> Option<PodId> {
-        let entries = self.entries.as_ref()?;
-        let waits = |(_, id): &(&u64, &PodId)| {
-            other_than != Some(**id) && self.pods[**id].info.place != QueuePlace::InFlight
-        };
-        let first = |leaf: &ObjectKey| entries.members.get(leaf)?.iter().find(waits);
-        let leaves = entries.forest(with).leaves(&entries.root(leaf, with));
-        leaves.iter().filter_map(first).min().map(|(_, id)| *id)
+        self.entries.as_ref()?.first_waiting_in(leaf, other_than, with)
     }
 
     /// Puts a pod that is on no shelf to the others of its entry, wherever they are. If there are none, the entry begins
@@ -205,9 +261,8 @@ impl Queue {
         let Some(leaf) = group_of(&self.pods[id].info.pod) else { return };
         let Some(entries) = &mut self.entries else { return };
         let arrival = self.pods[id].info.arrival;
-        entries.members.entry(leaf.clone()).or_default().insert(arrival, id);
-        let root = entries.root(&leaf, with);
-        entries.entries.entry(root).or_default().leaves.insert(leaf);
+        entries.members.entry(leaf.clone()).or_default().waiting.insert(arrival, id);
+        entries.entry(leaf, with);
     }
 
     /// The entry of a pod, changed.
@@ -218,11 +273,7 @@ impl Queue {
         change: impl FnOnce(&mut GroupEntry) -> T,
     ) -> Option<T> {
         let leaf = group_of(&self.pods.get(id)?.info.pod)?;
-        let entries = self.entries.as_mut()?;
-        let root = entries.root(&leaf, with);
-        let entry = entries.entries.entry(root).or_default();
-        entry.leaves.insert(leaf);
-        Some(change(entry))
+        Some(change(self.entries.as_mut()?.entry(leaf, with)))
     }
 
     /// Moves the whole entry of a pod: behind the first gate of one of its pods, or to where `strategy` says. The pod
@@ -275,7 +326,7 @@ impl Queue {
         (self.pods[first].info.place == gate).then_some(gate)
     }
 
-    fn move_to(
+    pub(super) fn move_to(
         &mut self,
         now: Time,
         id: PodId,
@@ -295,11 +346,15 @@ impl Queue {
         with: Surroundings<'_>,
     ) {
         let queued = self.change_entry(id, with, |entry| entry.queued);
+        let is_gated = |place: &QueuePlace| matches!(place, QueuePlace::Gated { .. });
+        let info = &self.pods[id].info;
+        if is_gated(place) && info.place == *place && Some(info.queued) == queued {
+            return self.put(id, with);
+        }
         let before = std::mem::replace(&mut self.pods[id].info.place, place.clone());
         self.pods[id].info.queued = queued.unwrap_or(now);
         let sort = self.sort_of(&self.pods[id], with);
         self.pods[id].sort = sort;
-        let is_gated = |place: &QueuePlace| matches!(place, QueuePlace::Gated { .. });
         if !(is_gated(&before) && is_gated(place)) {
             self.came(now, id, label, with);
         }
@@ -337,6 +392,9 @@ impl Queue {
     /// at once then, again and again.
     pub(super) fn member_failed(&mut self, now: Time, id: PodId, with: Surroundings<'_>) {
         self.pods[id].info.place = QueuePlace::Unschedulable;
+        if let Some(entries) = &mut self.entries {
+            entries.wait(&self.pods[id].info);
+        }
         if let Some(returned) = self.entries.as_mut().and_then(|entries| entries.returned.as_mut())
         {
             returned.push(id);

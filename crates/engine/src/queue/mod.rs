@@ -1,5 +1,6 @@
 //! The scheduling queue: pods that are ready, in backoff, waiting for a change, or gated.
 
+mod aside;
 mod backoff;
 mod early;
 mod entries;
@@ -282,6 +283,9 @@ impl Queue {
         entry.like = Like::Unasked;
         entry.info.begin(self.counts.start());
         entry.info.place = QueuePlace::InFlight;
+        if let Some(entries) = &mut self.entries {
+            entries.begin(&entry.info);
+        }
         Attempt { id, pod: entry.info.pod.clone(), number: entry.info.attempts }
     }
 
@@ -550,7 +554,7 @@ impl Queue {
         own.or_else(|| of_others.into_iter().find_map(|other| self.own_gate(other, with)))
     }
 
-    fn own_gate(&mut self, id: PodId, with: Surroundings<'_>) -> Option<QueuePlace> {
+    pub(super) fn own_gate(&mut self, id: PodId, with: Surroundings<'_>) -> Option<QueuePlace> {
         self.hold_of(id).or_else(|| with.gate(&self.pods[id].info.pod, &mut self.counts))
     }
 

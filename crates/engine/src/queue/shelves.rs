@@ -34,6 +34,9 @@ pub(super) enum TryEarly {
 #[derive(Debug, Default)]
 pub(super) struct Shelves {
     active: SortedPods<ActiveKey>,
+    /// Those of the ready pods that are not tried while room is reserved for a group. Others may come in the meantime, so
+    /// not all of them are here.
+    aside: SortedPods<ActiveKey>,
     backoff: SortedPods<(Time, ActiveKey)>,
     /// The pods in backoff again, in the order in which they are tried early.
     early: Early,
@@ -65,7 +68,12 @@ impl Shelves {
     /// Removes a pod from the shelf of its place.
     pub(super) fn take(&mut self, place: &QueuePlace, key: ActiveKey, try_early: TryEarly) {
         match place {
-            QueuePlace::Active => self.active.remove(&key),
+            QueuePlace::Active => {
+                self.active.remove(&key);
+                if !self.aside.is_empty() {
+                    self.aside.remove(&key);
+                }
+            }
             &QueuePlace::Backoff { until } => {
                 let key = (until, key);
                 self.backoff.remove(&key);
@@ -76,6 +84,22 @@ impl Shelves {
             &QueuePlace::ErrorBackoff { until } => self.error_backoff.remove(&(until, key)),
             QueuePlace::Unschedulable | QueuePlace::Gated { .. } | QueuePlace::InFlight => {}
         }
+    }
+
+    /// Sets a ready pod aside.
+    pub(super) fn set_aside(&mut self, key: ActiveKey, pod: PodId) {
+        self.active.remove(&key);
+        self.aside.insert(key, pod);
+    }
+
+    /// Takes all pods back that were set aside. Each must be [put](Self::put) again.
+    pub(super) fn take_aside(&mut self) -> Vec<PodId> {
+        std::mem::take(&mut self.aside).iter().collect()
+    }
+
+    /// The pods that were set aside, in no particular order.
+    pub(super) fn aside(&self) -> impl Iterator<Item = PodId> {
+        self.aside.iter()
     }
 
     /// The next pod to try.
@@ -104,7 +128,7 @@ impl Shelves {
 
     /// The ready pods, in no particular order.
     pub(super) fn active(&self) -> impl Iterator<Item = PodId> {
-        self.active.iter()
+        self.active.iter().chain(self.aside.iter())
     }
 
     /// The pods in backoff after an error, in no particular order.

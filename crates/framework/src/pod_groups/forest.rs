@@ -13,7 +13,7 @@ use crate::stores::Stores;
 const LEVELS: usize = 4;
 
 /// A group of pods, or a group of groups.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum GroupRef {
     /// A CompositePodGroup.
     Composite(ObjectKey),
@@ -116,6 +116,11 @@ impl<'a> GroupForest<'a> {
 
     /// The root of the tree that a PodGroup is part of.
     pub fn root(&self, group: &ObjectKey) -> Result<GroupRef, MissingGroup> {
+        if self.composites.is_none() {
+            let group = GroupRef::Pods(group.clone());
+            let is_there = self.pod_group(group.key()).is_some();
+            return if is_there { Ok(group) } else { Err(MissingGroup(group)) };
+        }
         let mut chain = self.chain(GroupRef::Pods(group.clone()))?;
         Ok(chain.pop().expect("a chain begins with the group itself"))
     }

@@ -3,9 +3,8 @@
 mod forest;
 mod points;
 
-use std::collections::{BTreeMap, BTreeSet};
-
 use plimsoll_api::{ObjectKey, Pod, PodKey, Release, Str};
+use rustc_hash::{FxHashMap, FxHashSet};
 
 pub use self::forest::{GroupForest, GroupRef, MissingGroup};
 pub use self::points::{
@@ -83,13 +82,13 @@ pub fn group_of(pod: &Pod) -> Option<ObjectKey> {
 
 /// The pods of each group, whether its PodGroup exists or not. As in podgroupstate.go.
 #[derive(Clone, Debug, Default)]
-pub struct PodGroupStates(BTreeMap<ObjectKey, PodGroupState>);
+pub struct PodGroupStates(FxHashMap<ObjectKey, PodGroupState>);
 
 /// The pods of a group.
 #[derive(Clone, Debug, Default)]
 pub struct PodGroupState {
-    known: BTreeSet<PodKey>,
-    placed: BTreeMap<PodKey, Str>,
+    known: FxHashSet<PodKey>,
+    placed: FxHashMap<PodKey, Str>,
 }
 
 impl PodGroupStates {
@@ -138,13 +137,22 @@ impl PodGroupState {
         self.known.len()
     }
 
+    /// How many of them are on nodes or assumed to be.
+    pub fn n_placed(&self) -> usize {
+        self.placed.len()
+    }
+
     /// All pods of the group, by name.
     pub fn pods(&self) -> impl Iterator<Item = &PodKey> {
-        self.known.iter()
+        let mut pods: Vec<&PodKey> = self.known.iter().collect();
+        pods.sort_unstable();
+        pods.into_iter()
     }
 
     /// Those on nodes or assumed to be (`ScheduledPods`), by name, with the names of their nodes.
     pub fn placed(&self) -> impl ExactSizeIterator<Item = (&PodKey, &Str)> {
-        self.placed.iter()
+        let mut placed: Vec<(&PodKey, &Str)> = self.placed.iter().collect();
+        placed.sort_unstable();
+        placed.into_iter()
     }
 }

@@ -6,8 +6,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
+use std::time::Duration;
 
 use plimsoll_document::Document;
+use plimsoll_engine::Reservations;
 use plimsoll_kube::lease::LeaseClock;
 use plimsoll_kube::run::Exit;
 use plimsoll_testserver::{
@@ -322,7 +324,11 @@ fn exported_with_groups() -> Exported {
     let also = vec!["scheduling.k8s.io/v1alpha2".to_owned()];
     let server = cluster(Options { release: 36, also, ..Options::default() });
     fill(&server, [node(0)]);
-    let (instance, client) = Instance::serving(&server, with_gangs);
+    let (instance, client) = Instance::serving(&server, |config| {
+        with_gangs(config);
+        let (after, at_most) = (Duration::from_mins(10), Duration::from_mins(5));
+        config.engine.reservations = Some(Reservations { after, at_most });
+    });
     let client = client.with_token("token");
     fill(&server, [gang("train", 2)]);
     fill(&server, (0..2).map(|number| member("train", number, 100)));

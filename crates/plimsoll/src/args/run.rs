@@ -9,7 +9,7 @@ use plimsoll_config::GoDuration;
 use plimsoll_framework::Release;
 
 use super::emulation::emulated_version;
-use super::{JournalFlags, Ranking, Record};
+use super::{JournalFlags, Ranking, Record, ReservationFlags};
 use crate::canary::CanaryFlags;
 use crate::commands::ReloadFlag;
 use crate::deprecated::Deprecated;
@@ -111,6 +111,9 @@ pub(crate) struct Main {
 
     #[command(flatten)]
     pub(crate) ranking: Ranking,
+
+    #[command(flatten)]
+    pub(crate) reservations: ReservationFlags,
 }
 
 #[derive(Debug, clap::Args)]

@@ -40,7 +40,7 @@ use plimsoll_framework::Registry;
 use plimsoll_sim::InitialCluster;
 
 pub(crate) use self::reloading::ReloadFlag;
-pub(crate) use self::run::with_dashes;
+pub(crate) use self::run::{span, with_dashes};
 pub(crate) use self::what_if::target;
 pub(crate) use self::why_journal::JournalWhy;
 use crate::args::{self, Args, Command, Config};

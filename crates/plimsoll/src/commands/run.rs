@@ -107,6 +107,7 @@ async fn begin(args: Run, registry: &Arc<Registry>) -> Result<()> {
         (journal_path, journal_and_recorder) = (Some(path), Some((journal, recorder)));
     }
     let (journal, recorder) = journal_and_recorder.unzip();
+    let options = setup.options();
     let engine = Options {
         stopwatch: Some(plimsoll_kube::run::stopwatch),
         tie_break: TieBreak::Random,
@@ -116,7 +117,8 @@ async fn begin(args: Run, registry: &Arc<Registry>) -> Result<()> {
             "--pod-max-in-unschedulable-pods-duration",
             main.pod_max_in_unschedulable_pods_duration,
         )?,
-        ..setup.options()
+        reservations: main.reservations.rule(options.gates.groups)?,
+        ..options
     };
     let rankings: Vec<_> =
         rankings.into_iter().map(|one| one.priorities as Arc<dyn Prioritize>).collect();
@@ -302,7 +304,7 @@ fn stop_on_signals(stop: CancellationToken) -> Result<()> {
     Ok(())
 }
 
-pub(super) fn span(flag: &str, duration: GoDuration) -> Result<Duration> {
+pub(crate) fn span(flag: &str, duration: GoDuration) -> Result<Duration> {
     duration.to_std().with_context(|| format!("{flag} must not be negative"))
 }
 

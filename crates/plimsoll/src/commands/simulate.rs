@@ -31,12 +31,14 @@ pub(crate) fn run(args: &Simulate, registry: &Registry) -> Result<()> {
         setup.rank_by_priorities(release, args.cluster.config.is_some())?;
     }
     let passed_over = passed_over(&cluster, &setup);
+    let options = setup.options();
     let options = Options {
         engine: args.decisions.engine.into(),
         audit_every: args.decisions.audit,
         tie_break: args.tie_break.into(),
         detail: if args.explain { Detail::Nodes } else { Detail::Outcome },
-        ..setup.options()
+        reservations: args.reservations.rule(options.gates.groups)?,
+        ..options
     };
     let header = recordings::header("simulate", &setup, &options, args.seed);
     let mut scheduler = Scheduler::new(setup.profiles, options, args.seed)?;
@@ -100,7 +102,11 @@ fn circumstances(args: &Simulate) -> String {
     let config = args.cluster.config.as_ref();
     let config = config.map(|file| format!("--config {} ", file.display())).unwrap_or_default();
     let (release, scale) = (args.cluster.emulation.typed(), args.ranking.typed());
-    format!("{config}{release}{scale}--seed {} --audit {}", args.seed, args.decisions.audit)
+    let reserved = args.reservations.typed();
+    format!(
+        "{config}{release}{scale}{reserved}--seed {} --audit {}",
+        args.seed, args.decisions.audit
+    )
 }
 
 /// The pending pods that no profile tries.

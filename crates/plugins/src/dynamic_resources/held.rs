@@ -17,6 +17,7 @@ use super::writes;
 /// The claims of a pod that is being bound.
 #[derive(Clone, Debug, Default)]
 pub struct HeldClaims {
+    /// A pod can name a claim twice, which then got devices twice: only the first of them are held and written.
     pub(super) claims: Vec<HeldClaim>,
     /// The claim to be made for extended resources.
     pub(super) extended: Option<HeldExtended>,
@@ -89,6 +90,14 @@ impl HeldClaim {
 }
 
 impl HeldClaims {
+    /// The claims, each once.
+    pub(super) fn each_once(&self) -> impl Iterator<Item = &HeldClaim> {
+        let is_first = |&(at, one): &(usize, &HeldClaim)| {
+            self.claims[..at].iter().all(|earlier| earlier.key != one.key)
+        };
+        self.claims.iter().enumerate().filter(is_first).map(|(_, one)| one)
+    }
+
     /// Whether all claims are observed as they were written. The error says why they never will be.
     pub(super) fn ready(&self, at: &Placement<'_>) -> Result<bool, String> {
         let store = at.view.stores.of::<ResourceClaim>();
@@ -119,7 +128,7 @@ impl HeldClaims {
     /// Writes again what met a conflict, and reserves claims whose turn has come.
     pub(super) fn write_again(&self, at: &Placement<'_>, handle: &mut Handle<'_>) {
         let store = at.view.stores.of::<ResourceClaim>();
-        for one in &self.claims {
+        for one in self.each_once() {
             let Some(claim) = store.observed(&one.key) else { continue };
             let mut progress = Progress::of(handle);
             let is_due = match progress.conflicts.get(&one.key) {

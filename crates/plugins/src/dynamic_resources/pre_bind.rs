@@ -14,7 +14,7 @@ impl PreBind for DynamicResources {
 
     fn pre_bind(&self, held: &HeldClaims, at: &Placement<'_>, handle: &mut Handle<'_>) {
         let store = at.view.stores.of::<ResourceClaim>();
-        for one in &held.claims {
+        for one in held.each_once() {
             if let Some(claim) = store.observed(&one.key) {
                 one.write(claim, store, at.pod, handle);
             }
@@ -32,7 +32,7 @@ impl PreBind for DynamicResources {
             Ok(true) => {
                 // What is observed now says all that was assumed.
                 let store = at.view.stores.of();
-                for one in &held.claims {
+                for one in held.each_once() {
                     if held_for(&one.key, store, at.pod).is_some() {
                         handle.assume.as_seen::<ResourceClaim>(&one.key);
                     }

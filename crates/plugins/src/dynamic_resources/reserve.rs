@@ -69,11 +69,14 @@ impl Reserve for DynamicResources {
                 held.extended = Some(extended);
                 continue;
             }
-            handle.assume.hold(ResourceClaim {
-                allocation: Some(allocation.clone()),
-                reserved_for: vec![consumer(at.pod)],
-                ..ResourceClaim::clone(&claim)
-            });
+            // What is held is what will be written: of a claim that the pod names twice, the first devices.
+            if held.claims.iter().all(|one| one.key != claim.key) {
+                handle.assume.hold(ResourceClaim {
+                    allocation: Some(allocation.clone()),
+                    reserved_for: vec![consumer(at.pod)],
+                    ..ResourceClaim::clone(&claim)
+                });
+            }
             held.claims.push(HeldClaim {
                 key: claim.key.clone(),
                 uid: claim.uid.clone(),
@@ -101,14 +104,14 @@ impl Reserve for DynamicResources {
             };
             count_conditions(outcome, since, &held.drivers(store), at.pod, handle);
         }
-        for HeldClaim { key, .. } in held.claims {
-            let observed = store.observed(&key).filter(|claim| claim.allocation.is_some());
-            match held_for(&key, store, at.pod) {
+        for HeldClaim { key, .. } in held.each_once() {
+            let observed = store.observed(key).filter(|claim| claim.allocation.is_some());
+            match held_for(key, store, at.pod) {
                 // The write may have taken effect, or may yet: until that is observed, nobody else gets the devices.
-                Some(claim) if progress.allocating.contains(&key) && observed.is_none() => {
+                Some(claim) if progress.allocating.contains(key) && observed.is_none() => {
                     handle.assume.is(ResourceClaim::clone(claim));
                 }
-                Some(_) => handle.assume.as_seen::<ResourceClaim>(&key),
+                Some(_) => handle.assume.as_seen::<ResourceClaim>(key),
                 None => {}
             }
             if let Some(claim) = observed.filter(|claim| is_reserved(claim, at.pod)) {

@@ -77,7 +77,7 @@ impl Scenario {
             };
             let states = leaves.iter().filter_map(|leaf| stores.groups.get(leaf));
             let (placed, pods) = states.fold((0, 0), |(placed, pods), state| {
-                (placed + state.placed().len(), pods + state.n_pods())
+                (placed + state.n_placed(), pods + state.n_pods())
             });
             let condition = decision.condition.map(|condition| condition.message);
             let message = decision.message.or(condition).filter(|text| !text.is_empty());

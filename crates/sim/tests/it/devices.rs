@@ -325,3 +325,52 @@ fn the_device_of_a_claim_that_goes_while_it_is_written_is_free() {
     "#]],
     );
 }
+
+/// A node with two devices, a pod that names one claim twice, and another one with a claim of its own.
+fn named_twice() -> Vec<Json> {
+    let mut objects = hardware(&Json::Null);
+    objects[2]["spec"]["devices"] = json!([{"name": "gpu-0"}, {"name": "gpu-1"}]);
+    let mut protected = claim();
+    protected["metadata"]["finalizers"] = json!([ResourceClaim::FINALIZER]);
+    let twice = json!([
+        {"name": "gpu", "resourceClaimName": "c"}, {"name": "again", "resourceClaimName": "c"},
+    ]);
+    objects.extend([protected, pod("a", &twice), template(), by_template("b")]);
+    objects
+}
+
+#[test]
+fn a_pod_that_names_a_claim_twice_gets_its_first_devices() {
+    check(
+        60,
+        &named_twice(),
+        &[],
+        RequestFaults::default(),
+        &expect![[r#"
+        0s a: goes to n
+        0s a: running PreBind plugin "DynamicResources": claim default/c got allocated elsewhere in the meantime
+        0s b: goes to n
+        2s a: goes to n
+        default/b-gpu has ["gpu-1"] for ["b"]
+        default/c has ["gpu-0"] for ["a"]
+    "#]],
+    );
+}
+
+#[test]
+fn no_other_pod_gets_the_devices_that_are_written_for_a_claim_that_is_named_twice() {
+    let mut faults = RequestFaults::default();
+    faults.set(RequestVerb::Write, Manner::Unanswered);
+    check(
+        20,
+        &named_twice(),
+        &[],
+        faults,
+        &expect![[r#"
+        0s a: goes to n
+        0s b: goes to n
+        default/b-gpu has ["gpu-1"] for ["b"]
+        default/c has ["gpu-0"] for ["a"]
+    "#]],
+    );
+}

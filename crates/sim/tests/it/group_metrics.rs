@@ -40,7 +40,7 @@ struct Script(Simulation);
 
 impl Script {
     fn new() -> Self {
-        let scheduler = scheduler(Release::V1_37, Engine::Fast, None);
+        let scheduler = scheduler(Release::V1_37, Engine::Fast);
         Script(Simulation::new(scheduler, InitialCluster::default()))
     }
 

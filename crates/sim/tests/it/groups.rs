@@ -14,7 +14,7 @@ use plimsoll_engine::{
     Scheduler, metrics,
 };
 use plimsoll_framework::pod_groups::group_of;
-use plimsoll_framework::{GroupForest, GroupRef, Release, Time};
+use plimsoll_framework::{GroupForest, GroupRef, PodGroupState, Release, Time};
 use plimsoll_plugins::{default_profile, in_tree};
 use plimsoll_sim::{Extent, InitialCluster, RequestFaults, SimulatedCluster, Simulation};
 use rand::{Rng, RngExt, SeedableRng};
@@ -23,7 +23,7 @@ use serde_json::{Value, json};
 
 const SEEDS: u64 = 1000;
 /// The releases whose rules for groups differ.
-const RULES: [Release; 2] = [Release::V1_36, Release::V1_37];
+pub(crate) const RULES: [Release; 2] = [Release::V1_36, Release::V1_37];
 const ZONES: usize = 3;
 
 /// A random cluster with groups, of which some fit. In half of them priorities differ, so that groups and pods evict.
@@ -95,11 +95,13 @@ fn pod(name: &str, group: Option<&str>, priority: i32, rng: &mut impl Rng) -> Va
 }
 
 /// A scheduler with all gates of groups.
-pub(crate) fn scheduler(
-    release: Release,
-    engine: Engine,
-    stopwatch: Option<fn() -> Duration>,
-) -> Scheduler {
+pub(crate) fn scheduler(release: Release, engine: Engine) -> Scheduler {
+    let audit_every = u32::from(engine == Engine::Fast);
+    scheduler_with(release, |options| Options { engine, audit_every, ..options })
+}
+
+/// The same with these options.
+pub(crate) fn scheduler_with(release: Release, with: impl Fn(Options) -> Options) -> Scheduler {
     let mut gates = vec![
         "GenericWorkload",
         "GangScheduling",
@@ -117,14 +119,11 @@ pub(crate) fn scheduler(
     let profiles = Profile::all_of(&specs, &registry, &gates).expect("the profile is right");
     let options = Options {
         release,
-        engine,
-        audit_every: u32::from(engine == Engine::Fast),
         gates: Gates::of(&gates),
         detail: Detail::Outcome,
-        stopwatch,
         ..Options::default()
     };
-    Scheduler::new(profiles, options, 0).expect("the profiles make a scheduler")
+    Scheduler::new(profiles, with(options), 0).expect("the profiles make a scheduler")
 }
 
 /// Runs a cluster to its end.
@@ -135,7 +134,7 @@ fn run(
 ) -> (Simulation, Vec<GroupDecision>) {
     let world = SimulatedCluster::new(plimsoll_sim::Lifecycle::default(), faults);
     let mut simulation =
-        Simulation::audited(world, scheduler(release, engine, None), cluster, Extent::Placements);
+        Simulation::audited(world, scheduler(release, engine), cluster, Extent::Placements);
     let mut decided = Vec::new();
     while simulation.advance().is_some() {
         for decision in simulation.take_group_decisions() {
@@ -153,7 +152,7 @@ fn check_size(simulation: &Simulation, decision: &GroupDecision) {
     }
     let stores = simulation.scheduler().view().stores;
     let group = stores.of::<PodGroup>().get(&decision.group).expect("no group is deleted");
-    let n_placed = stores.groups.get(&decision.group).map_or(0, |state| state.placed().len());
+    let n_placed = stores.groups.get(&decision.group).map_or(0, PodGroupState::n_placed);
     let least = group.min_count().unwrap_or(1) as usize;
     let is_sent = decision.result == GroupResult::Scheduled;
     assert!(!is_sent || least <= n_placed, "{n_placed} of {least} pods of {}", decision.group);
@@ -290,9 +289,9 @@ fn a_group_of_groups_is_bound_with_enough_of_its_groups_or_not_at_all() {
             let forest = GroupForest::new(groups, Some(composites));
             let root = GroupRef::Composite(tree.key.clone());
             let placed = |leaf: &ObjectKey| {
-                stores.groups.get(leaf).is_some_and(|state| 0 < state.placed().len())
+                stores.groups.get(leaf).is_some_and(|state| 0 < state.n_placed())
             };
-            let is_ready = forest.is_ready(&root, &stores.groups, |state| state.placed().len());
+            let is_ready = forest.is_ready(&root, &stores.groups, PodGroupState::n_placed);
             if forest.leaves(&root).iter().any(placed) {
                 assert!(is_ready, "seed {seed}: {} is bound in part", tree.key);
                 n_scheduled += 1;
@@ -332,7 +331,7 @@ fn becomes_bound(release: Release) {
     };
     let (one, other) = (member("one"), member("other"));
     let mut simulation =
-        Simulation::new(scheduler(release, Engine::Fast, None), InitialCluster::default());
+        Simulation::new(scheduler(release, Engine::Fast), InitialCluster::default());
     for object in &objects {
         simulation.happens(Event::is(wire::object(object).expect("right")).expect("it is read"));
     }
@@ -388,7 +387,8 @@ fn n_values(families: &[Family], name: &str, label: &str) -> u64 {
 fn each_pod_that_comes_to_a_gang_is_asked_and_not_all_that_wait_with_it() {
     const MEMBERS: u32 = 200;
     for release in RULES {
-        let mut scheduler = scheduler(release, Engine::Fast, Some(tick));
+        let mut scheduler =
+            scheduler_with(release, |options| Options { stopwatch: Some(tick), ..options });
         let mut tell = |manifest: Value| {
             let object = wire::object(&manifest).expect("it is right");
             scheduler.observe(Time::ZERO, Event::is(object).expect("its kind is read"));

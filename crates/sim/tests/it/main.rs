@@ -6,6 +6,7 @@ mod devices;
 mod engines;
 mod errors;
 mod group_metrics;
+mod group_reservations;
 mod groups;
 mod mishaps;
 mod nominations;

@@ -17,12 +17,13 @@ fn nothing_that_must_not_be_is_found_in_a_swarm() {
 
 /// Seeds that have found bugs: pods were not woken when a node was added, when a disk or reserved resources became free,
 /// when a pod with the same volume was nominated, when a nominated pod changed, when its reserved resources were given to
-/// a more important one, or when a claim went whose devices were being written.
-const FOUND: [u64; 34] = [
+/// a more important one, or when a claim went whose devices were being written; a device was given to two claims of which
+/// a pod had named one twice.
+const FOUND: [u64; 35] = [
     584, 1219, 2743, 3546, 3595, 10_228, 10_849, 13_116, 17_309, 19_182, 20_537, 23_891, 26_573,
     30_384, 31_420, 31_481, 32_887, 34_025, 34_178, 37_607, 39_461, 41_234, 79_009, 79_701, 94_426,
     1_048_007, 1_058_161, 1_055_850, 1_050_849, 1_056_757, 1_070_315, 1_070_922, 1_066_072,
-    5_050_494,
+    5_050_494, 8_105_996,
 ];
 
 #[test]

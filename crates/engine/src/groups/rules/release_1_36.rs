@@ -126,6 +126,7 @@ impl Scheduler {
         decision.placements = std::mem::take(&mut outcome.placements);
         self.submit_group(now, &group, outcome, &mut decision, effects);
         self.count_group(&group.pods[0], decision.result, lap);
+        self.may_reserve(now, &group, decision.result);
         self.has_had_turn(now, &root, decision.result);
         self.log_group(decision);
     }

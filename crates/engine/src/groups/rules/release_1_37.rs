@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use plimsoll_api::{ObjectKey, PodKey, PreemptionPolicy, Str};
 use plimsoll_framework::{
     CycleState, GroupForest, GroupMisfit, GroupPlacement, GroupPostFilterAnswer,
-    PlacementFeasibility, PlacementProgress, PodInfo, Row, Time,
+    PlacementFeasibility, PlacementProgress, PodGroupState, PodInfo, Row, Time,
 };
 
 use crate::binding::Unbound;
@@ -199,6 +199,7 @@ impl Scheduler {
         };
         let end = self.submit_as_1_37(now, &group, (results, room), decision, effects);
         self.count_group(&group.pods[0], decision.result, lap);
+        self.may_reserve(now, &group, decision.result);
         end
     }
 
@@ -473,7 +474,7 @@ impl Scheduler {
     ) -> NodeResult {
         let groups = &self.cache.view().stores.groups;
         let mut progress = PlacementProgress {
-            scheduled: groups.get(node.group.key()).map_or(0, |state| state.placed().len()),
+            scheduled: groups.get(node.group.key()).map_or(0, PodGroupState::n_placed),
             remaining: node.members.len(),
         };
         let (mut goes_on, status) = self.feasible(trial, node, progress);
