@@ -57,7 +57,7 @@ pub use crate::budget::MAX_COST;
 pub use crate::device::{AttributeValue, Device};
 pub use crate::error::{CompileError, EvaluationError};
 pub use crate::eval::DomainPath;
-pub use crate::pod::PodExpression;
+pub use crate::pod::{DecidedWith, PodExpression};
 
 use crate::eval::Evaluation;
 use crate::plan::Plan;

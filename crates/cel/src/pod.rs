@@ -4,7 +4,7 @@ use plimsoll_api::{Pod, Str};
 
 use crate::checker;
 use crate::device::Device;
-use crate::error::{CompileError, EvaluationError};
+use crate::error::{CompileError, EvaluationError, Fault};
 use crate::eval::{Evaluation, Slot};
 use crate::parser;
 use crate::plan::{self, Plan};
@@ -14,8 +14,34 @@ use crate::validators;
 use crate::value::{Map, Value};
 
 /// The variables in the order of their slots. A test holds `variables` to it.
-const VARIABLES: [&str; 6] =
-    ["schedulerName", "podNamespace", "podName", "labels", "priority", "share"];
+const VARIABLES: [&str; 7] =
+    ["schedulerName", "podNamespace", "podName", "podGroup", "labels", "priority", "share"];
+
+/// With which other pods a pod is decided. They must all be picked alike, so an expression can only read what they have in
+/// common.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DecidedWith {
+    /// It is decided by itself.
+    Nobody,
+    /// With the pods of its group.
+    Group,
+    /// With the pods of all groups of the tree that its group is part of.
+    Tree,
+}
+
+impl DecidedWith {
+    /// Why a variable cannot be read, if it may differ between these pods.
+    fn hides(self, variable: &str) -> Option<String> {
+        let others = match (self, variable) {
+            (DecidedWith::Group, "podName" | "labels" | "priority") => "a group",
+            (DecidedWith::Tree, "podName" | "labels" | "priority" | "podGroup" | "share") => {
+                "a tree of groups"
+            }
+            _ => return None,
+        };
+        Some(format!("{variable} may differ between the pods of {others}"))
+    }
+}
 
 /// A compiled expression that picks pods.
 ///
@@ -23,6 +49,7 @@ const VARIABLES: [&str; 6] =
 /// |---|---|---|
 /// | `schedulerName` | string | `spec.schedulerName` of the pod |
 /// | `podNamespace`, `podName` | string | |
+/// | `podGroup` | string | `spec.schedulingGroup.podGroupName`; empty without a group |
 /// | `labels` | map of string to string | |
 /// | `priority` | int | `spec.priority` |
 /// | `share` | double | a number from 0 to less than 1 that belongs to the pod and never changes |
@@ -54,6 +81,7 @@ impl PodExpression {
             Type::String,
             Type::String,
             Type::String,
+            Type::String,
             Type::map(Type::String, Type::String),
             Type::Int,
             Type::Double,
@@ -74,12 +102,23 @@ impl PodExpression {
         Ok(PodExpression { plan, nothing: Device::new("", false, [], []) })
     }
 
-    /// Whether it picks a pod; `share` is its number from 0 to less than 1. An expression fails if it reads a label that
-    /// the pod does not have, for example, unless the rest decides: `has(labels.team) && labels.team == "ml"`.
+    /// Whether it picks a pod that is decided by itself; `share` is its number from 0 to less than 1. An expression fails if it
+    /// reads a label that the pod does not have, for example, unless the rest decides: `has(labels.team) && labels.team == "ml"`.
     pub fn matches(&self, pod: &Pod, share: f64) -> Result<bool, EvaluationError> {
+        self.matches_with(pod, share, DecidedWith::Nobody)
+    }
+
+    /// Whether it picks a pod that is decided with others. It also fails if it reads what may differ between them.
+    pub fn matches_with(
+        &self,
+        pod: &Pod,
+        share: f64,
+        with: DecidedWith,
+    ) -> Result<bool, EvaluationError> {
         let mut evaluation = Evaluation::new(&self.nothing, self.plan.slots);
-        for (slot, value) in evaluation.slots.iter_mut().zip(variables(pod, share)) {
-            *slot = Slot::Value(Ok(value));
+        let variables = VARIABLES.into_iter().zip(variables(pod, share));
+        for (slot, (name, value)) in evaluation.slots.iter_mut().zip(variables) {
+            *slot = Slot::Value(with.hides(name).map_or(Ok(value), |why| Err(Fault::text(why))));
         }
         match evaluation.evaluate(&self.plan.root) {
             Ok(Value::Bool(matches)) => Ok(matches),
@@ -98,6 +137,7 @@ fn variables(pod: &Pod, share: f64) -> [Value; VARIABLES.len()] {
         text(&pod.scheduler_name),
         text(&pod.key.namespace),
         text(&pod.key.name),
+        text(pod.scheduling_group.as_ref().unwrap_or(&Str::default())),
         Value::Map(labels.into()),
         Value::Int(i64::from(pod.priority)),
         Value::Double(share),
@@ -119,8 +159,14 @@ mod tests {
     }
 
     fn check(expression: &str, expected: Result<bool, &str>) {
+        check_of(&pod(), DecidedWith::Nobody, expression, expected);
+    }
+
+    fn check_of(pod: &Pod, with: DecidedWith, expression: &str, expected: Result<bool, &str>) {
         let found = match PodExpression::compile(expression) {
-            Ok(compiled) => compiled.matches(&pod(), 0.25).map_err(|error| error.to_string()),
+            Ok(compiled) => {
+                compiled.matches_with(pod, 0.25, with).map_err(|error| error.to_string())
+            }
             Err(error) => Err(error.to_string()),
         };
         match (found, expected) {
@@ -140,6 +186,27 @@ mod tests {
         check("share < 0.25", Ok(false));
         check(r#"has(labels.owner) && labels.owner == "me""#, Ok(false));
         check(r#"labels.exists(key, key.startsWith("te"))"#, Ok(true));
+        check(r#"podGroup == """#, Ok(true));
+    }
+
+    #[test]
+    fn of_a_member_only_what_all_members_have_is_read() {
+        let mut pod = pod();
+        pod.scheduling_group = Some("train".into());
+        let group = |expression, expected| {
+            check_of(&pod, DecidedWith::Group, expression, expected);
+        };
+        group(r#"podNamespace == "ml" && podGroup == "train" && share < 0.5"#, Ok(true));
+        group(r#"schedulerName == "default-scheduler""#, Ok(true));
+        group(r#"podName == "train-0""#, Err("podName may differ between the pods of a group"));
+        group(r#"labels.team == "vision""#, Err("labels may differ"));
+        group("has(labels.team)", Err("labels may differ"));
+        group("priority > 6", Err("priority may differ"));
+        group(r#"podName == "train-0" || podNamespace == "ml""#, Ok(true));
+        let tree = |expression, expected| check_of(&pod, DecidedWith::Tree, expression, expected);
+        tree(r#"podNamespace == "ml""#, Ok(true));
+        tree("share < 0.5", Err("share may differ between the pods of a tree of groups"));
+        tree(r#"podGroup == "train""#, Err("podGroup may differ"));
     }
 
     #[test]

@@ -40,9 +40,16 @@ const OFF: &str = "off";
 const STATE_DIRECTORY: &str = "/var/lib/plimsoll";
 const FILE: &str = "decisions.db";
 
+/// A journal that is being written.
+pub(crate) struct Begun {
+    pub(crate) path: PathBuf,
+    pub(crate) journal: Journal,
+    pub(crate) recorder: JournalRecorder,
+}
+
 /// Begins the journal: where the flags say, or else in the directory for the state of this service. An error there is no
 /// reason not to schedule pods, since nobody has asked for a journal.
-pub(crate) fn of_run(flags: &JournalFlags) -> Result<Option<(Journal, JournalRecorder)>> {
+pub(crate) fn of_run(flags: &JournalFlags) -> Result<Option<Begun>> {
     match &flags.journal {
         Some(path) if path.as_os_str() == OFF => Ok(None),
         Some(path) => begin(path, flags).map(Some),
@@ -76,7 +83,7 @@ fn default_path(variable: Option<&OsStr>, otherwise: &Path) -> Option<PathBuf> {
     Some(directory.join(FILE))
 }
 
-fn begin(path: &Path, flags: &JournalFlags) -> Result<(Journal, JournalRecorder)> {
+fn begin(path: &Path, flags: &JournalFlags) -> Result<Begun> {
     let size = flags.journal_size.at_most_value();
     let size = u64::try_from(size).ok().filter(|size| 0 < *size);
     let size = size.with_context(|| {
@@ -88,7 +95,7 @@ fn begin(path: &Path, flags: &JournalFlags) -> Result<(Journal, JournalRecorder)
             tracing::error!(%error, "the journal has ended early; decisions go on");
         })?;
     tracing::info!(file = %path.display(), "writing every decision to the journal");
-    Ok((journal, JournalRecorder::new(sender)))
+    Ok(Begun { path: path.to_owned(), journal, recorder: JournalRecorder::new(sender) })
 }
 
 /// The metrics of a journal that is being written.

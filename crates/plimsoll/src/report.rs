@@ -8,6 +8,7 @@ use plimsoll_engine::{Decision, GroupDecision, NodeVerdict, Outcome, QueuePlace,
 use plimsoll_sim::{ClaimBinding, ShapeCapacity};
 use serde::Serialize;
 
+use crate::canary::CanaryChoice;
 use crate::wording::{count, some_of};
 
 /// At most 3 pods are named in one line.
@@ -193,12 +194,25 @@ pub(crate) struct CapacityAnswer {
     pub(crate) shapes: Vec<Shape>,
 }
 
+impl CapacityAnswer {
+    /// Adds the rules that have chosen the profiles of the pods, in their order.
+    pub(crate) fn with(mut self, canaries: Vec<Option<CanaryChoice>>) -> Self {
+        for (shape, canary) in self.shapes.iter_mut().zip(canaries) {
+            shape.canary = canary;
+        }
+        self
+    }
+}
+
 /// How many copies of one pod fit.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Shape {
     #[serde(flatten)]
     pub(crate) capacity: ShapeCapacity,
+    /// The rule that has chosen the profile of the pod.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) canary: Option<CanaryChoice>,
     /// Smaller requests with which a tenth more fits.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) smaller_requests: Vec<SmallerRequest>,
@@ -209,7 +223,7 @@ pub(crate) struct Shape {
 
 impl From<ShapeCapacity> for Shape {
     fn from(capacity: ShapeCapacity) -> Self {
-        Shape { capacity, smaller_requests: Vec::new(), remedies: Vec::new() }
+        Shape { capacity, canary: None, smaller_requests: Vec::new(), remedies: Vec::new() }
     }
 }
 

@@ -14,6 +14,7 @@ mod lifecycle;
 mod liveness;
 mod objects;
 pub mod perf;
+mod profile_rules;
 mod rebalance;
 mod recreation;
 mod run;
@@ -33,6 +34,7 @@ pub use faults::{Manner, RequestFaults, RequestVerb};
 pub use happening::Happening;
 pub use lifecycle::Lifecycle;
 pub use liveness::sleepers;
+pub use profile_rules::ProfileRules;
 pub use rebalance::{
     Objective, PodMove, RebalanceOptions, RebalancePlan, RebalanceStep, SkewChange, UsedBudget,
     rebalance,

@@ -12,6 +12,7 @@ use rand::Rng;
 use crate::auditor::{Auditor, Extent, Violation};
 use crate::cluster::InitialCluster;
 use crate::liveness;
+use crate::profile_rules::ProfileRules;
 use crate::simulated_cluster::SimulatedCluster;
 use crate::transactions;
 use crate::volumes::ClaimBinding;
@@ -41,6 +42,8 @@ pub struct Simulation {
     /// The decisions about groups that were not taken yet.
     groups: Vec<GroupDecision>,
     vain_waits: VainWaits,
+    /// Which pods another profile decides.
+    rules: Option<ProfileRules>,
 }
 
 /// The pods that have waited at Permit in vain since the last change of the cluster.
@@ -60,7 +63,17 @@ impl Simulation {
 
     /// The same with a given world.
     pub fn within(world: SimulatedCluster, scheduler: Scheduler, cluster: InitialCluster) -> Self {
-        Self::begin(world, scheduler, cluster, None)
+        Self::begin(world, scheduler, cluster, (None, None))
+    }
+
+    /// The same with rules that let other profiles decide some pods.
+    pub fn with_rules(
+        world: SimulatedCluster,
+        scheduler: Scheduler,
+        cluster: InitialCluster,
+        rules: ProfileRules,
+    ) -> Self {
+        Self::begin(world, scheduler, cluster, (None, Some(rules)))
     }
 
     /// The same with an auditor, which checks what `extent` says from the beginning. The scheduler must
@@ -72,14 +85,14 @@ impl Simulation {
         extent: Extent,
     ) -> Self {
         let auditor = Auditor::new(&scheduler, extent);
-        Self::begin(world, scheduler, cluster, Some(auditor))
+        Self::begin(world, scheduler, cluster, (Some(auditor), None))
     }
 
     fn begin(
         world: SimulatedCluster,
         scheduler: Scheduler,
         cluster: InitialCluster,
-        auditor: Option<Auditor>,
+        (auditor, rules): (Option<Auditor>, Option<ProfileRules>),
     ) -> Self {
         let now = cluster.begins();
         let written = auditor.is_some().then(Vec::new);
@@ -96,6 +109,7 @@ impl Simulation {
             is_answered: false,
             groups: Vec::new(),
             vain_waits: VainWaits::default(),
+            rules,
         };
         simulation.tell_all(cluster);
         simulation
@@ -269,6 +283,10 @@ impl Simulation {
     }
 
     fn tell(&mut self, event: Event) {
+        let event = match &mut self.rules {
+            Some(rules) => rules.route(event),
+            None => event,
+        };
         if let Some(auditor) = &mut self.auditor {
             auditor.observe(&event);
         }

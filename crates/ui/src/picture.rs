@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use plimsoll_api::resources::{CPU, EPHEMERAL_STORAGE, MEMORY, PODS};
 use plimsoll_api::{
-    Node, PodGroup, PodKey, ResourceClaim, ResourceSlice, Resources, Str, Timestamp,
+    CompositePodGroup, Node, PodGroup, PodKey, ResourceClaim, ResourceSlice, Resources, Str,
+    Timestamp,
 };
 use plimsoll_engine::{ClusterSnapshot, QueuePlace, QueuedPodInfo};
 use plimsoll_framework::{PodInfo, Time};
@@ -90,8 +91,10 @@ pub struct Views {
     pub groups: bool,
     /// Whether there are devices.
     pub devices: bool,
-    /// Whether attempts of the past can be asked for.
+    /// Whether the attempts to schedule a pod in the past can be asked for.
     pub history: bool,
+    /// Whether what stands out in a whole journal can be asked for.
+    pub journal: bool,
     /// Whether there are values over time.
     pub timeline: bool,
     /// Whether the configuration can be asked for.
@@ -113,7 +116,12 @@ pub struct Picture {
     pub(crate) pods: Vec<PicturePod>,
     /// The resources that nodes have or pods request: first those that most nodes have.
     pub(crate) resources: Vec<Str>,
+    /// The namespaces that have pods.
+    pub(crate) namespaces: BTreeSet<Str>,
+    /// The nodes to which pending pods are nominated.
+    pub(crate) nominated: BTreeMap<PodKey, Str>,
     pub(crate) groups: Vec<Arc<PodGroup>>,
+    pub(crate) composites: Vec<Arc<CompositePodGroup>>,
     pub(crate) slices: Vec<Arc<ResourceSlice>>,
     pub(crate) claims: Vec<Arc<ResourceClaim>>,
 }
@@ -162,7 +170,7 @@ impl Picture {
         mut decisions: BTreeMap<PodKey, KnownDecision>,
         views: Views,
     ) -> Self {
-        let ClusterSnapshot { taken, nodes, pods, nominated: _, objects } = snapshot;
+        let ClusterSnapshot { taken, nodes, pods, nominated, objects } = snapshot;
         let mut queue: BTreeMap<PodKey, QueuedPodInfo> =
             queue.into_iter().map(|info| (info.pod.key.clone(), info)).collect();
         let pods = pods.into_iter().map(|info| {
@@ -191,13 +199,17 @@ impl Picture {
             views,
             resources: resources(&nodes),
             nodes,
+            namespaces: namespaces_of(&pods),
             pods,
+            nominated: nominated.into_iter().collect(),
             groups: objects.iter().filter_map(plimsoll_api::AnyObject::shared).collect(),
+            composites: objects.iter().filter_map(plimsoll_api::AnyObject::shared).collect(),
             slices: objects.iter().filter_map(plimsoll_api::AnyObject::shared).collect(),
             claims: objects.iter().filter_map(plimsoll_api::AnyObject::shared).collect(),
         };
         let has_members = picture.pods.iter().any(|pod| pod.info.scheduling_group.is_some());
-        picture.views.groups = has_members || !picture.groups.is_empty();
+        picture.views.groups =
+            has_members || !picture.groups.is_empty() || !picture.composites.is_empty();
         picture.views.devices = !picture.slices.is_empty() || !picture.claims.is_empty();
         picture
     }
@@ -224,6 +236,7 @@ impl Picture {
             }
             Question::Groups => written(&documents::groups(self, shows)),
             Question::Devices => written(&documents::devices(self, shows)),
+            Question::Instance => written(&documents::instance(self)),
             Question::Configuration
             | Question::Timeline
             | Question::History(_)
@@ -234,7 +247,6 @@ impl Picture {
 
     /// The namespaces of the pods and objects that the answer to `question` may name.
     pub fn namespaces(&self, question: &Question) -> BTreeSet<String> {
-        let all = || self.pods.iter().map(|pod| &pod.info.key.namespace);
         let names: BTreeSet<&Str> = match question {
             Question::Node(name) => {
                 let pods = self.node(name).map(|node| node.pods.iter().map(|&at| &self.pods[at]));
@@ -242,15 +254,18 @@ impl Picture {
             }
             Question::Pod(key) | Question::History(key) => [&key.namespace].into(),
             Question::Pods(asked) => match &asked.namespace {
-                Some(name) => all().filter(|known| known.as_str() == name).collect(),
-                None => all().collect(),
+                Some(name) => self.namespaces.get(name.as_str()).into_iter().collect(),
+                None => self.namespaces.iter().collect(),
             },
             Question::Groups => {
                 let members = self.pods.iter().filter(|pod| pod.info.scheduling_group.is_some());
                 let members = members.map(|pod| &pod.info.key.namespace);
-                members.chain(self.groups.iter().map(|group| &group.key.namespace)).collect()
+                let groups = self.groups.iter().map(|group| &group.key.namespace);
+                let composites = self.composites.iter().map(|group| &group.key.namespace);
+                members.chain(groups).chain(composites).collect()
             }
             Question::Devices => self.claims.iter().map(|claim| &claim.key.namespace).collect(),
+            Question::Instance => self.namespaces.iter().collect(),
             Question::Overview
             | Question::Nodes
             | Question::Configuration
@@ -308,6 +323,20 @@ impl PicturePod {
         });
         PicturePod { info, state, queued, decision }
     }
+}
+
+/// The namespaces of pods. Most pods are in the namespace of the one before.
+fn namespaces_of(pods: &[PicturePod]) -> BTreeSet<Str> {
+    let mut names = BTreeSet::new();
+    let mut last: Option<&Str> = None;
+    for pod in pods {
+        let name = &pod.info.key.namespace;
+        if last != Some(name) {
+            names.insert(name.clone());
+            last = Some(name);
+        }
+    }
+    names
 }
 
 /// The resources that nodes have or pods request: first those that most nodes have, then the others by name.

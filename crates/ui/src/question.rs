@@ -39,6 +39,8 @@ pub enum Question {
     History(PodKey),
     /// What stands out in the journal.
     Journal,
+    /// What an instance believes of its cluster, and what waits in its queue. It names all pods.
+    Instance,
     /// How the scheduler of the cluster compares with this one.
     Shadow(ShadowQuestion),
 }
@@ -142,6 +144,7 @@ impl Question {
             "/api/v1/config" => without(Question::Configuration),
             "/api/v1/timeline" => without(Question::Timeline),
             "/api/v1/journal" => without(Question::Journal),
+            "/api/v1/instance" => without(Question::Instance),
             "/api/v1/shadow" => ShadowQuestion::parse(query).map(Question::Shadow),
             "/api/v1/node" => node(query),
             "/api/v1/pods" => PodsQuestion::parse(query).map(Question::Pods),

@@ -4,6 +4,7 @@ mod api;
 mod binder;
 mod objects;
 mod process;
+mod viewers;
 
 use std::io::Write as _;
 use std::path::PathBuf;
@@ -15,6 +16,7 @@ use plimsoll_testserver::{Options, TestServer};
 
 use self::api::Api;
 use self::process::Cost;
+use self::viewers::Viewers;
 
 /// Bind pods through an API server, and print the cost
 ///
@@ -47,6 +49,17 @@ pub(crate) struct E2e {
     /// The binary of Plimsoll; built if not given
     #[arg(long, value_name = "FILE")]
     plimsoll: Option<PathBuf>,
+
+    /// How many people look at the page of Plimsoll meanwhile; with several numbers, such as 0,10, each is measured
+    ///
+    /// Each reads the stream of events, and asks for the overview, the map of nodes and the charts after each event, at most
+    /// every two seconds, as the page does. Without --viewers nothing is served.
+    #[arg(long, value_name = "N", value_delimiter = ',')]
+    viewers: Vec<usize>,
+
+    /// Go on for so many seconds after all pods are bound, so that pages are looked at for longer than binding takes
+    #[arg(long, value_name = "SECONDS", default_value_t = 0)]
+    linger: u64,
 
     /// How many runs of each, in turn; medians are printed
     #[arg(long, value_name = "N", default_value_t = 1)]
@@ -83,21 +96,36 @@ pub(crate) fn run(task: &E2e) -> Result<()> {
         None if task.who.contains(&Who::Plimsoll) => process::build()?,
         None => PathBuf::new(),
     };
-    let mut measured: Vec<(Who, Vec<Measured>)> =
-        task.who.iter().map(|&who| (who, Vec::new())).collect();
+    let of = |who: Who| match (who, task.viewers.as_slice()) {
+        (Who::Binder, _) | (Who::Plimsoll, []) => vec![None],
+        (Who::Plimsoll, numbers) => numbers.iter().copied().map(Some).collect(),
+    };
+    let mut measured: Vec<(Setting, Vec<Measured>)> = Vec::new();
+    for &who in &task.who {
+        measured.extend(of(who).into_iter().map(|viewers| ((who, viewers), Vec::new())));
+    }
     // In turn, so that other load on the machine affects all of them.
     for _ in 0..task.runs.max(1) {
-        for (who, all) in &mut measured {
-            all.push(measure(task, *who, &plimsoll)?);
+        for ((who, viewers), all) in &mut measured {
+            all.push(measure(task, (*who, *viewers), &plimsoll)?);
         }
     }
     let mut out = std::io::stdout();
     writeln!(
         out,
-        "{:<10} {:>9} {:>9} {:>16} {:>10} {:>12}",
-        "WHO", "PODS/S", "BOUND/S", "CPU S/1000 PODS", "PEAK MIB", "FIRST BIND"
+        "{:<10} {:>7} {:>9} {:>9} {:>16} {:>9} {:>10} {:>12} {:>8} {:>9}",
+        "WHO",
+        "VIEWERS",
+        "PODS/S",
+        "BOUND/S",
+        "CPU S/1000 PODS",
+        "CPU S",
+        "PEAK MIB",
+        "FIRST BIND",
+        "ANSWERS",
+        "SENT MIB"
     )?;
-    for (who, all) in measured {
+    for ((who, viewers), all) in measured {
         let median = |of: fn(&Measured) -> f64| {
             let mut all: Vec<f64> = all.iter().map(of).collect();
             all.sort_by(f64::total_cmp);
@@ -105,28 +133,40 @@ pub(crate) fn run(task: &E2e) -> Result<()> {
         };
         writeln!(
             out,
-            "{:<10} {:>9.0} {:>9.0} {:>16.3} {:>10.1} {:>10.2} s",
+            "{:<10} {:>7} {:>9.0} {:>9.0} {:>16.3} {:>9.2} {:>10.1} {:>10.2} s {:>8.0} {:>9.1}",
             who.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned()),
+            viewers.map_or_else(String::new, |viewers| viewers.to_string()),
             median(|one| one.pods_per_second),
             median(|one| one.bound_per_second),
             median(|one| one.cpu_per_thousand),
+            median(|one| one.cpu),
             median(|one| one.peak_mib),
             median(|one| one.first_bind),
+            median(|one| one.answers),
+            median(|one| one.sent_mib),
         )?;
     }
     Ok(())
 }
+
+/// What binds, and how many people look at its page; `None` if it serves none.
+type Setting = (Who, Option<usize>);
 
 struct Measured {
     /// The rate of pods that are bound and have an event.
     pods_per_second: f64,
     bound_per_second: f64,
     cpu_per_thousand: f64,
+    /// The CPU seconds of the whole run, with the time after the last pod was bound.
+    cpu: f64,
     peak_mib: f64,
     first_bind: f64,
+    /// What the viewers of the page have had.
+    answers: f64,
+    sent_mib: f64,
 }
 
-fn measure(task: &E2e, who: Who, plimsoll: &std::path::Path) -> Result<Measured> {
+fn measure(task: &E2e, (who, viewers): Setting, plimsoll: &std::path::Path) -> Result<Measured> {
     let own = task.kubeconfig.is_none().then(|| TestServer::start(Options::default()));
     let kubeconfig = match (&task.kubeconfig, &own) {
         (Some(file), _) => file.clone(),
@@ -142,12 +182,20 @@ fn measure(task: &E2e, who: Who, plimsoll: &std::path::Path) -> Result<Measured>
         let measured = async {
             match who {
                 Who::Plimsoll => {
-                    let child = process::Child::plimsoll(plimsoll, &kubeconfig, scheduler_name)?;
-                    follow(&api, task.pods, child).await
+                    let port = viewers.map(|_| viewers::free_port()).transpose()?;
+                    let place = (kubeconfig.as_path(), port);
+                    let child = process::Child::plimsoll(plimsoll, place, scheduler_name)?;
+                    let open = match (viewers, port) {
+                        (Some(number), Some(port)) if 0 < number => {
+                            Some(Viewers::open(number, port).await?)
+                        }
+                        _ => None,
+                    };
+                    follow(&api, task, (child, open)).await
                 }
                 Who::Binder => {
                     let child = process::Child::binder(&kubeconfig, &namespace)?;
-                    follow(&api, task.pods, child).await
+                    follow(&api, task, (child, None)).await
                 }
             }
         };
@@ -159,8 +207,13 @@ fn measure(task: &E2e, who: Who, plimsoll: &std::path::Path) -> Result<Measured>
     })
 }
 
-/// Waits until all pods are bound and have an event.
-async fn follow(api: &Api, pods: usize, mut child: process::Child) -> Result<Measured> {
+/// Waits until all pods are bound and have an event, and as long as pages are to be looked at.
+async fn follow(
+    api: &Api,
+    task: &E2e,
+    (mut child, open): (process::Child, Option<Viewers>),
+) -> Result<Measured> {
+    let pods = task.pods;
     let begun = Instant::now();
     let mut first = None;
     let bound = loop {
@@ -175,7 +228,7 @@ async fn follow(api: &Api, pods: usize, mut child: process::Child) -> Result<Mea
         tokio::time::sleep(LOOK_EVERY).await;
     };
     // The cost is read before the events are counted one by one, which takes time.
-    let (told, Cost { cpu, peak_mib }) = loop {
+    let (told, Cost { cpu, .. }) = loop {
         child.check()?;
         let so_far = (begun.elapsed(), child.cost()?);
         let told = if api.has_events(pods).await? { api.told().await? } else { 0 };
@@ -189,10 +242,16 @@ async fn follow(api: &Api, pods: usize, mut child: process::Child) -> Result<Mea
         );
         tokio::time::sleep(LOOK_EVERY).await;
     };
+    tokio::time::sleep(Duration::from_secs(task.linger)).await;
+    let all = child.cost()?;
+    let (answers, sent) = match open {
+        Some(viewers) => viewers.close().await?,
+        None => (0, 0),
+    };
     child.stop().await;
     let first = first.unwrap_or(bound);
-    #[expect(clippy::cast_precision_loss, reason = "there are fewer pods than that")]
-    let pods = pods as f64;
+    #[expect(clippy::cast_precision_loss, reason = "there are fewer pods and bytes than that")]
+    let (pods, answers, sent) = (pods as f64, answers as f64, sent as f64);
     let rate_until = |end: Duration| {
         pods / end.saturating_sub(first).max(Duration::from_millis(1)).as_secs_f64()
     };
@@ -200,8 +259,11 @@ async fn follow(api: &Api, pods: usize, mut child: process::Child) -> Result<Mea
         pods_per_second: rate_until(told),
         bound_per_second: rate_until(bound),
         cpu_per_thousand: cpu.as_secs_f64() / pods * 1000.0,
-        peak_mib,
+        cpu: all.cpu.as_secs_f64(),
+        peak_mib: all.peak_mib,
         first_bind: first.as_secs_f64(),
+        answers,
+        sent_mib: sent / f64::from(1 << 20),
     })
 }
 

@@ -33,8 +33,12 @@ pub(super) fn build() -> Result<PathBuf> {
 }
 
 impl Child {
-    /// `plimsoll run` for the pods of `scheduler_name`.
-    pub(super) fn plimsoll(binary: &Path, kubeconfig: &Path, scheduler_name: &str) -> Result<Self> {
+    /// `plimsoll run` for the pods of `scheduler_name`. It serves on `port`, where everybody may see the page, or not at all.
+    pub(super) fn plimsoll(
+        binary: &Path,
+        (kubeconfig, port): (&Path, Option<u16>),
+        scheduler_name: &str,
+    ) -> Result<Self> {
         let config = tempfile::Builder::new().suffix(".yaml").tempfile()?;
         let kubeconfig = kubeconfig.display();
         let text = format!(
@@ -45,8 +49,14 @@ impl Child {
              profiles: [{{schedulerName: {scheduler_name}}}]\n"
         );
         std::fs::write(config.path(), text)?;
-        let child = Command::new(binary)
-            .args(["run", "--secure-port=0", "--config"])
+        let mut command = Command::new(binary);
+        command.arg("run").arg(format!("--secure-port={}", port.unwrap_or(0)));
+        if port.is_some() {
+            command.args(["--bind-address=127.0.0.1", "--journal=off"]);
+            command.arg("--authorization-always-allow-paths=/healthz,/readyz,/livez,/api/v1/*");
+        }
+        let child = command
+            .arg("--config")
             .arg(config.path())
             .stderr(Stdio::null())
             .kill_on_drop(true)

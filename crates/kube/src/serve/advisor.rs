@@ -83,6 +83,17 @@ pub trait Advisor: Send + Sync + 'static {
 
     /// Which pods should move: the answer to the body of `/api/v1/rebalance`.
     fn rebalance(&self, snapshot: ClusterSnapshot, request: &Value) -> Result<Value, AdviceError>;
+
+    /// Whether it reads a journal of decisions.
+    fn has_journal(&self) -> bool {
+        false
+    }
+
+    /// The attempts to schedule a pod, and the preemptions that it was part of, from the journal of decisions; `None` if there
+    /// is no journal.
+    fn history(&self, _pod: &PodKey) -> Option<Result<Value, AdviceError>> {
+        None
+    }
 }
 
 /// Why there is no answer.

@@ -6,8 +6,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
+use std::time::Duration;
 
 use plimsoll_document::Document;
+use plimsoll_engine::Reservations;
 use plimsoll_kube::lease::LeaseClock;
 use plimsoll_kube::run::Exit;
 use plimsoll_testserver::{
@@ -15,6 +17,7 @@ use plimsoll_testserver::{
 };
 use serde_json::{Value, json};
 
+use crate::groups::{gang, member, with_gangs};
 use crate::lab::{Instance, election, eventually, fill, node, placed, pod, pods, until_placed};
 use crate::mixin;
 
@@ -49,6 +52,14 @@ impl Exported {
                 let labels = words.matchers().into_iter().map(|one| (one.label, one.value));
                 self.rows.entry(name.to_owned()).or_default().push(labels.collect());
             }
+        }
+    }
+
+    /// Adds what another instance exported.
+    fn join(&mut self, other: Exported) {
+        self.types.extend(other.types);
+        for (name, rows) in other.rows {
+            self.rows.entry(name).or_default().extend(rows);
         }
     }
 
@@ -256,11 +267,11 @@ fn check(query: &str, exported: &Exported) {
     }
 }
 
-fn cluster() -> TestServer {
+fn cluster(options: Options) -> TestServer {
     let rights = vec![Right::on_paths(&["/metrics", "/metrics/resources"], &["get"])];
     let (token, name) = ("token".to_owned(), "prometheus".to_owned());
     let users = vec![User { token, name, groups: Vec::new(), rights }];
-    TestServer::start(Options { users, ..Options::default() })
+    TestServer::start(Options { users, ..options })
 }
 
 /// A pod of some priority.
@@ -272,7 +283,7 @@ fn prior(name: &str, milli_cpu: u32, priority: i32) -> Value {
 
 /// What an instance exports that has done everything.
 fn exported() -> Exported {
-    let server = cluster();
+    let server = cluster(Options::default());
     fill(&server, (0..3).map(node));
     let (instance, client) = Instance::serving(&server, |config| {
         config.election = Some(election("ours", LeaseClock::default()));
@@ -307,6 +318,41 @@ fn exported() -> Exported {
     assert_eq!(instance.stop(), Exit::Stopped);
     all
 }
+
+/// What an instance exports that has decided a group of pods.
+fn exported_with_groups() -> Exported {
+    let also = vec!["scheduling.k8s.io/v1alpha2".to_owned()];
+    let server = cluster(Options { release: 36, also, ..Options::default() });
+    fill(&server, [node(0)]);
+    let (instance, client) = Instance::serving(&server, |config| {
+        with_gangs(config);
+        let (after, at_most) = (Duration::from_mins(10), Duration::from_mins(5));
+        config.engine.reservations = Some(Reservations { after, at_most });
+    });
+    let client = client.with_token("token");
+    fill(&server, [gang("train", 2)]);
+    fill(&server, (0..2).map(|number| member("train", number, 100)));
+    until_placed(&server, 2);
+    let mut all = scraped(&client);
+    eventually_counts(&mut all, &client, |exported| {
+        exported.rows.contains_key("plimsoll_podgroup_scheduling_sli_duration_seconds_bucket")
+    });
+    assert_eq!(instance.stop(), Exit::Stopped);
+    all
+}
+
+/// What the journal of the program exports, which an instance of this crate does not have. A test of the program checks that
+/// it has these metrics.
+const OF_THE_JOURNAL: &str = "\
+# TYPE plimsoll_journal_entries_total counter
+plimsoll_journal_entries_total 2
+# TYPE plimsoll_journal_lost_entries_total counter
+plimsoll_journal_lost_entries_total 0
+# TYPE plimsoll_journal_errors_total counter
+plimsoll_journal_errors_total 0
+# TYPE plimsoll_journal_size_bytes gauge
+plimsoll_journal_size_bytes 8192
+";
 
 /// Both pages of metrics.
 fn scraped(client: &HttpsClient) -> Exported {
@@ -385,9 +431,12 @@ fn of_the_page() -> Vec<(String, String, BTreeSet<String>)> {
 fn every_query_finds_what_it_asks_for_and_the_page_knows_every_metric() {
     let exported = exported();
     assert!(100 < exported.series(), "much is told");
+    let mut whole = Exported { types: exported.types.clone(), rows: exported.rows.clone() };
+    whole.join(exported_with_groups());
+    whole.add(OF_THE_JOURNAL);
     let mixin = mixin::queries().into_iter().map(|(_, query)| query);
     for query in of_the_dashboard().into_iter().chain(of_the_alerts()).chain(mixin) {
-        check(&query, &exported);
+        check(&query, &whole);
     }
     let of_go = exported.rows.keys().find(|name| name.starts_with("go_"));
     assert_eq!(of_go, None, "nothing here is of Go");
@@ -404,6 +453,31 @@ fn every_query_finds_what_it_asks_for_and_the_page_knows_every_metric() {
             let found: BTreeSet<String> = row.keys().cloned().collect();
             assert_eq!(found, *labels, "docs/metrics.md: the labels of {family}");
         }
+    }
+}
+
+#[test]
+fn every_metric_of_our_own_is_on_the_dashboard() {
+    let asked: BTreeSet<String> = of_the_dashboard()
+        .iter()
+        .flat_map(|query| read(query).0)
+        .map(|selector| selector.metric.trim_end_matches("_bucket").to_owned())
+        .collect();
+    // The panel of the hashes shows when it changes.
+    let left_out = ["plimsoll_config_last_reload_success_timestamp_seconds"];
+    let alerted: BTreeSet<String> = of_the_alerts()
+        .iter()
+        .flat_map(|query| read(query).0)
+        .map(|selector| selector.metric)
+        .collect();
+    let page = file("docs/metrics.md");
+    let quoted = page.split('`').skip(1).step_by(2);
+    let named = quoted.filter_map(|text| text.split('{').next()).filter(|name| {
+        name.starts_with("plimsoll_") && name.chars().all(|c| c == '_' || c.is_ascii_lowercase())
+    });
+    for name in named {
+        let is_shown = asked.contains(name) || alerted.contains(name) || left_out.contains(&name);
+        assert!(is_shown, "docs/metrics.md names {name}, and no panel and no alert asks for it");
     }
 }
 

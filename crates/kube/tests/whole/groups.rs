@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::lab::{Instance, check, eventually, fill, node, placed, pod, until_placed};
 
 /// With the gates of gangs, as release 1.36 decides.
-fn with_gangs(config: &mut RunConfig) {
+pub(crate) fn with_gangs(config: &mut RunConfig) {
     decide_as(Release::V1_36, &["GenericWorkload", "GangScheduling"], config);
 }
 
@@ -40,7 +40,7 @@ fn server() -> TestServer {
     server
 }
 
-fn gang(name: &str, min_count: u32) -> Value {
+pub(crate) fn gang(name: &str, min_count: u32) -> Value {
     json!({
         "apiVersion": "scheduling.k8s.io/v1alpha2", "kind": "PodGroup",
         "metadata": {"name": name, "namespace": "default"},
@@ -48,7 +48,7 @@ fn gang(name: &str, min_count: u32) -> Value {
     })
 }
 
-fn member(group: &str, number: u32, milli_cpu: u32) -> Value {
+pub(crate) fn member(group: &str, number: u32, milli_cpu: u32) -> Value {
     let mut pod = pod(&format!("{group}-{number}"), milli_cpu);
     pod["spec"]["schedulingGroup"] = json!({"podGroupName": group});
     pod

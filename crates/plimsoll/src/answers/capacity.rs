@@ -1,5 +1,7 @@
 //! How many more pods fit.
 
+use std::borrow::Cow;
+
 use anyhow::{Result, ensure};
 use plimsoll_advisor::{Limits, Manifests, Remedy, Subject, lower_request, requested_resources};
 use plimsoll_api::Pod;
@@ -8,8 +10,9 @@ use plimsoll_framework::Time;
 use plimsoll_sim::{InitialCluster, PlacedCopy, Simulation};
 use serde_json::Value;
 
-use super::Deciders;
+use super::{Deciders, decided_by};
 use crate::alternatives::alternatives;
+use crate::canary::{Canaries, CanaryChoice};
 use crate::input::read_pod;
 use crate::report::{CapacityAnswer, Shape, SmallerRequest};
 
@@ -17,6 +20,21 @@ use crate::report::{CapacityAnswer, Shape, SmallerRequest};
 const STEPS: i64 = 20;
 /// With more copies than this it takes too long to count them again for each step.
 const MOST_COPIES: usize = 20_000;
+
+/// Lets rules choose the profiles of pods that are asked about, and returns what they chose.
+pub(crate) fn choose_profiles(
+    canaries: Option<&Canaries>,
+    given: &mut [(Pod, Value)],
+) -> Vec<Option<CanaryChoice>> {
+    let choose = |(pod, manifest): &mut (Pod, Value)| {
+        let choice = canaries?.assign_to(pod)?;
+        if let Cow::Owned(decided) = decided_by(manifest, Some(&choice.profile)) {
+            *manifest = decided;
+        }
+        Some(choice)
+    };
+    given.iter_mut().map(choose).collect()
+}
 
 /// Answers for these pods, which take turns; each has its manifest. `limit` is about all copies, and `n_remedies` about the
 /// changes that would let one more in.

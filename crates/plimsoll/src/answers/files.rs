@@ -103,13 +103,14 @@ impl FilesSource {
         let views = Views {
             cluster: cluster.is_some(),
             history: journal.is_some(),
+            journal: journal.is_some(),
             timeline: journal.is_some(),
             configuration: true,
             ..Views::default()
         };
         let picture = picture_of(cluster.as_ref(), BTreeMap::new(), views);
         Ok(Arc::new(FilesSource {
-            answers: Answers::new(&setup, registry.clone(), Vec::new(), setup.options()),
+            answers: Answers::new(&setup, registry.clone(), (Vec::new(), None), setup.options()),
             configuration: serde_json::to_value(&configuration)
                 .context("cannot write the configuration as JSON")?,
             cluster,
@@ -316,7 +317,7 @@ fn timeline(journal: &Reader) -> Result<Timeline, JournalError> {
 }
 
 /// The attempts to schedule a pod, and the preemptions that it was part of.
-fn history(journal: &Reader, pod: &PodKey) -> Result<Value, JournalError> {
+pub(super) fn history(journal: &Reader, pod: &PodKey) -> Result<Value, JournalError> {
     Ok(json!({
         "pod": pod.to_string(),
         "attempts": journal.history(pod, MOST_ENTRIES)?,

@@ -1,36 +1,64 @@
 //! Answers questions about a running cluster, on a copy of it.
 
 use std::borrow::Cow;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use anyhow::{Context, Result};
 use plimsoll_advisor::{
     GroupSubject, Limits, Manifests, Reference, Subject, Why, WhyError, WhyGroupError,
 };
-use plimsoll_api::{ObjectKey, PodKey};
+use plimsoll_api::{ObjectKey, Pod, PodKey, Str};
 use plimsoll_config::{Configuration, DEFAULT_SCHEDULER};
 use plimsoll_engine::{
     ClusterSnapshot, Decision, Detail, Options, PendingPod, Scheduler, TieBreak,
 };
 use plimsoll_framework::{FeatureGates, Prioritize, Registry, Time};
+use plimsoll_journal::{JournalError, Reader};
 use plimsoll_kube::serve::{AdviceError, Advisor, ManifestSource, WhyGroupQuestion, WhyQuestion};
-use plimsoll_sim::InitialCluster;
 use plimsoll_sim::what_if::Scenario;
+use plimsoll_sim::{InitialCluster, ProfileRules};
 use serde::Deserialize;
 use serde_json::Value;
 
+use super::files::history;
 use super::groups::GroupAnswer;
 use super::request::{CapacityRequest, RebalanceRequest, WhatIfRequest};
 use super::{Deciders, capacity, rebalance};
 use crate::alternatives::alternatives;
+use crate::canary::{Canaries, CanaryChoice, Picks};
+use crate::input::read_pod;
 use crate::options::Setup;
 use crate::render;
+use crate::render::canary::{PlanWithCanaries, WithCanary};
 use crate::render::style::plain;
 
 /// Answers as the scheduler of this process decides.
 pub(crate) struct Answers {
     registry: Arc<Registry>,
     present: RwLock<Arc<Present>>,
+    journal: Option<PastDecisions>,
+}
+
+/// The journal that this process writes, to be read.
+struct PastDecisions {
+    path: PathBuf,
+    /// It is opened when it is first asked for, and again after an error.
+    reader: Mutex<Option<Reader>>,
+}
+
+impl PastDecisions {
+    fn history(&self, pod: &PodKey) -> Result<Value, JournalError> {
+        let mut reader = self.reader.lock().unwrap_or_else(PoisonError::into_inner);
+        let open = match reader.take() {
+            Some(open) => open,
+            None => Reader::open(&self.path)?,
+        };
+        let answer = history(&open, pod)?;
+        *reader = Some(open);
+        Ok(answer)
+    }
 }
 
 /// What decides in this process, to decide the same on a copy of the cluster.
@@ -41,6 +69,8 @@ struct Present {
     gates: FeatureGates,
     /// What ranks nodes in place of the scores of the profiles, if anything does.
     rankings: Vec<Arc<dyn Prioritize>>,
+    /// The rules that let other profiles decide some pods.
+    canaries: Option<Canaries>,
     options: Options,
 }
 
@@ -49,7 +79,7 @@ impl Answers {
     pub(crate) fn new(
         setup: &Setup,
         registry: Arc<Registry>,
-        rankings: Vec<Arc<dyn Prioritize>>,
+        (rankings, canaries): (Vec<Arc<dyn Prioritize>>, Option<Canaries>),
         options: Options,
     ) -> Self {
         // The same question has the same answer, and nobody reads the metrics.
@@ -59,13 +89,25 @@ impl Answers {
             configuration: setup.configuration.clone(),
             gates: setup.gates.clone(),
             rankings,
+            canaries,
             options: Options { audit_every: 0, stopwatch: None, tie_break, ..options },
         };
-        Answers { registry, present: RwLock::new(Arc::new(present)) }
+        Answers { registry, present: RwLock::new(Arc::new(present)), journal: None }
+    }
+
+    /// The same with a journal, which this process writes.
+    pub(crate) fn with_journal(self, path: Option<PathBuf>) -> Self {
+        let journal = path.map(|path| PastDecisions { path, reader: Mutex::default() });
+        Answers { journal, ..self }
     }
 
     /// The scheduler decides by this setup from now on.
-    pub(crate) fn follow(&self, setup: &Setup, rankings: Vec<Arc<dyn Prioritize>>) {
+    pub(crate) fn follow(
+        &self,
+        setup: &Setup,
+        rankings: Vec<Arc<dyn Prioritize>>,
+        canaries: Option<Canaries>,
+    ) {
         let before = self.present();
         let options = Options { backoff: setup.options().backoff, ..before.options };
         let present = Present {
@@ -73,6 +115,7 @@ impl Answers {
             configuration: setup.configuration.clone(),
             gates: setup.gates.clone(),
             rankings,
+            canaries,
             options,
         };
         *self.present.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(present);
@@ -104,14 +147,50 @@ impl Present {
         }
     }
 
-    /// A scheduler that knows what another one knew, and has decided nothing.
-    fn copy(&self, snapshot: ClusterSnapshot, options: Options) -> Result<Scheduler> {
+    /// A scheduler that knows what another one knew, and has decided nothing. A pod on a node may have another profile.
+    fn copy(
+        &self,
+        snapshot: ClusterSnapshot,
+        options: Options,
+        placed: Option<(&PodKey, &CanaryChoice)>,
+    ) -> Result<Scheduler> {
         let taken = snapshot.taken;
         let mut scheduler = Deciders { options, ..self.deciders() }.scheduler()?;
-        for event in InitialCluster::from(snapshot).into_events() {
+        let mut cluster = InitialCluster::from(snapshot);
+        if let Some((key, choice)) = placed
+            && let Some(pod) = cluster.pods.iter_mut().find(|pod| pod.key == *key)
+        {
+            pod.scheduler_name.clone_from(&choice.profile);
+        }
+        for event in cluster.into_events() {
             scheduler.observe(taken, event);
         }
         Ok(scheduler)
+    }
+
+    /// The rule that picks a pod, as its manifest is in the API server.
+    fn choice(&self, manifest: &Value) -> Option<CanaryChoice> {
+        self.canaries.as_ref()?.choice(&read_pod(manifest).ok()?)
+    }
+
+    /// The rules for a scenario. Those pods of the snapshot that are routed have their profile already.
+    fn rules(&self, snapshot: &ClusterSnapshot, picks: &Picks) -> Option<ProfileRules> {
+        let routed = snapshot.pods.iter().filter(|info| is_routed(info.seen()));
+        let decided = routed.map(|info| (info.key.clone(), info.uid.clone()));
+        Some(picks.by(self.canaries.clone()?, decided.collect()))
+    }
+
+    /// The cluster in which each pod has the profile that decides it once it is evicted: a pod that moves is made again, and the
+    /// rules are asked about it then.
+    fn cluster_to_move(&self, snapshot: ClusterSnapshot) -> InitialCluster {
+        let Some(canaries) = &self.canaries else { return InitialCluster::from(snapshot) };
+        let placed = snapshot.pods.iter().filter(|info| !is_routed(info.seen()));
+        let placed: BTreeSet<PodKey> = placed.map(|info| info.key.clone()).collect();
+        let mut cluster = InitialCluster::from(snapshot);
+        for pod in cluster.pods.iter_mut().filter(|pod| placed.contains(&pod.key)) {
+            canaries.assign_to(pod);
+        }
+        cluster
     }
 
     fn try_why(&self, question: WhyQuestion) -> Result<Value> {
@@ -127,8 +206,13 @@ impl Present {
         } = question;
         let find = |object: &Reference| read_manifest(&*manifests, object);
         let taken = snapshot.taken;
-        let mut scheduler = self.copy(snapshot, self.options)?;
         let profile = pending.as_ref().map(|pending| pending.info.pod.scheduler_name.clone());
+        // What decides a pending pod is known. One on a node is decided again by what would decide it now.
+        let canary = self.choice(&manifest);
+        let canary =
+            canary.filter(|one| profile.as_ref().is_none_or(|profile| *profile == one.profile));
+        let placed = canary.as_ref().filter(|_| profile.is_none()).map(|choice| (&pod, choice));
+        let mut scheduler = self.copy(snapshot, self.options, placed)?;
         let why = self.explain_why(
             (&mut scheduler, taken),
             (&pod, &manifest, Manifests::by(&find)),
@@ -137,7 +221,14 @@ impl Present {
         )?;
         let mut answer = as_json(&why)?;
         if with_text {
-            answer["text"] = plain(|out, screen| render::why::answer(out, &why, screen)).into();
+            let text = plain(|out, screen| {
+                render::canary::choice(out, &why.pod, canary.as_ref())?;
+                render::why::answer(out, &why, screen)
+            });
+            answer["text"] = text.into();
+        }
+        if let Some(canary) = canary {
+            answer["canary"] = serde_json::to_value(canary)?;
         }
         Ok(answer)
     }
@@ -152,10 +243,25 @@ impl Present {
         }
         // A group without a PodGroup is one thing, and one whose PodGroup cannot be read another.
         manifests.read("PodGroup", &group).map_err(failed)?;
-        let find = |object: &Reference| read_manifest(&*manifests, object);
+        // Their manifests have another scheduler name if a canary decides them.
+        let decided = |pod: &PendingPod| {
+            let reference = Reference::pod(&pod.info.pod.key);
+            (reference, pod.info.pod.scheduler_name.clone())
+        };
+        let profiles: BTreeMap<Reference, Str> = pending.iter().map(decided).collect();
+        let find = |object: &Reference| {
+            let manifest = read_manifest(&*manifests, object)?;
+            let profile = profiles.get(object).map(Str::as_str);
+            Some(decided_by(&manifest, profile).into_owned())
+        };
+        // One profile decides a group.
+        let canary = profiles.first_key_value().and_then(|(first, profile)| {
+            let choice = self.choice(&read_manifest(&*manifests, first)?)?;
+            (choice.profile == *profile).then_some(choice)
+        });
         let taken = snapshot.taken;
         let options = Options { detail: Detail::Outcome, ..self.options };
-        let mut scheduler = self.copy(snapshot, options).map_err(failed)?;
+        let mut scheduler = self.copy(snapshot, options, None).map_err(failed)?;
         let subject = GroupSubject {
             group: &group,
             manifests: Manifests::by(&find),
@@ -168,9 +274,13 @@ impl Present {
             Some(wrong @ WhyGroupError::Composite(..)) => AdviceError::Wrong(wrong.to_string()),
             _ => failed(error),
         })?;
-        let mut json = serde_json::to_value(answer.written()).map_err(failed)?;
+        let written = WithCanary { answer: answer.written(), canary: canary.as_ref() };
+        let mut json = serde_json::to_value(written).map_err(failed)?;
         if with_text {
-            let text = plain(|out, screen| render::why_group::answer(out, &answer, screen));
+            let text = plain(|out, screen| {
+                render::canary::choice(out, &group.to_string(), canary.as_ref())?;
+                render::why_group::answer(out, &answer, screen)
+            });
             json["text"] = text.into();
         }
         Ok(json)
@@ -251,7 +361,13 @@ impl Advisor for Answers {
         let options = Options { detail: Detail::Choice, ..present.options };
         let deciders = Deciders { options, ..present.deciders() };
         let scheduler = deciders.scheduler().map_err(failed)?;
-        let mut scenario = Scenario::new(scheduler, InitialCluster::from(snapshot));
+        let picks = Picks::default();
+        let rules = present.rules(&snapshot, &picks);
+        let cluster = InitialCluster::from(snapshot);
+        let mut scenario = match rules {
+            Some(rules) => Scenario::with_rules(scheduler, cluster, rules),
+            None => Scenario::new(scheduler, cluster),
+        };
         for (at, action) in actions.into_iter().enumerate() {
             let wrong = |error| AdviceError::Wrong(format!("actions[{at}]: {error}"));
             scenario.act(action).map_err(wrong)?;
@@ -260,23 +376,38 @@ impl Advisor for Answers {
         let plan = plan.ok_or_else(|| {
             AdviceError::Failed(format!("there would be more than {MOST_DECISIONS} decisions"))
         })?;
-        let mut answer = serde_json::to_value(&plan).map_err(failed)?;
+        let picked = picks.of(&plan);
+        let whole = PlanWithCanaries { plan: &plan, canaries: &picked };
+        let mut answer = serde_json::to_value(whole).map_err(failed)?;
         if with_text {
-            answer["text"] = plain(|out, screen| render::what_if::plan(out, &plan, screen)).into();
+            let text = plain(|out, screen| {
+                render::what_if::plan(out, &plan, screen)?;
+                render::canary::picked(out, &picked)
+            });
+            answer["text"] = text.into();
             answer["leavesPodsPending"] = plan.leaves_pods_pending().into();
         }
         Ok(answer)
     }
 
+    fn has_journal(&self) -> bool {
+        self.journal.is_some()
+    }
+
+    fn history(&self, pod: &PodKey) -> Option<Result<Value, AdviceError>> {
+        Some(self.journal.as_ref()?.history(pod).map_err(failed))
+    }
+
     fn capacity(&self, snapshot: ClusterSnapshot, request: &Value) -> Result<Value, AdviceError> {
         let request: CapacityRequest = read(request)?;
-        let shapes = request.shapes().map_err(AdviceError::Wrong)?;
+        let mut shapes = request.shapes().map_err(AdviceError::Wrong)?;
         let limit = request.limit.unwrap_or(MOST_DECISIONS).min(MOST_DECISIONS);
         let limits = (limit, request.remedies.unwrap_or(REMEDIES));
         let cluster = InitialCluster::from(snapshot);
         let present = self.present();
+        let chosen = capacity::choose_profiles(present.canaries.as_ref(), &mut shapes);
         let capacity = capacity::of_pods(present.deciders(), &cluster, &shapes, limits);
-        let capacity = capacity.map_err(failed)?;
+        let capacity = capacity.map_err(failed)?.with(chosen);
         let mut answer = serde_json::to_value(&capacity).map_err(failed)?;
         if request.text {
             let text = plain(|out, screen| render::capacity::answer(out, &capacity, screen));
@@ -288,7 +419,8 @@ impl Advisor for Answers {
     fn rebalance(&self, snapshot: ClusterSnapshot, request: &Value) -> Result<Value, AdviceError> {
         let request: RebalanceRequest = read(request)?;
         let options = request.options().map_err(AdviceError::Wrong)?;
-        let (present, cluster) = (self.present(), InitialCluster::from(snapshot));
+        let present = self.present();
+        let cluster = present.cluster_to_move(snapshot);
         let plan = rebalance::of_cluster(present.deciders(), cluster, &options, MOST_DECISIONS);
         let plan = plan.map_err(failed)?;
         let mut answer = serde_json::to_value(&plan).map_err(failed)?;
@@ -300,8 +432,13 @@ impl Advisor for Answers {
     }
 }
 
-/// The manifest of a pod that this profile decides, if it is pending: a canary decides pods of other scheduler names, too.
-fn decided_by<'m>(manifest: &'m Value, profile: Option<&str>) -> Cow<'m, Value> {
+/// Whether the engine has been told the profile that decides a pod, rather than what its manifest says.
+fn is_routed(pod: &Pod) -> bool {
+    pod.node_name.is_none() || pod.scheduling_group.is_some()
+}
+
+/// The manifest of a pod that this profile decides: a canary decides pods of other scheduler names, too.
+pub(crate) fn decided_by<'m>(manifest: &'m Value, profile: Option<&str>) -> Cow<'m, Value> {
     let own = manifest["spec"]["schedulerName"].as_str().unwrap_or(DEFAULT_SCHEDULER);
     match profile {
         Some(profile) if profile != own && manifest["spec"].is_object() => {

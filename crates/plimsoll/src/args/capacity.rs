@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::ValueHint;
 
 use super::{Cluster, Output};
+use crate::canary::CanaryFlags;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -26,6 +27,9 @@ Examples:
 pub(crate) struct Capacity {
     #[command(flatten)]
     pub(crate) cluster: Cluster,
+
+    #[command(flatten)]
+    pub(crate) canary: CanaryFlags,
 
     /// The manifest of a pod, or of a workload with a template; - is standard input
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]

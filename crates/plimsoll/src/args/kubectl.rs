@@ -93,7 +93,7 @@ pub(crate) struct Target {
 }
 
 /// Where the scheduler runs.
-#[derive(Debug, clap::Args)]
+#[derive(Clone, Debug, clap::Args)]
 #[command(next_help_heading = "Scheduler")]
 pub(crate) struct SchedulerPlace {
     /// The namespace of the scheduler

@@ -4,12 +4,17 @@ use std::path::PathBuf;
 
 use clap::ValueHint;
 
+use super::SchedulerPlace;
+
 const EXAMPLES: &str = "\
 Examples:
   # Everything that decisions depend on, from a cluster
   plimsoll snapshot --kubeconfig ~/.kube/config -o cluster.json.gz
   plimsoll simulate -f cluster.json.gz
   plimsoll why -f cluster.json.gz team-a/web-0
+
+  # As the instance that runs in the cluster has it, with what it assumes and what waits in its queue
+  plimsoll snapshot --instance --kubeconfig ~/.kube/config -o cluster.json.gz
 
   # For a bug report, without the names of anything
   plimsoll snapshot --kubeconfig ~/.kube/config --hash-names -o cluster.json.gz
@@ -39,6 +44,15 @@ pub(crate) struct Snapshot {
     #[arg(long, value_name = "URL")]
     pub(crate) master: Option<String>,
 
+    /// Take the cluster as the instance that runs in it has it
+    ///
+    /// The objects come from the API server, and the instance says what it believes of them: pods for which it has chosen a node
+    /// are on that node, nominated pods say so, and pods and nodes that it does not know are left out. Each pod that waits has
+    /// the profile that decides it, and the annotation plimsoll.io/queue with its place in the queue. The instance is found as
+    /// `kubectl plimsoll` finds it.
+    #[arg(long, conflicts_with = "files")]
+    pub(crate) instance: bool,
+
     /// The file to write, compressed if its name ends in `.gz`; `-` is standard output
     #[arg(short = 'o', long = "output", value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) output: PathBuf,
@@ -58,4 +72,7 @@ pub(crate) struct Snapshot {
     /// Keep annotations with this key, for a plugin that reads them; may be repeated
     #[arg(long, value_name = "KEY")]
     pub(crate) keep_annotation: Vec<String>,
+
+    #[command(flatten)]
+    pub(crate) scheduler: SchedulerPlace,
 }

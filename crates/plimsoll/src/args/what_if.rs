@@ -7,6 +7,7 @@ use plimsoll_api::{Effect, Labels, ObjectKey, Str, Taint};
 use plimsoll_sim::what_if::NodeChoice;
 
 use super::{Cluster, Engine, Output};
+use crate::canary::CanaryFlags;
 use crate::recorded::At;
 
 const EXAMPLES: &str = "\
@@ -37,6 +38,9 @@ Examples:
 pub(crate) struct WhatIf {
     #[command(flatten)]
     pub(crate) cluster: Cluster,
+
+    #[command(flatten)]
+    pub(crate) canary: CanaryFlags,
 
     /// Instead of files, the cluster of a recording of `run` or `simulate`, at its end or --at a time
     ///

@@ -7,6 +7,7 @@ use clap::{CommandFactory, Error, ValueHint};
 use plimsoll_api::{ObjectKey, PodKey};
 
 use super::{Args, Cluster, Output, pod_key};
+use crate::canary::CanaryFlags;
 use crate::recorded::At;
 
 const EXAMPLES: &str = "\
@@ -42,17 +43,20 @@ pub(crate) struct Why {
     #[command(flatten)]
     pub(crate) cluster: Cluster,
 
+    #[command(flatten)]
+    pub(crate) canary: CanaryFlags,
+
     /// Instead of files, a journal of decisions: the last attempt, as far as it was written
     ///
     /// A journal has no objects, so nothing is said about what would have to change.
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with_all = ["files", "group"])]
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with_all = ["files", "group", "canary"])]
     pub(crate) journal: Option<PathBuf>,
 
     /// Instead of files, the cluster of a recording of `run` or `simulate`, at its end or --at a time
     ///
     /// The recorded profiles decide, unless --config is given. A recording holds what decisions read of a pod, and not its
     /// manifest: changes of the pod apply to the manifest that -o json has.
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with_all = ["files", "group", "journal"])]
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with_all = ["files", "group", "journal", "canary"])]
     pub(crate) recording: Option<PathBuf>,
 
     /// The time of the recording, such as 2026-11-25T15:00:00Z, or 1h30m after its beginning

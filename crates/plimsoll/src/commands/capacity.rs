@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::io::{self, BufWriter, Write};
 
 use anyhow::Result;
-use plimsoll_api::{ObjectKey, Pod, PodPhase};
+use plimsoll_api::{ObjectKey, Pod, PodKey, PodPhase, Str};
 use plimsoll_framework::Registry;
 use plimsoll_sim::{InitialCluster, Simulation};
 
@@ -12,6 +12,7 @@ use super::Scene;
 use crate::answers::rebalance::after_pending;
 use crate::answers::{Deciders, capacity};
 use crate::args::{Capacity, Format};
+use crate::canary::Canaries;
 use crate::input;
 use crate::render::capacity as render;
 use crate::render::style::Screen;
@@ -21,6 +22,13 @@ use crate::report::{CapacityAnswer, Shape};
 pub(crate) fn run(args: &Capacity, registry: &Registry) -> Result<()> {
     let Scene { setup, mut cluster, .. } = Scene::read(&args.cluster, registry)?;
     let deciders = Deciders::of(&setup, registry);
+    let canaries = Canaries::new(&args.canary, &setup)?;
+    let mut own_names: BTreeMap<PodKey, Str> = BTreeMap::new();
+    if let Some(canaries) = &canaries {
+        let names = cluster.pods.iter().map(|pod| (pod.key.clone(), pod.scheduler_name.clone()));
+        own_names.extend(names);
+        canaries.assign(&mut cluster);
+    }
     if args.after_pending {
         cluster = after_pending(deciders.scheduler()?, cluster, usize::MAX)?;
     }
@@ -28,19 +36,26 @@ pub(crate) fn run(args: &Capacity, registry: &Registry) -> Result<()> {
         let mut simulation = Simulation::new(deciders.scheduler()?, cluster.clone());
         let (now, mut shapes) = (simulation.now(), Vec::new());
         let has_groups = deciders.options.gates.groups.generic_workload;
-        for pod in one_of_each_controller(&cluster) {
+        for (controller, mut pod) in one_of_each_controller(&cluster) {
+            if let Some(name) = own_names.get(&pod.key) {
+                pod.scheduler_name.clone_from(name);
+            }
+            let canary = canaries.as_ref().and_then(|canaries| canaries.assign_to(&mut pod));
+            let pod = Pod { key: controller, ..pod };
             let scheduler = simulation.scheduler_mut();
             // A group is placed as a whole: single pods of it say nothing.
             let is_single = !has_groups || pod.scheduling_group.is_none();
             if is_single && deciders.is_for(&pod.scheduler_name) {
                 let (more, _) = plimsoll_sim::capacity(scheduler, now, &[pod], args.limit)?;
-                shapes.extend(more.into_iter().map(Shape::from));
+                let shape = |more| Shape { canary: canary.clone(), ..Shape::from(more) };
+                shapes.extend(more.into_iter().map(shape));
             }
         }
         CapacityAnswer { shapes }
     } else {
-        let given = input::shapes(&input::read(&args.pod_file)?)?;
-        capacity::of_pods(deciders, &cluster, &given, (args.limit, args.remedies))?
+        let mut given = input::shapes(&input::read(&args.pod_file)?)?;
+        let chosen = capacity::choose_profiles(canaries.as_ref(), &mut given);
+        capacity::of_pods(deciders, &cluster, &given, (args.limit, args.remedies))?.with(chosen)
     };
     match args.output.format {
         Format::Json => {
@@ -56,7 +71,7 @@ pub(crate) fn run(args: &Capacity, registry: &Registry) -> Result<()> {
 
 /// A pod of each controller, by the names of the controllers; the pods of the ReplicaSets of a Deployment are of one sort
 /// only if they have the same name but for a hash.
-fn one_of_each_controller(cluster: &InitialCluster) -> Vec<Pod> {
+fn one_of_each_controller(cluster: &InitialCluster) -> Vec<(ObjectKey, Pod)> {
     let mut shapes: BTreeMap<ObjectKey, &Pod> = BTreeMap::new();
     for pod in cluster.pods.iter().filter(|pod| pod.phase != PodPhase::Ended) {
         let Some(controller) = &pod.controller else { continue };
@@ -66,6 +81,5 @@ fn one_of_each_controller(cluster: &InitialCluster) -> Vec<Pod> {
         let key = ObjectKey::new(pod.key.namespace.clone(), controller.name.clone());
         shapes.entry(key).or_insert(pod);
     }
-    let shapes = shapes.into_iter().map(|(controller, pod)| Pod { key: controller, ..pod.clone() });
-    shapes.collect()
+    shapes.into_iter().map(|(controller, pod)| (controller, pod.clone())).collect()
 }

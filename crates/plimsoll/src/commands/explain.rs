@@ -15,7 +15,7 @@ use crate::caveats;
 use crate::old_scale::{self, Decider, OldRanking, OldScale};
 use crate::options::Setup;
 use crate::render::style::Screen;
-use crate::render::{explain, record};
+use crate::render::{canary as render, explain, record};
 use crate::wording::some_of;
 
 /// An error suggests at most 5 other pods.
@@ -29,8 +29,10 @@ pub(crate) fn run(args: &Explain, registry: &Registry) -> Result<()> {
         return explain_group::run(args, group, registry);
     }
     let pod = args.pod.as_ref().context("give --pod or --group")?;
-    let Scene { mut setup, cluster, .. } =
-        Scene::read(&args.cluster, registry)?.with_canaries(&args.canary)?;
+    let scene = Scene::read(&args.cluster, registry)?;
+    let (Scene { mut setup, cluster, .. }, canary) =
+        scene.asked_about(&args.canary, |one| one.key == *pod)?;
+    let canary = canary.as_ref();
     check_pending(&cluster, pod, &setup)?;
     let options = setup.options();
     let is_given = args.cluster.config.is_some();
@@ -55,13 +57,14 @@ pub(crate) fn run(args: &Explain, registry: &Registry) -> Result<()> {
         Format::Json => {
             let mut out = BufWriter::new(io::stdout().lock());
             match &old {
-                Some(old) => record::write_line_on_both_scales(&mut out, &decision, old)?,
-                None => record::write_line(&mut out, &decision, &[])?,
+                Some(old) => record::write_line_on_both_scales(&mut out, &decision, old, canary)?,
+                None => record::write_asked_line(&mut out, &decision, &[], canary)?,
             }
             out.flush()?;
         }
         Format::Table => {
             let (mut out, screen) = (anstream::stdout(), Screen::stdout());
+            render::choice(&mut out, &pod.to_string(), canary)?;
             let shown = if args.all { explain::Shown::All } else { explain::Shown::Best };
             match (gate, &old) {
                 (Some((plugin, why)), _) => {

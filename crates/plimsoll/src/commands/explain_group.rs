@@ -3,7 +3,7 @@
 use std::io::{self, BufWriter, Write};
 
 use anyhow::{Result, bail};
-use plimsoll_api::{CompositePodGroup, ObjectKey, PodGroup};
+use plimsoll_api::{CompositePodGroup, ObjectKey, Pod, PodGroup};
 use plimsoll_engine::{Detail, Options, Scheduler};
 use plimsoll_framework::pod_groups::group_of;
 use plimsoll_framework::{GroupRules, Registry};
@@ -13,7 +13,7 @@ use super::Scene;
 use crate::answers::groups::tried;
 use crate::args::{Explain, Format};
 use crate::render::style::Screen;
-use crate::render::{record, table};
+use crate::render::{canary as render, record, table};
 use crate::wording::some_of;
 
 /// An error suggests at most 5 other groups.
@@ -23,8 +23,9 @@ const SEED: u64 = 0;
 
 /// Tries a group as if it had its turn now, and prints what came of it.
 pub(crate) fn run(args: &Explain, group: &ObjectKey, registry: &Registry) -> Result<()> {
-    let Scene { setup, cluster, .. } =
-        Scene::read(&args.cluster, registry)?.with_canaries(&args.canary)?;
+    let scene = Scene::read(&args.cluster, registry)?;
+    let is_member = |pod: &Pod| group_of(pod).as_ref() == Some(group);
+    let (Scene { setup, cluster, .. }, canary) = scene.asked_about(&args.canary, is_member)?;
     let options = Options { detail: Detail::Nodes, ..setup.options() };
     check_on(&options)?;
     check_known(&cluster, group)?;
@@ -35,10 +36,14 @@ pub(crate) fn run(args: &Explain, group: &ObjectKey, registry: &Registry) -> Res
     match args.output.format {
         Format::Json => {
             let mut out = BufWriter::new(io::stdout().lock());
-            record::write_group_line(&mut out, &decision)?;
+            record::write_asked_group_line(&mut out, &decision, canary.as_ref())?;
             out.flush()?;
         }
-        Format::Table => table::group(&mut anstream::stdout(), &decision, Screen::stdout())?,
+        Format::Table => {
+            let mut out = anstream::stdout();
+            render::choice(&mut out, &group.to_string(), canary.as_ref())?;
+            table::group(&mut out, &decision, Screen::stdout())?;
+        }
     }
     Ok(())
 }

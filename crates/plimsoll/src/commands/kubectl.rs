@@ -179,6 +179,18 @@ fn told(session: &InstanceSession, asked: &Asked) -> Result<Value> {
     }
 }
 
+/// Finds the instance that leads, and connects to it.
+pub(super) async fn open(access: Access, scheduler: SchedulerPlace) -> Result<InstanceSession> {
+    let connection = connect(access, Arc::new(RestMetrics::default())).await?;
+    Ok(Instance::find(&connection, &place(scheduler)).await?.open().await?)
+}
+
+/// The answer of an instance about a path.
+pub(super) async fn answer(session: &InstanceSession, path: &'static str) -> Result<Value> {
+    let answer = session.get(path).await?;
+    told(session, &Asked { answer, path, about: None, fails_if_pending: false })
+}
+
 fn print(answer: &Value, format: Format) -> Result<()> {
     let mut out = BufWriter::new(io::stdout().lock());
     match format {

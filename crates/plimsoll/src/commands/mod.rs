@@ -35,6 +35,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use anyhow::{Result, ensure};
+use plimsoll_api::Pod;
 use plimsoll_framework::Registry;
 use plimsoll_sim::InitialCluster;
 
@@ -43,10 +44,10 @@ pub(crate) use self::run::{span, with_dashes};
 pub(crate) use self::what_if::target;
 pub(crate) use self::why_journal::JournalWhy;
 use crate::args::{self, Args, Command, Config};
-use crate::canary::{Canaries, CanaryFlags};
+use crate::canary::{Canaries, CanaryChoice, CanaryFlags};
 use crate::input::{STDIN, Source};
 use crate::options::Setup;
-use crate::{caveats, input};
+use crate::{caveats, input, notices};
 
 /// Runs a command and prints its answer. The exit code says whether it found what it was to find.
 pub(crate) fn run(args: Args, registry: Registry) -> Result<ExitCode> {
@@ -102,10 +103,29 @@ impl Scene {
 
     /// The same, with other profiles for the pods that these rules pick.
     fn with_canaries(mut self, flags: &CanaryFlags) -> Result<Self> {
-        let configuration = &self.setup.configuration;
-        if let Some(canaries) = Canaries::new(flags, configuration)? {
-            canaries.assign(&mut self.cluster, configuration);
+        if let Some(canaries) = Canaries::new(flags, &self.setup)? {
+            canaries.assign(&mut self.cluster);
         }
         Ok(self)
+    }
+
+    /// The same, with the rule that has chosen the profile of the first pod that `is_meant`, also if it is on a node.
+    fn asked_about(
+        mut self,
+        flags: &CanaryFlags,
+        is_meant: impl Fn(&Pod) -> bool,
+    ) -> Result<(Self, Option<CanaryChoice>)> {
+        let Some(canaries) = Canaries::new(flags, &self.setup)? else { return Ok((self, None)) };
+        let at = self.cluster.pods.iter().position(is_meant);
+        let choice = at.and_then(|at| {
+            let pod = &self.cluster.pods[at];
+            canaries.unasked(pod).into_iter().for_each(notices::note);
+            Some((at, canaries.choice(pod)?))
+        });
+        canaries.assign(&mut self.cluster);
+        if let Some((at, choice)) = &choice {
+            self.cluster.pods[*at].scheduler_name.clone_from(&choice.profile);
+        }
+        Ok((self, choice.map(|(_, choice)| choice)))
     }
 }

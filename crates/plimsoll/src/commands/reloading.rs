@@ -23,6 +23,7 @@ use crate::canary::{Canaries, CanaryFlags};
 use crate::deprecated::PolicySource;
 use crate::differences::differences;
 use crate::input::{STDIN, Source};
+use crate::options::Setup;
 
 /// How often a file is read. A volume of a ConfigMap follows it within a minute anyway.
 const READ_EVERY: Duration = Duration::from_secs(1);
@@ -84,18 +85,19 @@ pub(super) struct Changing {
     pub(super) reload: Option<Reload>,
 }
 
-/// Sets up what can change: the canaries, and the reload of the configuration `present`.
+/// Sets up what can change: the canaries, and the reload of the configuration in effect.
 pub(super) async fn changing(
     flag: ReloadFlag,
     inputs: Inputs,
-    present: &Configuration,
+    setup: &Setup,
     followers: Followers,
 ) -> Result<Changing> {
     ensure!(
         flag != ReloadFlag::Apply || !followers.is_recorded,
         "--reload=apply cannot be used with --record: a recording has one configuration"
     );
-    let assign = assigned(&inputs.canary, present)?;
+    let present = &setup.configuration;
+    let assign = Canaries::new(&inputs.canary, setup)?.map(assigned);
     let configuration_hash = hash(present);
     let reload = reload(flag, inputs, present.clone(), followers).await?;
     Ok(Changing { assign, configuration_hash, reload })
@@ -108,6 +110,9 @@ enum Watched {
     ConfigMap(ObjectKey),
 }
 
+/// A configuration that may take effect, with the rankings and the canaries that go with it.
+type Candidate = (Deciding, Vec<Arc<dyn Prioritize>>, Option<Canaries>);
+
 /// Reads a configuration again when it has changed.
 struct Watcher {
     inputs: Inputs,
@@ -117,8 +122,8 @@ struct Watcher {
     taken: String,
     /// The configuration in effect.
     present: Configuration,
-    /// The one that was passed on last, with its rankings.
-    candidate: Option<(Deciding, Vec<Arc<dyn Prioritize>>)>,
+    /// The one that was passed on last.
+    candidate: Option<Candidate>,
 }
 
 /// Sets up the reload of the configuration `present`; `None` if there is to be none.
@@ -177,12 +182,12 @@ impl ConfigurationSource for Watcher {
     }
 
     fn is_in_effect(&mut self) {
-        let Some((deciding, rankings)) = self.candidate.take() else { return };
+        let Some((deciding, rankings, canaries)) = self.candidate.take() else { return };
         self.present = deciding.setup.configuration.clone();
         if let Ok(text) = serde_json::to_string(&self.present.effective) {
             self.followers.served.set(&text);
         }
-        self.followers.answers.follow(&deciding.setup, rankings);
+        self.followers.answers.follow(&deciding.setup, rankings, canaries);
     }
 }
 
@@ -247,14 +252,15 @@ impl Watcher {
             None => Vec::new(),
         };
         let profiles = ranked(std::mem::take(&mut setup.profiles), rankings.clone());
+        let canaries = Canaries::new(&self.inputs.canary, setup)?;
         let new = NewConfiguration {
             profiles,
             backoff: setup.options().backoff,
-            assign: assigned(&self.inputs.canary, &setup.configuration)?,
+            assign: canaries.clone().map(assigned),
             hash: hash(&setup.configuration),
             differences,
         };
-        self.candidate = Some((deciding, rankings));
+        self.candidate = Some((deciding, rankings, canaries));
         Ok(Some(new))
     }
 
@@ -287,13 +293,9 @@ fn json(configuration: &Configuration) -> Result<Value> {
     serde_json::to_value(&configuration.effective).context("cannot write the configuration as JSON")
 }
 
-/// The rules that let other profiles decide some pods, if there are any.
-fn assigned(
-    flags: &CanaryFlags,
-    configuration: &Configuration,
-) -> Result<Option<Arc<dyn AssignProfile>>> {
-    let canaries = Canaries::new(flags, configuration)?;
-    Ok(canaries.map(|canaries| Arc::new(canaries) as Arc<dyn AssignProfile>))
+/// The rules, as the routing of pods takes them.
+fn assigned(canaries: Canaries) -> Arc<dyn AssignProfile> {
+    Arc::new(canaries)
 }
 
 /// Identifies a configuration: equal ones have equal hashes, in all instances of one version.

@@ -28,9 +28,11 @@ use super::reloading::{Changing, Followers, Inputs, changing};
 use super::serving::{listening, serving};
 use crate::answers::Answers;
 use crate::args::{self, Client, Election, Emulation, Ranking, Record, Run};
+use crate::canary::Canaries;
 use crate::deprecated::{PolicySource, no_effect};
 use crate::given::named_config_map;
 use crate::input::Source;
+use crate::journals::Begun;
 use crate::{journals, logs, notices, options, recordings};
 
 /// The number of threads for requests; the engine has its own thread. One is enough for thousands of pods a second, and
@@ -100,7 +102,11 @@ async fn begin(args: Run, registry: &Arc<Registry>) -> Result<()> {
     let lease =
         lease::Settings::from_config(leader_election, &controller).context("leaderElection")?;
     let connection = &setup.configuration.effective.client_connection;
-    let (journal, recorder) = journals::of_run(&journal)?.unzip();
+    let (mut journal_path, mut journal_and_recorder) = (None, None);
+    if let Some(Begun { path, journal, recorder }) = journals::of_run(&journal)? {
+        (journal_path, journal_and_recorder) = (Some(path), Some((journal, recorder)));
+    }
+    let (journal, recorder) = journal_and_recorder.unzip();
     let options = setup.options();
     let engine = Options {
         stopwatch: Some(plimsoll_kube::run::stopwatch),
@@ -116,7 +122,10 @@ async fn begin(args: Run, registry: &Arc<Registry>) -> Result<()> {
     };
     let rankings: Vec<_> =
         rankings.into_iter().map(|one| one.priorities as Arc<dyn Prioritize>).collect();
-    let answers = Arc::new(Answers::new(&setup, registry.clone(), rankings.clone(), engine));
+    let canaries = Canaries::new(&main.canary, &setup)?;
+    let known = (rankings.clone(), canaries);
+    let answers = Answers::new(&setup, registry.clone(), known, engine);
+    let answers = Arc::new(answers.with_journal(journal_path));
     let advisor: Arc<dyn Advisor> = answers.clone();
     let remedies = main.why_in_events.then(|| RemedySource(advisor.clone()));
     let about = (&setup.configuration, &given_gates, verbosity);
@@ -147,7 +156,7 @@ async fn begin(args: Run, registry: &Arc<Registry>) -> Result<()> {
         gates: given_gates.clone(),
     };
     let Changing { assign, configuration_hash, reload } =
-        changing(main.reload, inputs, &setup.configuration, followers).await?;
+        changing(main.reload, inputs, &setup, followers).await?;
     let setup = run::RunConfig {
         extenders,
         access,

@@ -12,10 +12,11 @@ use plimsoll_kube::client::{Access, connect_read_only};
 use plimsoll_kube::listing::{KindListing, list_all};
 use serde_json::{Value, json};
 
+use super::kubectl::{answer, open};
 use crate::args::Snapshot;
 use crate::input;
 use crate::notices;
-use crate::snapshot::{NameHash, Reduction, census, write};
+use crate::snapshot::{Belief, NameHash, QUEUE, Reduction, census, write};
 use crate::wording::count;
 
 /// The smallest key of hashes, in bytes. With a shorter one, names could be found by trying keys.
@@ -28,8 +29,17 @@ pub(crate) fn run(args: &Snapshot, registry: &Registry) -> Result<()> {
     let kinds = registry.kinds().with(KindRef::of::<ResourceClaimTemplate>());
     let reduction = Reduction { annotations: args.keep_annotation.clone() };
     let key = args.hash_names.then(|| hash_key(args.hash_key.as_deref())).transpose()?;
+    let mut queue = Vec::new();
     let mut manifests = match args.files.as_slice() {
-        [] => of_cluster(args, registry, &reduction)?,
+        [] => {
+            let (mut manifests, belief) = of_cluster(args, registry, &reduction)?;
+            if let Some(belief) = belief {
+                let believed = belief.put_over(&mut manifests);
+                believed.notes.iter().for_each(notices::note);
+                queue = believed.queue;
+            }
+            manifests
+        }
         files => {
             let (manifests, left_out) = input::reduced(&input::read(files)?, &kinds, &reduction)?;
             if !left_out.is_empty() {
@@ -45,14 +55,22 @@ pub(crate) fn run(args: &Snapshot, registry: &Registry) -> Result<()> {
     if let Some(key) = key {
         hash(&mut manifests, &key, &kinds)?;
     }
+    // They name nothing, so they are the same with hashed names.
+    for (at, place) in queue {
+        manifests[at]["metadata"]["annotations"][QUEUE] = json!(place);
+    }
     write(&args.output, manifests.iter().map(Value::to_string))?;
     let there = census(manifests.iter().filter_map(|manifest| manifest["kind"].as_str()));
     notices::note(format_args!("{}: {there}", args.output.display()));
     Ok(())
 }
 
-/// Everything in a cluster, reduced.
-fn of_cluster(args: &Snapshot, registry: &Registry, reduction: &Reduction) -> Result<Vec<Value>> {
+/// Everything in a cluster, reduced, and what the instance that runs in it believes, if that is asked for.
+fn of_cluster(
+    args: &Snapshot,
+    registry: &Registry,
+    reduction: &Reduction,
+) -> Result<(Vec<Value>, Option<Belief>)> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
@@ -60,9 +78,19 @@ fn of_cluster(args: &Snapshot, registry: &Registry, reduction: &Reduction) -> Re
     let (kubeconfig, master) = (args.kubeconfig.clone(), args.master.clone());
     let access = Access { kubeconfig, master, ..Access::default() };
     let kinds: Vec<KindRef> = registry.kinds().iter().collect();
-    let listing = runtime.block_on(async {
+    let (listing, belief) = runtime.block_on(async {
+        // An instance that cannot be asked is an error before everything is read.
+        let session = match args.instance {
+            true => Some(open(access.clone(), args.scheduler.clone()).await?),
+            false => None,
+        };
         let connection = connect_read_only(access, Arc::default()).await?;
-        anyhow::Ok(list_all(&connection, &kinds).await?)
+        let listing = list_all(&connection, &kinds).await?;
+        let belief = match &session {
+            Some(session) => Some(Belief::of(&answer(session, "/api/v1/instance").await?)?),
+            None => None,
+        };
+        anyhow::Ok((listing, belief))
     })?;
     for kind in listing.missing {
         let Some(without) = kind.without() else {
@@ -100,7 +128,7 @@ fn of_cluster(args: &Snapshot, registry: &Registry, reduction: &Reduction) -> Re
             }
         }
     }
-    Ok(manifests)
+    Ok((manifests, belief))
 }
 
 fn name(manifest: &Value) -> String {

@@ -1,5 +1,6 @@
 //! `plimsoll what-if`: what would happen if the cluster changed.
 
+use std::collections::BTreeMap;
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
 use std::process::ExitCode;
@@ -13,9 +14,11 @@ use plimsoll_sim::what_if::{Action, Model, Scenario, Target};
 
 use super::Scene;
 use crate::args::{Format, GivenAction, ObjectName, WhatIf};
+use crate::canary::{Canaries, Picks};
 use crate::input;
 use crate::options::Setup;
 use crate::recorded::Recorded;
+use crate::render::canary::{self, PlanWithCanaries};
 use crate::render::style::Screen;
 use crate::render::what_if as render;
 
@@ -40,39 +43,57 @@ pub(crate) fn run(mut args: WhatIf, registry: &Registry) -> Result<ExitCode> {
         detail: Detail::Choice,
         ..options
     };
-    let (scheduler, cluster) = match &args.recording {
+    let picks = Picks::default();
+    let (scheduler, cluster, canaries) = match &args.recording {
         None => {
             let Scene { setup, cluster, .. } = Scene::read(&args.cluster, registry)?;
+            let canaries = Canaries::new(&args.canary, &setup)?;
             let options = with_choice(setup.options());
-            (Scheduler::new(setup.profiles, options, SEED)?, cluster)
+            (Scheduler::new(setup.profiles, options, SEED)?, cluster, canaries)
         }
         Some(path) => {
             let recorded = Recorded::read(path, args.at, registry)?;
-            let scheduler = if args.cluster.config.is_some() {
+            let (scheduler, canaries) = if args.cluster.config.is_some() {
                 let setup = Setup::choose(&args.cluster, &[], registry)?;
+                let canaries = Canaries::new(&args.canary, &setup)?;
                 let options = with_choice(setup.options());
-                Scheduler::new(setup.profiles, options, SEED)?
+                (Scheduler::new(setup.profiles, options, SEED)?, canaries)
             } else {
-                recorded.scheduler(path, registry, with_choice)?
+                ensure!(
+                    args.canary.canary.is_empty(),
+                    "--canary with --recording: add --config FILE with the profiles that the rules name"
+                );
+                (recorded.scheduler(path, registry, with_choice)?, None)
             };
-            (scheduler, recorded.cluster)
+            (scheduler, recorded.cluster, canaries)
         }
     };
-    let mut scenario = Scenario::new(scheduler, cluster);
+    let mut scenario = match canaries {
+        Some(canaries) => {
+            let rules = picks.by(canaries, BTreeMap::new());
+            Scenario::with_rules(scheduler, cluster, rules)
+        }
+        None => Scenario::new(scheduler, cluster),
+    };
     for (typed, actions) in actions {
         for action in actions {
             scenario.act(action).with_context(|| typed.clone())?;
         }
     }
     let plan = scenario.run();
+    let picked = picks.of(&plan);
     match args.output.format {
         Format::Json => {
             let mut out = BufWriter::new(io::stdout().lock());
-            serde_json::to_writer(&mut out, &plan)?;
+            serde_json::to_writer(&mut out, &PlanWithCanaries { plan: &plan, canaries: &picked })?;
             writeln!(out)?;
             out.flush()?;
         }
-        Format::Table => render::plan(&mut anstream::stdout(), &plan, Screen::stdout())?,
+        Format::Table => {
+            let mut out = anstream::stdout();
+            render::plan(&mut out, &plan, Screen::stdout())?;
+            canary::picked(&mut out, &picked)?;
+        }
     }
     let fails = args.fail_if_pending && plan.leaves_pods_pending();
     Ok(if fails { ExitCode::from(PENDING) } else { ExitCode::SUCCESS })

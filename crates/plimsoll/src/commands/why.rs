@@ -12,9 +12,11 @@ use plimsoll_sim::{InitialCluster, Simulation};
 use super::explain::offer;
 use super::{Scene, why_group, why_journal, why_recording};
 use crate::alternatives::alternatives;
+use crate::answers::decided_by;
 use crate::args::{Asked, Format, Why};
 use crate::input;
 use crate::options::Setup;
+use crate::render::canary::{self, WithCanary};
 use crate::render::style::Screen;
 use crate::render::why as render;
 
@@ -34,7 +36,9 @@ pub(crate) fn run(args: Why, registry: &Registry) -> Result<()> {
     if let Some(recording) = &args.recording {
         return why_recording::run(&args, recording, &key, registry);
     }
-    let Scene { setup, cluster, sources } = Scene::read(&args.cluster, registry)?;
+    let scene = Scene::read(&args.cluster, registry)?;
+    let (Scene { setup, cluster, sources }, canary) =
+        scene.asked_about(&args.canary, |one| one.key == key)?;
     let pod = subject(&cluster, &key, &setup)?;
     let alternatives = match pod.node_name {
         Some(_) => Vec::new(),
@@ -44,6 +48,8 @@ pub(crate) fn run(args: Why, registry: &Registry) -> Result<()> {
     let manifest = manifests.find(&format!("Pod {key}"));
     let manifest =
         manifest.with_context(|| format!("the manifest of pod {key} could not be read again"))?;
+    let profile = canary.as_ref().map(|choice| choice.profile.as_str());
+    let manifest = decided_by(&manifest, profile);
     let find = |object: &Reference| manifests.find(&object.to_string());
     let options = setup.options();
     let scheduler = Scheduler::new(setup.profiles, options, SEED)?;
@@ -62,11 +68,16 @@ pub(crate) fn run(args: Why, registry: &Registry) -> Result<()> {
     match args.output.format {
         Format::Json => {
             let mut out = BufWriter::new(io::stdout().lock());
-            serde_json::to_writer(&mut out, &why)?;
+            let canary = canary.as_ref();
+            serde_json::to_writer(&mut out, &WithCanary { answer: &why, canary })?;
             writeln!(out)?;
             out.flush()?;
         }
-        Format::Table => render::answer(&mut anstream::stdout(), &why, Screen::stdout())?,
+        Format::Table => {
+            let mut out = anstream::stdout();
+            canary::choice(&mut out, &key.to_string(), canary.as_ref())?;
+            render::answer(&mut out, &why, Screen::stdout())?;
+        }
     }
     Ok(())
 }

@@ -4,16 +4,19 @@ use std::io::{self, BufWriter, Write};
 
 use anyhow::Result;
 use plimsoll_advisor::{GroupSubject, Manifests, Reference};
-use plimsoll_api::ObjectKey;
+use plimsoll_api::{ObjectKey, Pod};
 use plimsoll_engine::{Detail, Options, Scheduler};
 use plimsoll_framework::Registry;
+use plimsoll_framework::pod_groups::group_of;
 use plimsoll_sim::Simulation;
 
 use super::Scene;
 use super::explain_group::{check_known, check_on};
+use crate::answers::decided_by;
 use crate::answers::groups::GroupAnswer;
 use crate::args::{Format, Why};
 use crate::input;
+use crate::render::canary::{self, WithCanary};
 use crate::render::style::Screen;
 use crate::render::why_group as render;
 
@@ -22,12 +25,19 @@ const SEED: u64 = 0;
 
 /// Answers for one group.
 pub(crate) fn run(args: &Why, group: &ObjectKey, registry: &Registry) -> Result<()> {
-    let Scene { setup, cluster, sources } = Scene::read(&args.cluster, registry)?;
+    let scene = Scene::read(&args.cluster, registry)?;
+    let is_member = |pod: &Pod| group_of(pod).as_ref() == Some(group);
+    let (Scene { setup, cluster, sources }, canary) = scene.asked_about(&args.canary, is_member)?;
     let options = Options { detail: Detail::Outcome, ..setup.options() };
     check_on(&options)?;
     check_known(&cluster, group)?;
     let manifests = input::Manifests::of(&sources, &registry.kinds());
-    let find = |object: &Reference| manifests.find(&object.to_string());
+    let profile = canary.as_ref().map(|choice| choice.profile.as_str());
+    let find = |object: &Reference| {
+        let manifest = manifests.find(&object.to_string())?;
+        let is_member = manifest["spec"]["schedulingGroup"]["podGroupName"] == group.name.as_str();
+        Some(decided_by(&manifest, profile.filter(|_| is_member)).into_owned())
+    };
     let scheduler = Scheduler::new(setup.profiles, options, SEED)?;
     let mut simulation = Simulation::new(scheduler, cluster);
     let now = simulation.now();
@@ -41,11 +51,16 @@ pub(crate) fn run(args: &Why, group: &ObjectKey, registry: &Registry) -> Result<
     match args.output.format {
         Format::Json => {
             let mut out = BufWriter::new(io::stdout().lock());
-            serde_json::to_writer(&mut out, &answer.written())?;
+            let answer = WithCanary { answer: answer.written(), canary: canary.as_ref() };
+            serde_json::to_writer(&mut out, &answer)?;
             writeln!(out)?;
             out.flush()?;
         }
-        Format::Table => render::answer(&mut anstream::stdout(), &answer, Screen::stdout())?,
+        Format::Table => {
+            let mut out = anstream::stdout();
+            canary::choice(&mut out, &group.to_string(), canary.as_ref())?;
+            render::answer(&mut out, &answer, Screen::stdout())?;
+        }
     }
     Ok(())
 }

@@ -2,6 +2,7 @@
 
 use std::io::{self, Write};
 
+use super::canary;
 use super::style::{HEADING, Screen};
 use crate::report::CapacityAnswer;
 use crate::wording::{count, some_of};
@@ -36,6 +37,10 @@ pub(crate) fn answer(
         ]);
     }
     writeln!(out, "{}", table.trim_fmt())?;
+    for shape in answer.shapes.iter().filter(|shape| shape.canary.is_some()) {
+        writeln!(out)?;
+        canary::choice(out, &shape.capacity.pod, shape.canary.as_ref())?;
+    }
     for shape in answer.shapes.iter().filter(|shape| !shape.smaller_requests.is_empty()) {
         let texts: Vec<&str> = shape.smaller_requests.iter().map(|one| one.text.as_str()).collect();
         writeln!(

@@ -1,6 +1,7 @@
 //! Prints answers.
 
 pub(crate) mod bench;
+pub(crate) mod canary;
 pub(crate) mod capacity;
 pub(crate) mod explain;
 pub(crate) mod journal;

@@ -7,7 +7,9 @@ use plimsoll_engine::{Decision, GroupDecision};
 use plimsoll_sim::ClaimBinding;
 use serde::Serialize;
 
+use super::canary::WithCanary;
 use super::old_scale::Scale10;
+use crate::canary::CanaryChoice;
 use crate::old_scale::OldScale;
 
 /// Writes a decision as one line of JSON.
@@ -15,6 +17,16 @@ pub(crate) fn write_line(
     out: &mut impl Write,
     decision: &Decision,
     claims: &[ClaimBinding],
+) -> io::Result<()> {
+    write_asked_line(out, decision, claims, None)
+}
+
+/// The same with the rule that has chosen the profile of the pod.
+pub(crate) fn write_asked_line(
+    out: &mut impl Write,
+    decision: &Decision,
+    claims: &[ClaimBinding],
+    canary: Option<&CanaryChoice>,
 ) -> io::Result<()> {
     let volumes = claims
         .iter()
@@ -25,13 +37,23 @@ pub(crate) fn write_line(
         .collect();
     let mut record = DecisionRecord::of(decision);
     record.volumes = volumes;
-    serde_json::to_writer(&mut *out, &record)?;
+    serde_json::to_writer(&mut *out, &WithCanary { answer: record, canary })?;
     out.write_all(b"\n")
 }
 
 /// Writes a decision about a group of pods as one line of JSON.
 pub(crate) fn write_group_line(out: &mut impl Write, decision: &GroupDecision) -> io::Result<()> {
-    serde_json::to_writer(&mut *out, &GroupRecord::of(decision))?;
+    write_asked_group_line(out, decision, None)
+}
+
+/// The same with the rule that has chosen the profile of its pods.
+pub(crate) fn write_asked_group_line(
+    out: &mut impl Write,
+    decision: &GroupDecision,
+    canary: Option<&CanaryChoice>,
+) -> io::Result<()> {
+    let answer = GroupRecord::of(decision);
+    serde_json::to_writer(&mut *out, &WithCanary { answer, canary })?;
     out.write_all(b"\n")
 }
 
@@ -40,12 +62,11 @@ pub(crate) fn write_line_on_both_scales(
     out: &mut impl Write,
     decision: &Decision,
     old: &OldScale,
+    canary: Option<&CanaryChoice>,
 ) -> io::Result<()> {
     let scale10 = Scale10::of(old);
-    serde_json::to_writer(
-        &mut *out,
-        &OnBothScales { record: DecisionRecord::of(decision), scale10 },
-    )?;
+    let answer = OnBothScales { record: DecisionRecord::of(decision), scale10 };
+    serde_json::to_writer(&mut *out, &WithCanary { answer, canary })?;
     out.write_all(b"\n")
 }
 

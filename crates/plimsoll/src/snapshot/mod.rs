@@ -1,5 +1,6 @@
 //! Snapshots: files with everything that decisions depend on, and nothing else.
 
+mod belief;
 mod names;
 
 use std::collections::BTreeMap;
@@ -13,6 +14,7 @@ use flate2::write::GzEncoder;
 use plimsoll_api::wire::{Reader, WireError};
 use serde_json::Value;
 
+pub(crate) use self::belief::{Belief, QUEUE};
 pub(crate) use self::names::NameHash;
 use crate::input::STDIN;
 use crate::wording::count;

@@ -112,6 +112,7 @@ impl Serving {
             .arg(files.path())
             .arg("--kubeconfig")
             .arg(server.kubeconfig_file().expect("there is room for a file"))
+            .arg(format!("--journal={}", files.path().join("decisions.db").display()))
             .stderr(Stdio::null())
             .spawn()
             .expect("the binary starts");
@@ -277,4 +278,50 @@ fn a_running_instance_answers_as_files_do() {
     see("token-of-shop", "pod?pod=shop/gated", "Pod");
     let page = serving.client.get("/ui/").expect("it answers");
     assert!(page.body.starts_with("<!doctype html>"), "{}", page.body);
+}
+
+#[test]
+fn the_history_of_a_pod_and_what_the_instance_believes_are_told() {
+    let all = Right::on("", &["pods"], &["get", "list"]);
+    let users = vec![user("operator", vec![all.clone()]), user("shop", vec![all.within("shop")])];
+    let server = TestServer::start(Options { users, ..Options::default() });
+    let mut placed = pod("pay", "card-1", "1500m");
+    placed["spec"]["nodeName"] = json!("n1");
+    placed["status"] = json!({"phase": "Running"});
+    let objects = [node("n1"), placed, pod("shop", "large", "1")];
+    server.store().apply_all(objects).expect("they are valid");
+    let serving = Serving::start(&server, &[]);
+    serving.why("token-of-shop", "shop/large", |answer| answer["waiting"]["attempts"] == 1);
+    let ask = |token: &str, path: &str| {
+        let answer = serving.client.with_token(token).get(path).ok()?;
+        Some((answer.code, serde_json::from_str::<Value>(&answer.body).ok()?))
+    };
+
+    let asked = "/api/v1/instance";
+    let (code, instance) = ask("token-of-operator", asked).expect("it answers");
+    assert_eq!(code, 200, "{instance}");
+    is_of_schema("Instance", &instance);
+    assert_eq!(instance["nodes"], json!(["n1"]));
+    assert_eq!(
+        (&instance["placed"][0]["pod"], &instance["placed"][0]["node"]),
+        (&json!("pay/card-1"), &json!("n1"))
+    );
+    let waiting = &instance["waiting"][0];
+    assert_eq!(
+        (&waiting["pod"], &waiting["state"], &waiting["profile"]),
+        (&json!("shop/large"), &json!("unschedulable"), &json!("default-scheduler"))
+    );
+    assert_eq!(ask("token-of-shop", asked).expect("it answers").0, 403);
+
+    // The journal is written a moment after the decision.
+    let asked = "/api/v1/history?pod=shop/large";
+    let history = until("the journal has the attempt", || {
+        let (_, answer) = ask("token-of-shop", asked)?;
+        answer["attempts"][0].is_object().then_some(answer)
+    });
+    is_of_schema("History", &history);
+    assert_eq!(history["attempts"][0]["result"], "unschedulable");
+    assert_eq!(history["attempts"][0]["rejections"][0]["plugin"], "NodeResourcesFit");
+    let refused = ask("token-of-shop", "/api/v1/history?pod=pay/card-1").expect("it answers");
+    assert_eq!(refused.0, 403, "{}", refused.1);
 }

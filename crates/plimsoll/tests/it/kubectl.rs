@@ -234,6 +234,51 @@ fn the_answers_are_those_on_files() {
 }
 
 #[test]
+fn a_snapshot_of_the_instance_has_its_queue_and_decides_as_it_does() {
+    let reads = Right::on("*", &["*"], &["get", "list", "watch"]);
+    let mut all = rights();
+    all.extend([reads, Right::on_paths(&["*"], &["get"])]);
+    let scene = Scene::start(vec![user("sre", all), user("few", rights_without_all_pods())]);
+    let sre = scene.kubeconfig("sre");
+    scene.ready(&sre);
+    let snapshot = |user: &Path, flags: &str| {
+        run(&[], &format!("snapshot --instance --kubeconfig {} -o - {flags}", user.display()))
+    };
+    let answer = snapshot(&sre, "");
+    assert_eq!(answer.status, 0, "{}", answer.err);
+    assert!(answer.err.contains("note: the instance had this picture at "), "{}", answer.err);
+    let list: Value = serde_json::from_str(&answer.out).expect("it is JSON");
+    let find = |list: &Value, name: &str| {
+        let mut items = list["items"].as_array().expect("it is a list").iter();
+        let found = items.find(|item| item["metadata"]["name"] == name);
+        found.expect("it is there").clone()
+    };
+    let large = find(&list, "large");
+    let place = large["metadata"]["annotations"]["plimsoll.io/queue"].as_str();
+    let place = place.expect("it waits");
+    assert!(place.starts_with("unschedulable since "), "{place}");
+    assert!(place.ends_with("1 attempt, rejected by NodeResourcesFit"), "{place}");
+    assert_eq!(find(&list, "card-1")["spec"]["nodeName"], "n1");
+    let on_file = run(&[("all.json", &answer.out)], "why -f all.json shop/large");
+    assert_eq!(scene.answer(&sre, "why shop/large"), on_file.out);
+
+    let hashed = snapshot(&sre, "--hash-names");
+    assert_eq!(hashed.status, 0, "{}", hashed.err);
+    assert!(hashed.out.contains("rejected by NodeResourcesFit"), "{}", hashed.out);
+    assert!(!hashed.out.contains("card-1") && !hashed.out.contains("\"n1\""), "{}", hashed.out);
+
+    let refused = snapshot(&scene.kubeconfig("few"), "");
+    assert_eq!((refused.status, refused.out.as_str()), (1, ""));
+}
+
+/// The rights of `deploy/questions.yaml`, and to see the pods of one namespace.
+fn rights_without_all_pods() -> Vec<Right> {
+    let mut rights = rights();
+    rights[0].namespaces = vec!["shop".to_owned()];
+    rights
+}
+
+#[test]
 fn a_user_with_a_certificate_is_known_to_the_instance() {
     let scene = Scene::start(vec![user("carol", rights())]);
     let certificate = scene.server.client_certificate("carol", &[]).expect("it can be made");

@@ -1,9 +1,12 @@
 //! What a running instance says about groups, claims and moves: the same as files with its objects.
 
+use std::path::Path;
+
 use plimsoll_testserver::{HttpsClient, Options, Right, TestServer};
 use serde_json::{Value, json};
 
 use crate::api::{Serving, is_of_schema, until, user};
+use crate::reloads::configuration;
 use crate::run::run;
 
 const GATES: &str = "GenericWorkload=true,GangScheduling=true";
@@ -172,4 +175,73 @@ fn groups_claims_and_moves_are_answered_as_on_files() {
     let wrong = sre.send("POST", "/api/v1/rebalance", "{\"objectives\": []}");
     let wrong = wrong.expect("it answers");
     assert_eq!(wrong.code, 400, "{}", wrong.body);
+}
+
+#[test]
+fn a_canary_decides_about_groups_and_moves_of_a_running_instance_too() {
+    let pods = Right::on("", &["pods"], &["get", "list"]).within("shop");
+    let groups = Right::on("scheduling.k8s.io", &["podgroups"], &["get"]).within("shop");
+    let users = vec![user("sre", vec![pods, groups])];
+    let also = vec!["scheduling.k8s.io/v1alpha2".to_owned()];
+    let server = TestServer::start(Options { users, also, ..Options::default() });
+    // The profile of the canary has the nodes n1 and n2, and the other one has n3, on which a member would fit.
+    let pools = [("n1", "other"), ("n2", "other"), ("n3", "default")].map(|(name, pool)| {
+        let mut node = node(name);
+        node["metadata"]["labels"]["pool"] = json!(pool);
+        node
+    });
+    let members = ["train-0", "train-1"].map(|name| {
+        let mut member = member(name);
+        member["spec"]["containers"][0]["resources"]["requests"]["cpu"] = json!("3600m");
+        member
+    });
+    let all = objects().into_iter().filter(|one| one["kind"] == "PodGroup");
+    let placed = [placed("web-0", "500m", "n1"), placed("web-1", "1", "n2")];
+    let all = pools.into_iter().chain(all).chain(placed).chain(members);
+    server.store().apply_all(all).expect("they are valid");
+
+    let dir = tempfile::tempdir().expect("there is room");
+    let kubeconfig = server.kubeconfig_file().expect("there is room for a file");
+    let config = dir.path().join("config.yaml");
+    std::fs::write(&config, configuration(&kubeconfig, "default", "other")).expect("there is room");
+    let rule = r#"podNamespace=="shop"=other"#;
+    let flags = [
+        "--emulated-version=1.36".to_owned(),
+        format!("--feature-gates={GATES}"),
+        format!("--config={}", config.display()),
+        format!("--canary={rule}"),
+    ];
+    let serving = Serving::start(&server, &flags.each_ref().map(String::as_str));
+    let sre = serving.client.with_token("token-of-sre");
+
+    let is_tried = |answer: &Value| answer["waiting"]["attempts"].is_u64();
+    let told = get(&sre, "/api/v1/why-group?group=shop/train&text=true", is_tried);
+    is_of_schema("WhyGroup", &told);
+    let config = configuration(Path::new(""), "default", "other");
+    let file = as_file(&server);
+    let line = format!(
+        "why -f all.json --config s.yaml --group shop/train --emulated-version 1.36 --feature-gates {GATES} -o json \
+         --canary {rule}"
+    );
+    let expected = run(&[("all.json", &file), ("s.yaml", &config)], &line);
+    assert_eq!(expected.status, 0, "{}", expected.err);
+    let expected: Value = serde_json::from_str(&expected.out).expect("it is one document");
+    for key in ["state", "placed", "pending", "remedies", "record", "canary"] {
+        assert_eq!(told[key], expected[key], "{key}");
+    }
+    is_of_schema("WhyGroup", &expected);
+    assert_eq!((&told["state"], &told["placed"]), (&json!("unschedulable"), &json!(0)));
+    assert_eq!(told["canary"]["profile"], "other");
+    let text = told["text"].as_str().expect("it was asked for");
+    assert!(text.starts_with("Profile other decides shop/train, since --canary "), "{text}");
+
+    let body = json!({"objectives": ["freeNodes"]}).to_string();
+    let told = until("the moves", || {
+        let answer = sre.send("POST", "/api/v1/rebalance", &body).ok()?;
+        (answer.code == 200).then(|| serde_json::from_str::<Value>(&answer.body).ok())?
+    });
+    let steps = told["steps"].as_array().expect("it has steps").iter();
+    let moves: Vec<&Value> = steps.filter(|step| step["pod"].is_string()).collect();
+    assert!(!moves.is_empty(), "{told}");
+    assert!(moves.iter().all(|step| step["to"] != "n3"), "{told}");
 }

@@ -14,7 +14,7 @@ use crate::run::{check_refused, records};
 
 /// A configuration with two profiles: pods go to nodes of the pool `default`, and those of the profile `other` to
 /// those of the pool `other`.
-fn configuration(kubeconfig: &Path, default: &str, other: &str) -> String {
+pub(crate) fn configuration(kubeconfig: &Path, default: &str, other: &str) -> String {
     let profile = |name: &str, pool: &str| {
         format!(
             "- schedulerName: {name}\n  pluginConfig:\n  - name: NodeAffinity\n    args:\n      addedAffinity:\n        \
@@ -232,4 +232,115 @@ fn simulate_and_explain_know_canaries() {
             error: --canary: the configuration has no profile "third"; it has default-scheduler, other
         "#]],
     );
+}
+
+/// A pod of the namespace of the canary with a controller, on the node of the usual profile.
+const PLACED: &str = "\
+apiVersion: v1
+kind: Pod
+metadata:
+  name: placed
+  namespace: batch
+  ownerReferences: [{apiVersion: apps/v1, kind: ReplicaSet, name: placed, uid: r, controller: true}]
+spec: {nodeName: a, containers: [{name: c, resources: {requests: {cpu: '1'}}}]}
+status: {phase: Running}
+";
+
+/// A pod that is not in the cluster.
+const MORE: &str = "\
+apiVersion: v1
+kind: Pod
+metadata: {name: more, namespace: batch}
+spec: {containers: [{name: c, resources: {requests: {cpu: '1'}}}]}
+";
+
+#[test]
+fn every_question_about_files_knows_canaries_and_names_the_rule() {
+    let config = configuration(Path::new(""), "a", "b");
+    let files: &[(&str, &str)] =
+        &[("c.yaml", CLUSTER), ("p.yaml", PLACED), ("m.yaml", MORE), ("s.yaml", &config)];
+    let rule = r#"podNamespace=="batch"=other"#;
+    let ask = |line: &str| {
+        records(files, &format!("{line} --config s.yaml -o json --canary {rule}")).remove(0)
+    };
+    let of_rule = json!({"rule": rule, "profile": "other", "schedulerName": "default-scheduler"});
+
+    let explained = ask("explain -f c.yaml --pod batch/canary");
+    assert_eq!((&explained["node"], &explained["canary"]), (&json!("b"), &of_rule));
+
+    let why = ask("why -f c.yaml --pod batch/canary");
+    assert_eq!((&why["record"]["node"], &why["canary"]), (&json!("b"), &of_rule));
+    let why = ask("why -f c.yaml --pod default/usual");
+    assert_eq!((&why["record"]["node"], why.get("canary")), (&json!("a"), None));
+    // A pod that is on its node is decided again by the profile that would decide it now.
+    let why = ask("why -f c.yaml p.yaml --pod batch/placed");
+    assert_eq!((&why["record"]["node"], &why["canary"]), (&json!("b"), &of_rule));
+
+    let plan = ask("what-if -f c.yaml --apply m.yaml");
+    let node = |plan: &Value, pod: &str| {
+        let placed = plan["placed"].as_array().expect("pods are placed").iter();
+        placed.filter(|one| one["pod"] == pod).map(|one| one["to"].clone()).collect::<Vec<_>>()
+    };
+    assert_eq!(node(&plan, "batch/more"), ["b"]);
+    assert_eq!(node(&plan, "default/usual"), ["a"]);
+    let picked = json!([{"rule": rule, "profile": "other", "schedulerName": "default-scheduler",
+        "pods": ["batch/canary", "batch/more"]}]);
+    assert_eq!(plan["canaries"], picked);
+    // A pod that is made again is pending again, so the rule picks it.
+    let plan = ask("what-if -f c.yaml p.yaml --lose a");
+    assert_eq!(node(&plan, "batch/placed"), ["b"]);
+
+    let capacity = ask("capacity -f c.yaml --pod-file m.yaml");
+    let shape = &capacity["shapes"][0];
+    assert_eq!((&shape["byNode"], &shape["canary"]), (&json!({"b": 4}), &of_rule));
+    let capacity = ask("capacity -f c.yaml p.yaml --all-shapes");
+    let shape = &capacity["shapes"][0];
+    assert_eq!((&shape["byNode"], &shape["canary"]), (&json!({"b": 4}), &of_rule));
+
+    let text = crate::run::run(
+        files,
+        &format!("why -f c.yaml --config s.yaml --pod batch/canary --canary {rule}"),
+    );
+    let said = format!(
+        "Profile other decides batch/canary, since --canary '{rule}' picks it; its schedulerName is default-scheduler.\n"
+    );
+    assert!(text.out.starts_with(&said), "{}", text.out);
+}
+
+/// A gang whose members have different labels.
+const GANG: &str = "\
+apiVersion: scheduling.k8s.io/v1beta1
+kind: PodGroup
+metadata: {name: train, namespace: batch}
+spec: {schedulingPolicy: {gang: {minCount: 2}}}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: leader, namespace: batch, labels: {role: leader}}
+spec: {schedulingGroup: {podGroupName: train}, containers: [{name: c}]}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: worker, namespace: batch, labels: {role: worker}}
+spec: {schedulingGroup: {podGroupName: train}, containers: [{name: c}]}
+";
+
+#[test]
+fn a_rule_never_splits_a_group() {
+    let config = configuration(Path::new(""), "a", "b");
+    let files: &[(&str, &str)] = &[("c.yaml", CLUSTER), ("g.yaml", GANG), ("s.yaml", &config)];
+    let nodes = |rule: &str| -> Vec<Value> {
+        let line = format!(
+            "explain -f c.yaml g.yaml --config s.yaml --feature-gates GenericWorkload=true,GangScheduling=true --group \
+             batch/train -o json --canary {rule}"
+        );
+        let record = records(files, &line).remove(0);
+        assert_eq!(record["result"], "scheduled", "{record}");
+        let pods = record["pods"].as_array().expect("it has pods").iter();
+        pods.map(|pod| pod["node"].clone()).collect()
+    };
+    // Their labels differ, so a rule that reads them picks neither.
+    assert_eq!(nodes(r#"labels.role=="leader"=other"#), ["a", "a"]);
+    assert_eq!(nodes(r#"podGroup=="train"=other"#), ["b", "b"]);
+    assert_eq!(nodes(r#"podNamespace=="batch"=other"#), ["b", "b"]);
 }

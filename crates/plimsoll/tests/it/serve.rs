@@ -200,6 +200,70 @@ fn groups_and_devices_are_shown_where_there_are_any() {
     assert_eq!(devices["devices"], expected);
 }
 
+/// A tree of groups, of which one names a parent that does not exist.
+const TREE: &str = "\
+apiVersion: scheduling.k8s.io/v1alpha3
+kind: CompositePodGroup
+metadata: {name: job, namespace: default}
+spec:
+  schedulingPolicy: {gang: {minGroupCount: 2}}
+  schedulingConstraints: {topology: [{key: rack}]}
+---
+apiVersion: scheduling.k8s.io/v1alpha3
+kind: CompositePodGroup
+metadata: {name: half, namespace: default}
+spec:
+  schedulingPolicy: {gang: {minGroupCount: 1}}
+  parentCompositePodGroupName: job
+---
+apiVersion: scheduling.k8s.io/v1beta1
+kind: PodGroup
+metadata: {name: workers, namespace: default}
+spec:
+  schedulingPolicy: {gang: {minCount: 1}}
+  parentCompositePodGroupName: half
+---
+apiVersion: scheduling.k8s.io/v1beta1
+kind: PodGroup
+metadata: {name: stray, namespace: default}
+spec:
+  schedulingPolicy: {gang: {minCount: 1}}
+  parentCompositePodGroupName: lost
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: worker, namespace: default}
+spec: {schedulingGroup: {podGroupName: workers}, containers: [{name: c}]}
+";
+
+#[test]
+fn groups_of_groups_are_listed_with_their_parts() {
+    let folder = tempfile::tempdir().expect("there is room");
+    let file = folder.path().join("cluster.yaml");
+    std::fs::write(&file, TREE).expect("there is room");
+    let gates = "GenericWorkload=true,TopologyAwareWorkloadScheduling=true,CompositePodGroup=true";
+    let file = file.display().to_string();
+    let served = Served::start(&["-f", &file, "--feature-gates", gates]);
+    let groups = served.get("/api/v1/groups");
+    is_of_schema("Groups", &groups);
+    let expected = json!([
+        {"group": "default/half", "exists": true, "minGroupCount": 1, "priority": 0, "parent": "default/job",
+         "placed": 0, "pending": 1, "groups": ["default/workers"]},
+        {"group": "default/job", "exists": true, "minGroupCount": 2, "topology": "rack", "priority": 0,
+         "placed": 0, "pending": 1, "composites": ["default/half"]},
+        {"group": "default/lost", "exists": false, "priority": 0, "placed": 0, "pending": 0,
+         "groups": ["default/stray"]},
+    ]);
+    assert_eq!(groups["composites"], expected);
+    let parents: Vec<&Value> = groups["groups"]
+        .as_array()
+        .expect("there are groups")
+        .iter()
+        .map(|group| &group["parent"])
+        .collect();
+    assert_eq!(parents, ["default/lost", "default/half"]);
+}
+
 #[test]
 fn a_journal_shows_the_history() {
     let folder = tempfile::tempdir().expect("there is room");
@@ -211,8 +275,12 @@ fn a_journal_shows_the_history() {
     let overview = served.get("/api/v1/overview");
     is_of_schema("Overview", &overview);
     assert_eq!(
-        (&overview["views"]["cluster"], &overview["views"]["history"]),
-        (&json!(false), &json!(true))
+        (
+            &overview["views"]["cluster"],
+            &overview["views"]["history"],
+            &overview["views"]["journal"]
+        ),
+        (&json!(false), &json!(true), &json!(true))
     );
     let timeline = served.get("/api/v1/timeline");
     is_of_schema("Timeline", &timeline);

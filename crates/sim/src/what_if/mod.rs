@@ -27,6 +27,7 @@ pub use self::plan::{
 use crate::cluster::InitialCluster;
 use crate::faults::RequestFaults;
 use crate::lifecycle::Lifecycle;
+use crate::profile_rules::ProfileRules;
 use crate::recreation::Fate;
 use crate::run::Simulation;
 use crate::simulated_cluster::{SimulatedCluster, gone};
@@ -55,9 +56,20 @@ pub struct Scenario {
 impl Scenario {
     /// Nothing is changed yet. The scheduler must keep [decisions](plimsoll_engine::Options::detail).
     pub fn new(scheduler: Scheduler, cluster: InitialCluster) -> Self {
+        Self::begin(Simulation::within(Self::world(), scheduler, cluster))
+    }
+
+    /// The same with rules that let other profiles decide some pods, also those that are applied or made again.
+    pub fn with_rules(scheduler: Scheduler, cluster: InitialCluster, rules: ProfileRules) -> Self {
+        Self::begin(Simulation::with_rules(Self::world(), scheduler, cluster, rules))
+    }
+
+    fn world() -> SimulatedCluster {
         let lifecycle = Lifecycle { recreates: true, ..Lifecycle::default() };
-        let world = SimulatedCluster::new(lifecycle, RequestFaults::default());
-        let mut simulation = Simulation::within(world, scheduler, cluster);
+        SimulatedCluster::new(lifecycle, RequestFaults::default())
+    }
+
+    fn begin(mut simulation: Simulation) -> Self {
         simulation.bind_in_turn();
         let view = simulation.scheduler().view();
         let before = (Utilisation::of(view), plan::zones(view));

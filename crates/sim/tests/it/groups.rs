@@ -14,7 +14,7 @@ use plimsoll_engine::{
     Scheduler, metrics,
 };
 use plimsoll_framework::pod_groups::group_of;
-use plimsoll_framework::{GroupForest, GroupRef, Release, Time};
+use plimsoll_framework::{GroupForest, GroupRef, PodGroupState, Release, Time};
 use plimsoll_plugins::{default_profile, in_tree};
 use plimsoll_sim::{Extent, InitialCluster, RequestFaults, SimulatedCluster, Simulation};
 use rand::{Rng, RngExt, SeedableRng};
@@ -152,7 +152,7 @@ fn check_size(simulation: &Simulation, decision: &GroupDecision) {
     }
     let stores = simulation.scheduler().view().stores;
     let group = stores.of::<PodGroup>().get(&decision.group).expect("no group is deleted");
-    let n_placed = stores.groups.get(&decision.group).map_or(0, |state| state.n_placed());
+    let n_placed = stores.groups.get(&decision.group).map_or(0, PodGroupState::n_placed);
     let least = group.min_count().unwrap_or(1) as usize;
     let is_sent = decision.result == GroupResult::Scheduled;
     assert!(!is_sent || least <= n_placed, "{n_placed} of {least} pods of {}", decision.group);
@@ -291,7 +291,7 @@ fn a_group_of_groups_is_bound_with_enough_of_its_groups_or_not_at_all() {
             let placed = |leaf: &ObjectKey| {
                 stores.groups.get(leaf).is_some_and(|state| 0 < state.n_placed())
             };
-            let is_ready = forest.is_ready(&root, &stores.groups, |state| state.n_placed());
+            let is_ready = forest.is_ready(&root, &stores.groups, PodGroupState::n_placed);
             if forest.leaves(&root).iter().any(placed) {
                 assert!(is_ready, "seed {seed}: {} is bound in part", tree.key);
                 n_scheduled += 1;

@@ -3,6 +3,7 @@
 mod configuration;
 mod devices;
 mod groups;
+mod instance;
 mod nodes;
 mod overview;
 mod pods;
@@ -11,6 +12,7 @@ mod shadow;
 pub use self::configuration::{Difference, SeenConfiguration, differences};
 pub(crate) use self::devices::devices;
 pub(crate) use self::groups::groups;
+pub(crate) use self::instance::instance;
 pub(crate) use self::nodes::{node, nodes};
 pub(crate) use self::overview::overview;
 pub(crate) use self::pods::{pod, pods};

@@ -22,7 +22,7 @@ const MENU = [
   { name: "groups", title: "Groups", key: "g", is: (views) => views.groups },
   { name: "devices", title: "Devices", key: "d", is: (views) => views.devices },
   { name: "shadow", title: "Shadow", key: "s", is: (views) => views.shadow },
-  { name: "journal", title: "Journal", key: "j", is: (views) => views.history },
+  { name: "journal", title: "Journal", key: "j", is: (views) => views.journal },
   { name: "config", title: "Configuration", key: "c", is: (views) => views.configuration },
 ];
 

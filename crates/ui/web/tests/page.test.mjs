@@ -143,7 +143,7 @@ test("hostile names are texts: markup, 253 characters, right to left", async () 
   const rows = names.map((name) => ({ pod: `${name}/${name}`, state: "unschedulable", priority: 0, rejectedBy: [name], message: name }));
   const usage = names.map((name) => ({ name, allocatable: 10, requested: 20 }));
   const states = { unschedulable: 3, gated: 0, backoff: 0, active: 0, inFlight: 0, placed: 0 };
-  const views = { cluster: true, groups: true, devices: true, history: true, timeline: false, configuration: true, live: false };
+  const views = { cluster: true, groups: true, devices: true, history: true, journal: true, timeline: false, configuration: true, live: false };
   const answers = {
     overview: { asOf: MARKUP, views, nodes: { all: 3, unschedulable: 1, tainted: 1 }, pods: states, resources: usage, zones: names.map((zone) => ({ zone, nodes: 1, pods: 1, resources: usage })), reasons: names.map((reason) => ({ reason, pods: 1 })) },
     nodes: { asOf: "", names, zones: names, zone: [0, 1, 2], pods: [1, 1, 1], resources: [{ name: MARKUP, allocatable: [1, 1, 1], requested: [0, 1, 2] }], taints: names, taintsOf: { 0: [0, 1, 2] }, unschedulable: [1] },
@@ -151,7 +151,7 @@ test("hostile names are texts: markup, 253 characters, right to left", async () 
     pods: { asOf: "", total: 3, from: 0, states, pods: rows },
     pod: { asOf: "", ...rows[0], scheduler: MARKUP, labels: { [MARKUP]: RTL }, requests: { [LONG]: 1 }, controller: MARKUP, schedulingGates: names },
     why: { pod: MARKUP, state: MARKUP, node: MARKUP, record: { pod: MARKUP, result: "unschedulable", node: LONG, message: MARKUP, nodes: names.map((name) => ({ name, filter: { plugin: name, code: "x", reasons: [name] } })).concat(names.map((name, i) => ({ name: `${name}s`, total: i, scores: { [name]: i } }))) }, remedies: names.map((name) => ({ kind: name, text: name, node: name, changes: [{ patch: name }] })), nearest: names.map((name) => ({ name, failures: [{ plugin: name, reasons: [name] }] })), runnerUp: { node: RTL, total: 1, margin: 0, decidedBy: names }, waiting: { place: MARKUP, wokenBy: names } },
-    groups: { asOf: "", groups: names.map((name) => ({ group: name, exists: false, priority: 0, placed: 0, pending: 1, topology: name, message: name, pods: [{ pod: name, state: "gated" }] })) },
+    groups: { asOf: "", groups: names.map((name) => ({ group: name, exists: false, priority: 0, placed: 0, pending: 1, topology: name, message: name, parent: name, pods: [{ pod: name, state: "gated" }] })), composites: names.map((name) => ({ group: name, exists: false, minGroupCount: 2, topology: name, priority: 1, parent: name, placed: 1, pending: 1, composites: names, groups: names })) },
     devices: { asOf: "", devices: names.map((name) => ({ driver: name, pool: name, device: name, node: name, claims: 1, claimedBy: [name] })), claims: [{ claim: MARKUP, isAllocated: true, reservedFor: names }] },
     config: { configuration: { [MARKUP]: RTL }, differences: names.map((name) => ({ field: name, value: name, default: name })) },
     journal: { slowest: names.map((pod) => ({ pod, attempts: 1, waited: 5 })), mostRetried: [], preemptions: names.map((name) => ({ at: 1, victim: name, preemptor: name, node: name })), lost: 1 },
@@ -171,6 +171,7 @@ test("hostile names are texts: markup, 253 characters, right to left", async () 
       assert.equal(await page.locator("main img, main script").count(), 0, hash);
       assert.ok((await page.evaluate(() => document.querySelector("main").textContent)).includes("\\u202e"), `${hash}: what turns text round is seen`);
       assert.ok((await overflow(page)) <= 0, `${hash}: nothing is wider than the window`);
+      if (hash === "#/groups") assert.equal(await page.locator(".composites > li").count(), 3, "groups of groups are listed");
     }
     noFaults(faults);
     await close();

@@ -155,9 +155,13 @@ impl Asker<'_> {
         let (user, group, plural) = (&self.user.name, kind.group(), kind.plural());
         let dot = if group.is_empty() { "" } else { "." };
         let which = if name.is_empty() { String::new() } else { format!(" {name:?}") };
+        let scope = match namespace {
+            "" => "at the cluster scope".to_owned(),
+            _ => format!("in the namespace {namespace:?}"),
+        };
         let message = format!(
             "{plural}{dot}{group}{which} is forbidden: User {user:?} cannot {verb} resource {plural:?} in API group \
-             {group:?} in the namespace {namespace:?}"
+             {group:?} {scope}"
         );
         Err(self.error(StatusCode::FORBIDDEN, "Forbidden", &message))
     }

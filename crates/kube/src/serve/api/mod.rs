@@ -4,6 +4,7 @@
 //! decision waits for it. Pods are named only to users who may list them in the API server. An answer is based on manifests of
 //! other objects only as far as the user may read them there.
 
+mod answered;
 mod asker;
 mod manifests;
 mod openapi;

@@ -1,6 +1,7 @@
 //! The questions of the page, answered from one picture of the cluster after another.
 //!
-//! However many pages are open, the engine takes a picture only now and then: if it takes long, more rarely.
+//! However many pages are open, the engine takes a picture only now and then: if it takes long, more rarely. What they ask is
+//! answered once for all of them.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, PoisonError};
@@ -9,7 +10,9 @@ use std::time::Duration;
 use axum::Extension;
 use axum::extract::{Query, State};
 use axum::response::Response;
+use bytes::Bytes;
 use http::{HeaderMap, Uri};
+use plimsoll_api::PodKey;
 use plimsoll_ui::{
     Failure, Picture, Question, SeenConfiguration, ShadowQuestion, Views, changes, part_of_report,
     report_namespaces,
@@ -18,9 +21,11 @@ use serde_json::Value;
 use tokio::sync::{Mutex, Semaphore};
 use tokio::time::Instant;
 
-use super::asker::{Asker, User, told};
+use super::answered::{Answered, Sent};
+use super::asker::{Asker, User};
 use super::samples::Samples;
 use super::withhold::withhold;
+use crate::serve::advisor::AdviceError;
 use crate::serve::reply;
 use crate::serve::routes::{AppState, Pairs, unavailable};
 use crate::serve::scheduler_view::{SchedulerView, Unresponsive};
@@ -50,9 +55,15 @@ pub(in crate::serve) struct Pages {
 }
 
 struct Taken {
-    picture: Arc<Picture>,
+    picture: Arc<Pictured>,
     /// Until then it is fresh.
     until: Instant,
+}
+
+/// A picture with the answers that were made from it.
+struct Pictured {
+    picture: Picture,
+    answered: Answered,
 }
 
 impl Default for Pages {
@@ -67,7 +78,7 @@ impl Default for Pages {
 
 impl Pages {
     /// The last picture if it is fresh, or else a new one.
-    async fn picture(&self, state: &ServerState) -> Result<Arc<Picture>, Response> {
+    async fn picture(&self, state: &ServerState) -> Result<Arc<Pictured>, Response> {
         // Whoever comes meanwhile waits for the same picture.
         let mut last = self.last.lock().await;
         if let Some(Taken { picture, until }) = &*last
@@ -80,6 +91,7 @@ impl Pages {
         let span = begin.elapsed();
         let views = Views {
             cluster: true,
+            history: state.scheduler.advisor().has_journal(),
             timeline: true,
             configuration: true,
             live: true,
@@ -87,7 +99,8 @@ impl Pages {
             ..Views::default()
         };
         let made = tokio::task::spawn_blocking(move || {
-            Arc::new(Picture::new(snapshot, queue, std::collections::BTreeMap::new(), views))
+            let picture = Picture::new(snapshot, queue, std::collections::BTreeMap::new(), views);
+            Arc::new(Pictured { picture, answered: Answered::default() })
         });
         let picture = made.await.map_err(|error| {
             reply::error(http::StatusCode::INTERNAL_SERVER_ERROR, &error.to_string())
@@ -107,7 +120,10 @@ pub(in crate::serve) async fn page(
     uri: Uri,
 ) -> Response {
     let asker = Asker { state: &state, user: &user, headers: &headers, uri: &uri };
-    told(answer(&asker, &query).await)
+    match answer(&asker, &query).await {
+        Ok(answer) => reply::json(http::StatusCode::OK, answer),
+        Err(refusal) => refusal,
+    }
 }
 
 /// Tells when there is something new to ask for.
@@ -132,7 +148,9 @@ pub(in crate::serve) async fn events(State(state): AppState) -> Response {
     changes(version, STREAM_SPAN)
 }
 
-async fn answer(asker: &Asker<'_>, query: &[(String, String)]) -> Result<Value, Response> {
+/// An answer, as it is sent.
+async fn answer(asker: &Asker<'_>, query: &[(String, String)]) -> Result<Bytes, Response> {
+    let own = |answer: Value| Bytes::from(format!("{answer}\n"));
     let question = match Question::parse(asker.uri.path(), query) {
         Some(Ok(question)) => question,
         Some(Err(error)) => return Err(asker.wrong(&error.to_string())),
@@ -142,37 +160,92 @@ async fn answer(asker: &Asker<'_>, query: &[(String, String)]) -> Result<Value, 
     match &question {
         Question::Configuration => {
             let answer = configuration(&*state.scheduler);
-            return answer.map_err(|error| asker.failed(&error.to_string()));
+            return answer.map(own).map_err(|error| asker.failed(&error.to_string()));
         }
         Question::Timeline => {
             let samples = state.pages.samples.lock().unwrap_or_else(PoisonError::into_inner);
             let answer = serde_json::to_value(samples.timeline());
-            return answer.map_err(|error| asker.failed(&error.to_string()));
+            return answer.map(own).map_err(|error| asker.failed(&error.to_string()));
         }
-        Question::History(_) | Question::Journal => {
-            let why = "a running scheduler does not read its journal: `plimsoll serve --journal FILE` does";
+        Question::History(pod) => return history(asker, pod.clone()).await.map(own),
+        Question::Journal => {
+            let why = "a running scheduler shows the history of single pods: `plimsoll serve --journal FILE` shows the whole \
+                       journal";
             return Err(asker.not_found(why));
         }
-        Question::Shadow(part) => return shadow(asker, part).await,
+        Question::Shadow(part) => return shadow(asker, part).await.map(own),
         Question::Pod(pod) => asker.must("get", &pod.namespace, &pod.name).await?,
+        // A part of it would be of no use.
+        Question::Instance => asker.must("list", "", "").await?,
         _ => {}
     }
-    let picture = state.pages.picture(state).await?;
+    let pictured = state.pages.picture(state).await?;
     let hidden = match &question {
-        Question::Pod(_) => BTreeSet::new(),
-        _ => hidden(asker, &question, picture.namespaces(&question)).await?,
+        Question::Pod(_) | Question::Instance => BTreeSet::new(),
+        _ => hidden(asker, &question, pictured.picture.namespaces(&question)).await?,
     };
-    let answered = tokio::task::spawn_blocking(move || {
-        picture.answer(&question, &|namespace| !hidden.contains(namespace))
-    });
-    match answered.await {
-        Ok(Some(Ok(answer))) => Ok(answer),
-        Ok(Some(Err(Failure::NotFound(why)))) => Err(asker.not_found(&why)),
-        Ok(Some(Err(Failure::Wrong(why)))) => Err(asker.wrong(&why)),
-        Ok(Some(Err(Failure::Failed(why)))) => Err(asker.failed(&why)),
-        Ok(None) => Err(asker.not_found("there is no such path")),
+    let from = pictured.clone();
+    let made = {
+        let (question, hidden) = (question.clone(), hidden.clone());
+        async move { tokio::task::spawn_blocking(move || sent(&from.picture, &question, &hidden)).await }
+    };
+    let answered = match &question {
+        // Nobody else asks for the same.
+        Question::Pod(_) | Question::Instance => made.await,
+        _ => pictured.answered.get_or_make(question, hidden, made).await,
+    };
+    match answered {
+        Ok(Ok(answer)) => Ok(answer),
+        Ok(Err(Failure::NotFound(why))) => Err(asker.not_found(&why)),
+        Ok(Err(Failure::Wrong(why))) => Err(asker.wrong(&why)),
+        Ok(Err(Failure::Failed(why))) => Err(asker.failed(&why)),
         Err(error) => Err(asker.failed(&error.to_string())),
     }
+}
+
+/// The answer from a picture, without the pods of hidden namespaces.
+fn sent(picture: &Picture, question: &Question, hidden: &BTreeSet<String>) -> Sent {
+    let answer = picture.answer(question, &|namespace| !hidden.contains(namespace));
+    let answer =
+        answer.unwrap_or_else(|| Err(Failure::NotFound("there is no such path".to_owned())));
+    answer.map(|answer| Bytes::from(format!("{answer}\n")))
+}
+
+/// The history of a pod, from the journal. It is told to those who may see the pod, and names other pods only to those who
+/// may list them.
+async fn history(asker: &Asker<'_>, pod: PodKey) -> Result<Value, Response> {
+    asker.must("get", &pod.namespace, &pod.name).await?;
+    let (advisor, name) = (asker.state.scheduler.advisor(), pod.to_string());
+    let answered = tokio::task::spawn_blocking(move || advisor.history(&pod)).await;
+    let mut answer = match answered {
+        Ok(Some(Ok(answer))) => answer,
+        Ok(Some(Err(AdviceError::Unknown(why)))) => return Err(asker.not_found(&why)),
+        Ok(Some(Err(AdviceError::Wrong(why)))) => return Err(asker.wrong(&why)),
+        Ok(Some(Err(AdviceError::Failed(why)))) => return Err(asker.failed(&why)),
+        Ok(None) => {
+            return Err(
+                asker.not_found("there is no journal: start `plimsoll run` with --journal=FILE")
+            );
+        }
+        Err(error) => return Err(asker.failed(&error.to_string())),
+    };
+    // A pod of the past may be of a namespace that has none today, so the namespaces are those that the answer names.
+    let others = namespaces_of_history(&answer);
+    let hidden = hidden(asker, &Question::Journal, others).await?;
+    withhold(&mut answer, &hidden, &name);
+    Ok(answer)
+}
+
+/// The namespaces of the pods that were evicted for the pod, or for which it was.
+fn namespaces_of_history(answer: &Value) -> BTreeSet<String> {
+    let list = |of: &Value, field: &str| of[field].as_array().cloned().unwrap_or_default();
+    let attempts = list(answer, "attempts").into_iter();
+    let mut pods: Vec<Value> = attempts.flat_map(|attempt| list(&attempt, "victims")).collect();
+    for preemption in list(answer, "preemptions") {
+        pods.extend([preemption["victim"].clone(), preemption["preemptor"].clone()]);
+    }
+    let namespace = |pod: &Value| pod.as_str()?.split_once('/').map(|(name, _)| name.to_owned());
+    pods.iter().filter_map(namespace).collect()
 }
 
 /// What a shadow has found.

@@ -97,6 +97,59 @@ async fn pods_of_other_namespaces_are_named_only_to_those_who_may_list_them() {
 }
 
 #[tokio::test]
+async fn the_history_of_a_pod_is_told_to_those_who_may_get_the_pod() {
+    let history = json!({
+        "pod": "shop/web-0",
+        "attempts": [{"at": 1, "pod": "shop/web-0", "number": 1, "result": "unschedulable",
+            "victims": ["pay/card-1", "shop/web-1"]}],
+        "preemptions": [{"at": 2, "victim": "old/gone", "preemptor": "shop/web-0"}],
+    });
+    let asked = "/api/v1/history?pod=shop/web-0";
+    // Whether the pod is still there does not matter: its history is asked for most when it is gone.
+    let fake = cluster(|_, _, _| true);
+    let server = serving(&fake, Ok(history.clone())).await;
+    let told = server.get_as_jane(asked).await;
+    assert_eq!((told.code, told.json()), (200, history.clone()));
+    assert_eq!(server.get_as_jane("/api/v1/overview").await.json()["views"]["history"], true);
+
+    let fake = cluster(|verb, namespace, _| verb == "get" || namespace == "shop");
+    let server = serving(&fake, Ok(history.clone())).await;
+    let told = server.get_as_jane(asked).await;
+    let withheld = "a pod that you may not list";
+    assert_eq!(told.json()["attempts"][0]["victims"], json!([withheld, "shop/web-1"]));
+    assert_eq!(told.json()["preemptions"][0]["victim"], withheld);
+    assert!(!told.body.contains("pay/") && !told.body.contains("old/"), "{}", told.body);
+
+    let fake = cluster(|verb, _, _| verb != "get");
+    let server = serving(&fake, Ok(history)).await;
+    assert_eq!(server.get_as_jane(asked).await.code, 403);
+    assert_eq!(server.get(asked, &[]).await.code, 403, "nor may strangers ask");
+}
+
+#[tokio::test]
+async fn what_the_instance_believes_is_told_to_those_who_may_list_all_pods() {
+    let fake = cluster(|_, _, _| true);
+    let server = serving(&fake, Ok(answer())).await;
+    let told = server.get_as_jane("/api/v1/instance").await.json();
+    assert_eq!((&told["nodes"], told["placed"].as_array().map(Vec::len)), (&json!([]), Some(2)));
+    let fake = cluster(|_, namespace, _| namespace == "shop");
+    let server = serving(&fake, Ok(answer())).await;
+    let told = server.get_as_jane("/api/v1/instance").await;
+    let message = "pods is forbidden: User \"jane\" cannot list resource \"pods\" in API group \"\" at the cluster scope";
+    assert_eq!((told.code, &told.json()["message"]), (403, &json!(message)));
+}
+
+#[tokio::test]
+async fn without_a_journal_there_is_no_history() {
+    let fake = cluster(|_, _, _| true);
+    let server = serving(&fake, Ok(answer())).await;
+    let told = server.get_as_jane("/api/v1/history?pod=shop/web-0").await;
+    let why = "there is no journal: start `plimsoll run` with --journal=FILE";
+    assert_eq!((told.code, &told.json()["message"]), (404, &json!(why)));
+    assert_eq!(server.get_as_jane("/api/v1/overview").await.json()["views"]["history"], false);
+}
+
+#[tokio::test]
 async fn an_answer_is_based_on_the_manifests_that_the_user_may_read() {
     let fake = cluster_with(|of, verb, namespace, name| match of {
         "resourceclaims.resource.k8s.io" => (verb, namespace, name) == ("get", "shop", "gpus"),

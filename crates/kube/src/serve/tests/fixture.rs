@@ -164,6 +164,15 @@ impl Advisor for FakeAdvisor {
     fn capacity(&self, _: ClusterSnapshot, _: &Value) -> Result<Value, AdviceError> {
         self.0.clone()
     }
+
+    /// It has a journal if its answer is a history.
+    fn has_journal(&self) -> bool {
+        self.0.as_ref().is_ok_and(|answer| answer["attempts"].is_array())
+    }
+
+    fn history(&self, _: &PodKey) -> Option<Result<Value, AdviceError>> {
+        self.has_journal().then(|| self.0.clone())
+    }
 }
 
 impl FakeScheduler {

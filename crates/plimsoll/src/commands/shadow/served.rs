@@ -57,7 +57,7 @@ impl Desk {
         let listening = serving::listening_as_shadow(&args.serving)?;
         let gates = options::given_gates(release, &args.feature_gates)?;
         let default = Configuration::default_for(&options::catalogue(registry, &gates));
-        let answers = Answers::new(setup, registry.clone(), Vec::new(), setup.options());
+        let answers = Answers::new(setup, registry.clone(), (Vec::new(), None), setup.options());
         let about = (&setup.configuration, &gates, verbosity);
         let serving =
             serving::serving(listening, about, &default, (Arc::new(answers), Vec::new()))?;

@@ -11,6 +11,7 @@ export function Groups({ version }) {
     <>
       <h1>{plural(data.groups.length, "group")} of pods</h1>
       <Failure error={error} />
+      {data.composites && <Composites of={data.composites} />}
       <ul class="cards">
         {data.groups.map((group) => (
           <li class="panel" key={group.group}>
@@ -23,6 +24,7 @@ export function Groups({ version }) {
               {group.minCount !== undefined && `, at least ${number(group.minCount)} together`}
               {group.topology && <>, in one <Text of={group.topology} /></>}
               {group.priority !== 0 && `, priority ${number(group.priority)}`}
+              {group.parent && <>, part of <Text of={group.parent} /></>}
             </p>
             {(group.message || group.reason) && (
               <p class="message">
@@ -37,6 +39,41 @@ export function Groups({ version }) {
                       <Text of={pod} />
                     </a>{" "}
                     {node ? <Text of={node} /> : <State of={state} />}
+                  </li>
+                )}
+              </Some>
+            </ul>
+          </li>
+        ))}
+      </ul>
+    </>
+  );
+}
+
+// Groups of groups, each with what is part of it.
+function Composites({ of }) {
+  return (
+    <>
+      <h2>{plural(of.length, "group")} of groups</h2>
+      <ul class="cards composites">
+        {of.map((group) => (
+          <li class="panel" key={group.group}>
+            <h3>
+              <Text of={group.group} />
+            </h3>
+            <p class="details">
+              {group.exists ? "" : "There is no such CompositePodGroup. "}
+              {number(group.placed)} pods on nodes, {number(group.pending)} pending
+              {group.minGroupCount !== undefined && `, at least ${plural(group.minGroupCount, "group")} together`}
+              {group.topology && <>, in one <Text of={group.topology} /></>}
+              {group.priority !== 0 && `, priority ${number(group.priority)}`}
+              {group.parent && <>, part of <Text of={group.parent} /></>}
+            </p>
+            <ul class="plain">
+              <Some of={[...(group.composites ?? []), ...(group.groups ?? [])]} first={8}>
+                {(name) => (
+                  <li key={name}>
+                    <Text of={name} />
                   </li>
                 )}
               </Some>
