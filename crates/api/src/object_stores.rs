@@ -34,6 +34,8 @@ impl<D: Derived> ErasedDerived for D {
 /// Objects of many kinds.
 pub struct ObjectStores {
     stores: Vec<KindStore>,
+    /// The number of the cycle of a group; 0 outside of one.
+    cycle: u64,
     /// What was asked for.
     derived: MemoCell<Vec<Arc<dyn ErasedDerived>>>,
 }
@@ -69,7 +71,8 @@ impl Clone for ObjectStores {
     fn clone(&self) -> Self {
         let clone = |one: &KindStore| KindStore::new(one.store.clone_box());
         let derived = MemoCell::new(self.derived.open().clone());
-        ObjectStores { stores: self.stores.iter().map(clone).collect(), derived }
+        let stores = self.stores.iter().map(clone).collect();
+        ObjectStores { stores, cycle: self.cycle, derived }
     }
 }
 
@@ -77,7 +80,7 @@ impl ObjectStores {
     /// Empty stores for these kinds.
     pub fn new(kinds: &crate::Kinds) -> Self {
         let stores = kinds.iter().map(|kind| KindStore::new(kind.new_store())).collect();
-        ObjectStores { stores, derived: MemoCell::default() }
+        ObjectStores { stores, cycle: 0, derived: MemoCell::default() }
     }
 
     /// Adds a store for `kind`, if there is none.
@@ -142,7 +145,24 @@ impl ObjectStores {
 
     /// Assumes that an object is as given, whatever is observed. See [`Store::hold`].
     pub fn hold(&mut self, object: &AnyObject) {
-        self.change(object.kind(), &object.key(), |store| store.hold(object));
+        let cycle = self.cycle;
+        self.change(object.kind(), &object.key(), |store| store.hold(object, cycle));
+    }
+
+    /// The number of the cycle in which a group of pods is decided; 0 outside of one.
+    pub fn cycle(&self) -> u64 {
+        self.cycle
+    }
+
+    /// A group of pods is decided from now on, in the cycle of this number. With 0 its cycle is over.
+    pub fn set_cycle(&mut self, cycle: u64) {
+        self.cycle = cycle;
+    }
+
+    /// Whether an assumption about an object was [held](Store::hold) in the cycle of the group that is being decided: for
+    /// another pod of the group.
+    pub fn is_held_in_cycle<'a, K: Kind>(&self, key: impl Into<crate::KeyRef<'a>>) -> bool {
+        self.cycle != 0 && self.of::<K>().held_in(key) == Some(self.cycle)
     }
 
     /// Drops the assumption about an object, if there is one.
@@ -169,10 +189,10 @@ impl ObjectStores {
                 Some(observed) => _ = store.set(observed),
             }
             let Some(entry) = entry else { return };
-            match &entry.assumed {
-                Some(assumed) if entry.is_held => store.hold(assumed),
-                Some(assumed) => store.assume(assumed),
-                None => {}
+            match (&entry.assumed, entry.held_in) {
+                (Some(assumed), Some(cycle)) => store.hold(assumed, cycle),
+                (Some(assumed), None) => store.assume(assumed),
+                (None, _) => {}
             }
         });
     }
@@ -220,13 +240,20 @@ mod tests {
         let key = ObjectKey::new("", "pv");
         let volume = PersistentVolume { name: "pv".into(), ..PersistentVolume::default() };
         let released = PersistentVolume { phase: VolumePhase::Released, ..volume.clone() };
+        stores.set_cycle(7);
         stores.hold(&AnyObject::from(released));
+        assert!(stores.is_held_in_cycle::<PersistentVolume>("pv"));
+        stores.set_cycle(0);
         let before = stores.entry(kind, &key);
         stores.restore(kind, &key);
         stores.set(&AnyObject::from(volume));
         stores.put_back(kind, &key, before.as_ref());
         assert_eq!(stores.entry(kind, &key), before);
-        assert!(stores.of::<PersistentVolume>().is_held("pv"));
+        assert_eq!(stores.of::<PersistentVolume>().held_in("pv"), Some(7));
+        // Outside of a cycle nothing is held for another pod of the group.
+        assert!(!stores.is_held_in_cycle::<PersistentVolume>("pv"));
+        stores.set_cycle(8);
+        assert!(!stores.is_held_in_cycle::<PersistentVolume>("pv"));
     }
 
     /// The names of all volumes.

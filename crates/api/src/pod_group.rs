@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::devices::{PodClaimStatus, PodResourceClaim};
 use crate::{ObjectKey, PreemptionPolicy, Str, Timestamp};
 
 /// scheduling.k8s.io PodGroup: pods that name it are scheduled together. It is read only if the feature gate
@@ -33,6 +34,11 @@ pub struct PodGroup {
     pub parent: Option<Str>,
     /// When it was created.
     pub created: Option<Timestamp>,
+    /// The claims on devices that its pods share (`resourceClaims`): those that pods claim by the same name from the same
+    /// source. They are read only with the feature gate `DRAWorkloadResourceClaims`.
+    pub resource_claims: Vec<PodResourceClaim>,
+    /// The claims that were made for it from templates (`status.resourceClaimStatuses`).
+    pub claim_statuses: Vec<PodClaimStatus>,
 }
 
 /// scheduling.k8s.io CompositePodGroup: groups, and groups of groups, that are scheduled together. It has no pods of its
@@ -116,6 +122,11 @@ impl PodGroup {
     /// The label of nodes of which all its pods must have the same value. There is at most one.
     pub fn topology_key(&self) -> Option<&Str> {
         self.topology.as_ref()?.first()
+    }
+
+    /// Whether a claim of one of its pods is one that they share. As in resourceclaim.go, BindTo.
+    pub fn shares(&self, claim: &PodResourceClaim) -> bool {
+        self.resource_claims.contains(claim)
     }
 }
 

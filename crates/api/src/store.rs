@@ -115,8 +115,8 @@ pub struct AnyEntry {
     pub observed: Option<AnyObject>,
     /// What it is assumed to be, if that differs.
     pub assumed: Option<AnyObject>,
-    /// Whether that stays assumed, whatever is observed.
-    pub is_held: bool,
+    /// Whether that stays assumed, whatever is observed: the number of the cycle in which it was [held](Store::hold).
+    pub held_in: Option<u64>,
 }
 
 /// One object. It was observed, or it is held.
@@ -125,8 +125,8 @@ struct Entry<K> {
     observed: Option<Arc<K>>,
     /// What it is assumed to be, if that differs from what was observed.
     assumed: Option<Arc<K>>,
-    /// Whether that stays assumed, whatever is observed.
-    is_held: bool,
+    /// Whether that stays assumed, whatever is observed: the number of the cycle in which it was held.
+    held_in: Option<u64>,
 }
 
 impl<K> Entry<K> {
@@ -138,8 +138,8 @@ impl<K> Entry<K> {
 
 impl<K> Clone for Entry<K> {
     fn clone(&self) -> Self {
-        let Entry { observed, assumed, is_held } = self;
-        Entry { observed: observed.clone(), assumed: assumed.clone(), is_held: *is_held }
+        let Entry { observed, assumed, held_in } = self;
+        Entry { observed: observed.clone(), assumed: assumed.clone(), held_in: *held_in }
     }
 }
 
@@ -199,13 +199,13 @@ impl<K: Kind> Store<K> {
         }
         let remains = |entry: &&mut Entry<K>| {
             let may_follow = |assumed: &Arc<K>| assumed.may_follow(&object);
-            entry.is_held || entry.assumed.as_ref().is_some_and(may_follow)
+            entry.held_in.is_some() || entry.assumed.as_ref().is_some_and(may_follow)
         };
         if let Some(entry) = known.filter(remains) {
             let before = entry.observed.replace(object.clone());
             return Some(Versions { before, after: Some(object), dropped: None });
         }
-        let entry = Entry { observed: Some(object.clone()), assumed: None, is_held: false };
+        let entry = Entry { observed: Some(object.clone()), assumed: None, held_in: None };
         let known = self.by_key.insert(key.clone(), entry);
         let (before, dropped) = known.map_or((None, None), |one| (one.observed, one.assumed));
         self.now_is(&key, Some(object.clone()));
@@ -227,26 +227,27 @@ impl<K: Kind> Store<K> {
         let key = key_of(&*object);
         let known = self.by_key.get_mut(&key);
         let Some(entry) = known.filter(|entry| entry.observed.is_some()) else { return false };
-        (entry.assumed, entry.is_held) = (Some(object.clone()), false);
+        (entry.assumed, entry.held_in) = (Some(object.clone()), None);
         self.now_is(&key, Some(object));
         true
     }
 
     /// Assumes that an object is as given until this is [dropped](Self::restore), replaced, or the object is deleted. The
-    /// object need not have been observed.
-    pub fn hold(&mut self, object: impl Into<Arc<K>>) {
+    /// object need not have been observed. `cycle` is the number of the [cycle of a group](crate::ObjectStores::cycle), 0
+    /// without one.
+    pub fn hold(&mut self, object: impl Into<Arc<K>>, cycle: u64) {
         let object = object.into();
         let key = key_of(&*object);
-        let none = || Entry { observed: None, assumed: None, is_held: true };
+        let none = || Entry { observed: None, assumed: None, held_in: None };
         let entry = self.by_key.entry(key.clone()).or_insert_with(none);
-        (entry.assumed, entry.is_held) = (Some(object.clone()), true);
+        (entry.assumed, entry.held_in) = (Some(object.clone()), Some(cycle));
         self.now_is(&key, Some(object));
     }
 
     /// Drops the assumption about an object, if there is one.
     pub fn restore(&mut self, key: &ObjectKey) {
         let Some(entry) = self.by_key.get_mut(key) else { return };
-        entry.is_held = false;
+        entry.held_in = None;
         if entry.assumed.take().is_none() {
             return;
         }
@@ -274,7 +275,12 @@ impl<K: Kind> Store<K> {
 
     /// Whether an assumption about the object is [held](Self::hold).
     pub fn is_held<'a>(&self, key: impl Into<KeyRef<'a>>) -> bool {
-        self.by_key.get(&key.into()).is_some_and(|entry| entry.is_held)
+        self.held_in(key).is_some()
+    }
+
+    /// The number of the cycle in which an assumption about the object was [held](Self::hold), if it still is.
+    pub fn held_in<'a>(&self, key: impl Into<KeyRef<'a>>) -> Option<u64> {
+        self.by_key.get(&key.into())?.held_in
     }
 
     /// All objects as they are assumed to be, in the order of their keys.
@@ -346,7 +352,7 @@ pub(crate) trait ErasedStore: Any + fmt::Debug + Send + Sync {
     fn set(&mut self, object: &AnyObject) -> Option<AnyVersions>;
     fn remove(&mut self, key: &ObjectKey) -> Option<AnyVersions>;
     fn assume(&mut self, object: &AnyObject);
-    fn hold(&mut self, object: &AnyObject);
+    fn hold(&mut self, object: &AnyObject, cycle: u64);
     fn restore(&mut self, key: &ObjectKey);
     fn entry(&self, key: &ObjectKey) -> Option<AnyEntry>;
     fn latest(&self, key: &ObjectKey) -> Option<AnyObject>;
@@ -369,9 +375,9 @@ impl<K: Kind> ErasedStore for Arc<Store<K>> {
             Arc::make_mut(self).assume(object);
         }
     }
-    fn hold(&mut self, object: &AnyObject) {
+    fn hold(&mut self, object: &AnyObject, cycle: u64) {
         if let Some(object) = object.shared::<K>() {
-            Arc::make_mut(self).hold(object);
+            Arc::make_mut(self).hold(object, cycle);
         }
     }
     fn restore(&mut self, key: &ObjectKey) {
@@ -381,7 +387,7 @@ impl<K: Kind> ErasedStore for Arc<Store<K>> {
         let entry = self.by_key.get(key)?;
         let any = |object: &Option<Arc<K>>| object.clone().map(AnyObject::from);
         let (observed, assumed) = (any(&entry.observed), any(&entry.assumed));
-        Some(AnyEntry { observed, assumed, is_held: entry.is_held })
+        Some(AnyEntry { observed, assumed, held_in: entry.held_in })
     }
     fn latest(&self, key: &ObjectKey) -> Option<AnyObject> {
         self.by_key.get(key).map(|entry| AnyObject::from(entry.latest().clone()))
@@ -435,7 +441,7 @@ mod tests {
     fn an_assumption_that_is_held_stays_until_it_is_dropped_or_the_object_is_gone() {
         let mut store = Store::default();
         store.set(volume());
-        store.hold(claimed());
+        store.hold(claimed(), 0);
         let released = PersistentVolume { phase: VolumePhase::Released, ..volume() };
         let change = store.set(released.clone()).expect("it differs from what was seen");
         assert_eq!((change.before.as_deref(), change.dropped), (Some(&volume()), None));
@@ -444,7 +450,7 @@ mod tests {
         assert!(store.is_held("pv"));
         store.restore(&key());
         assert_eq!(store.get("pv").map(|one| &**one), Some(&released));
-        store.hold(claimed());
+        store.hold(claimed(), 0);
         let gone = store.remove(&key()).expect("it was seen");
         assert_eq!((gone.before.as_deref(), gone.after), (Some(&released), None));
         assert_eq!(gone.dropped.as_deref(), Some(&claimed()));
@@ -454,7 +460,7 @@ mod tests {
     #[test]
     fn an_object_that_was_never_observed_can_be_held() {
         let mut store = Store::default();
-        store.hold(claimed());
+        store.hold(claimed(), 0);
         assert_eq!(store.get("pv").map(|one| &**one), Some(&claimed()));
         assert_eq!((store.observed("pv"), store.iter().count()), (None, 1));
         assert_eq!(store.remove(&key()), None);

@@ -152,6 +152,7 @@ const ASKED: &[&str] = &[
     "DRAPrioritizedList",
     "DRAResourceClaimDeviceStatus",
     "DRASchedulerFilterTimeout",
+    "DRAWorkloadResourceClaims",
     "GangScheduling",
     "GenericWorkload",
     "InPlacePodLevelResourcesVerticalScaling",

@@ -109,18 +109,49 @@ impl Scheduler {
             self.plugin_metrics.record(output.measured);
             self.said_events.extend(output.events.into_iter().map(|event| (pod.clone(), event)));
             self.cache.assume_objects(output.assumed);
-            for write in output.written {
-                let (pod, point) = (pod.clone(), Point::PostFilter);
-                self.said_writes.push(RequestedWrite {
-                    plugin: plugin.name,
-                    point,
-                    pod,
-                    write,
-                    tries: 1,
-                });
-            }
+            self.said_writes.extend(requested(plugin.name, pod, output.written));
         }
         self.send_writes(now, effects);
+    }
+
+    /// Lets the plugins do something for a group that does not fit, and says what. Each is asked for the members that it has
+    /// rejected, `unfit` with their rejectors, until it does something for one. Without `effects` they are only asked.
+    pub(crate) fn remedy_for_group(
+        &mut self,
+        now: Time,
+        unfit: &[(&PodInfo, &BTreeSet<&'static str>)],
+        effects: Option<&mut Vec<Effect>>,
+    ) -> Vec<String> {
+        let Some((first, _)) = unfit.first() else { return Vec::new() };
+        let profile = self.profiles.get(&first.scheduler_name).expect("it was just used");
+        let plugins = profile.at(Point::PostFilter);
+        let plugins: Vec<_> = plugins
+            .filter_map(|(plugin, _)| Some((plugin.name, plugin.points.group_remedy.clone()?)))
+            .collect();
+        let mut said = Vec::new();
+        for (name, point) in plugins {
+            let is_its = |(_, rejectors): &&(&PodInfo, &BTreeSet<_>)| rejectors.contains(name);
+            for (member, _) in unfit.iter().filter(is_its) {
+                let (mut output, mut shared) = (HandleOutput::default(), CycleState::new());
+                let (waiting, decisions) = (self.waiting.pods(), &mut self.waiting_decisions);
+                let mut handle = output.handle(name, now, &mut shared, waiting, decisions);
+                let handle = effects.is_some().then_some(&mut handle);
+                let reason = point.group_remedy(member, &self.cache.view(), handle);
+                if let Some(reason) = reason {
+                    self.plugin_metrics.record(output.measured);
+                    let events = output.events.into_iter();
+                    self.said_events.extend(events.map(|event| ((*member).clone(), event)));
+                    self.cache.assume_objects(output.assumed);
+                    self.said_writes.extend(requested(name, member, output.written));
+                    said.push(reason.to_string());
+                    break;
+                }
+            }
+        }
+        if let Some(effects) = effects {
+            self.send_writes(now, effects);
+        }
+        said
     }
 
     /// Sends the requested writes that no binding cycle waits for.
@@ -189,4 +220,16 @@ impl Scheduler {
         }
         self.send_writes(now, effects);
     }
+}
+
+/// The writes of a plugin at PostFilter.
+fn requested<'a>(
+    plugin: &'static str,
+    pod: &'a PodInfo,
+    written: Vec<ObjectWrite>,
+) -> impl Iterator<Item = RequestedWrite> + 'a {
+    let point = Point::PostFilter;
+    let requested =
+        move |write| RequestedWrite { plugin, point, pod: pod.clone(), write, tries: 1 };
+    written.into_iter().map(requested)
 }

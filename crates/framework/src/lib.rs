@@ -132,9 +132,9 @@ pub use plugin::{FeatureGates, NoArgs, Plugin};
 pub use pod_events::{EventRecorder, PodEvent, PodEventKind};
 pub use pod_groups::{
     GroupDryRun, GroupForest, GroupGates, GroupInCycle, GroupMisfit, GroupPlacement,
-    GroupPostFilter, GroupPostFilterAnswer, GroupRef, GroupRules, PlacementFeasibility,
-    PlacementFeasible, PlacementGenerate, PlacementProgress, PlacementScore, PodGroupState,
-    PodGroupStates, ProposedPlacement,
+    GroupPostFilter, GroupPostFilterAnswer, GroupRef, GroupRemedy, GroupRules,
+    PlacementFeasibility, PlacementFeasible, PlacementGenerate, PlacementProgress, PlacementScore,
+    PodGroupState, PodGroupStates, ProposedPlacement,
 };
 pub use pod_info::PodInfo;
 pub use points::{ErasedByNode, Held, Point, Points, PreBindPoint};

@@ -21,7 +21,7 @@ pub use crate::judging_points::{FilterPoint, ScorePoint};
 use crate::metrics::Descriptor;
 use crate::parts::{ClusterPart, PodPart, Reads, StoreReads};
 use crate::pod_groups::{
-    GroupDryRun, GroupInCycle, GroupPlacement, GroupPostFilter, GroupPostFilterAnswer,
+    GroupDryRun, GroupInCycle, GroupPlacement, GroupPostFilter, GroupPostFilterAnswer, GroupRemedy,
     PlacementFeasibility, PlacementFeasible, PlacementGenerate, PlacementProgress, PlacementScore,
     ProposedPlacement,
 };
@@ -762,6 +762,31 @@ impl GroupPostFilterPoint {
     }
 }
 
+type GroupRemedyFn =
+    dyn Fn(&PodInfo, &View<'_>, Option<&mut Handle<'_>>) -> Option<Reason> + Send + Sync;
+
+/// A plugin of a profile that does something for groups that do not fit.
+#[derive(Clone)]
+pub struct GroupRemedyPoint(Arc<GroupRemedyFn>);
+
+impl GroupRemedyPoint {
+    pub(crate) fn new<P: GroupRemedy>(plugin: Arc<P>) -> Self {
+        GroupRemedyPoint(Arc::new(move |member, view, handle| {
+            plugin.group_remedy(member, view, handle)
+        }))
+    }
+
+    /// Does something for a member, and says what.
+    pub fn group_remedy(
+        &self,
+        member: &PodInfo,
+        view: &View<'_>,
+        handle: Option<&mut Handle<'_>>,
+    ) -> Option<Reason> {
+        (self.0)(member, view, handle)
+    }
+}
+
 type BindFn = dyn Fn(&Placement<'_>, &mut Handle<'_>) -> Option<Binding> + Send + Sync;
 
 /// A Bind plugin of a profile.
@@ -832,6 +857,8 @@ pub struct Points {
     pub placement_feasible: Option<PlacementFeasiblePoint>,
     /// Makes room for groups.
     pub group_post_filter: Option<GroupPostFilterPoint>,
+    /// Does something for groups that do not fit.
+    pub group_remedy: Option<GroupRemedyPoint>,
     /// At PlacementGenerate.
     pub placement_generate: Option<PlacementGeneratePoint>,
     /// At PlacementScore.

@@ -21,12 +21,14 @@ use crate::filter::{Filter, PreFilter, ShareFilterState};
 use crate::metrics::Descriptor;
 use crate::parts::{ClusterPart, ClusterReads, NodePart, PodPart, Reads};
 use crate::plugin::{FeatureGates, Plugin};
-use crate::pod_groups::{GroupPostFilter, PlacementFeasible, PlacementGenerate, PlacementScore};
+use crate::pod_groups::{
+    GroupPostFilter, GroupRemedy, PlacementFeasible, PlacementGenerate, PlacementScore,
+};
 use crate::points::{
-    AnsweredPoint, BindPoint, DescribePoint, FilterPoint, GroupPostFilterPoint, PermitPoint,
-    PlacementFeasiblePoint, PlacementGeneratePoint, PlacementScorePoint, Point, Points,
-    PostBindPoint, PostFilterPoint, PreBindPoint, PreEnqueuePoint, ProvidePoint, QueueSortPoint,
-    RequeuePoint, ReservePoint, ScorePoint,
+    AnsweredPoint, BindPoint, DescribePoint, FilterPoint, GroupPostFilterPoint, GroupRemedyPoint,
+    PermitPoint, PlacementFeasiblePoint, PlacementGeneratePoint, PlacementScorePoint, Point,
+    Points, PostBindPoint, PostFilterPoint, PreBindPoint, PreEnqueuePoint, ProvidePoint,
+    QueueSortPoint, RequeuePoint, ReservePoint, ScorePoint,
 };
 use crate::post_filter::{AfterPostFilter, PostFilter, PostFilterByNode};
 use crate::provide::ProvidesResources;
@@ -292,6 +294,16 @@ impl<P: Plugin> Builder<P> {
     {
         self.point(&[], Reads::default(), |plugin, points| {
             points.group_post_filter = Some(GroupPostFilterPoint::new(plugin.clone()));
+        })
+    }
+
+    /// It does something for groups of pods that do not fit.
+    pub fn group_remedy(self) -> Self
+    where
+        P: GroupRemedy,
+    {
+        self.point(&[], Reads::default(), |plugin, points| {
+            points.group_remedy = Some(GroupRemedyPoint::new(plugin.clone()));
         })
     }
 

@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use plimsoll_api::{Labels, ObjectKey, PersistentVolumeClaim, Pod, PodKey, ResourceClaim, Str};
+use plimsoll_api::{
+    AnyObject, Labels, ObjectKey, PersistentVolumeClaim, Pod, PodGroup, PodKey, ResourceClaim, Str,
+};
 use plimsoll_engine::{Event, Observation};
 use plimsoll_framework::Time;
 
@@ -11,6 +13,23 @@ use crate::cluster::InitialCluster;
 use crate::volumes::SimulatedVolumes;
 
 impl InitialCluster {
+    /// Groups of pods share no claims any more. An API server without `DRAWorkloadResourceClaims` keeps them from being
+    /// written; pods of such a group then get claims of their own.
+    pub fn drop_group_claims(&mut self) {
+        for object in &mut self.objects {
+            if let Some(group) = object.get::<PodGroup>()
+                && !(group.resource_claims.is_empty() && group.claim_statuses.is_empty())
+            {
+                let without = PodGroup {
+                    resource_claims: Vec::new(),
+                    claim_statuses: Vec::new(),
+                    ..group.clone()
+                };
+                *object = without.into();
+            }
+        }
+    }
+
     /// The cluster after the API server and the controllers have done their work, which hand-written
     /// files do not contain: claims and pods that claim devices get a uid, volumes become available,
     /// claims that do not wait for a pod get their volumes, and pods get the claims on devices that are
@@ -29,6 +48,13 @@ impl InitialCluster {
             {
                 let uid = uid_of(&claim.key);
                 *object = ResourceClaim { uid, ..claim.clone() }.into();
+            }
+            if let Some(group) = object.get::<PodGroup>()
+                && group.uid.is_empty()
+                && !group.resource_claims.is_empty()
+            {
+                // A claim is reserved for a uid.
+                *object = PodGroup { uid: uid_of(&group.key), ..group.clone() }.into();
             }
         }
         self.make_claims();
@@ -73,7 +99,11 @@ impl InitialCluster {
         self.claim_templates().for_each(|template| controller.add_template(template));
         let mut claims = ClaimObjects::default();
         for object in &self.objects {
-            claims.observe(&Observation::Is(object.clone()));
+            let seen = Observation::Is(object.clone());
+            claims.observe(&seen);
+            if object.get::<PodGroup>().is_some() {
+                controller.happens(None, &seen);
+            }
         }
         let mut pods = BTreeMap::new();
         for pod in &mut self.pods {
@@ -93,7 +123,15 @@ impl InitialCluster {
                 Event::Pod(Observation::Is(pod)) => {
                     changed.insert(pod.key.clone(), Pod::clone(&pod));
                 }
-                Event::Object(Observation::Is(object)) => self.objects.push(object),
+                Event::Object(Observation::Is(object)) => {
+                    let is_it = |known: &&mut AnyObject| {
+                        (known.kind(), known.key()) == (object.kind(), object.key())
+                    };
+                    match self.objects.iter_mut().find(is_it) {
+                        Some(group) => *group = object,
+                        None => self.objects.push(object),
+                    }
+                }
                 other => unreachable!("claims are only made: {other:?}"),
             }
         }

@@ -39,6 +39,8 @@ impl Cluster {
             let node = pod.node_name.as_ref().expect("a placed pod names its node");
             let row = cluster.row(node).expect("a scenario has the nodes of its placed pods");
             cluster.nodes.place(row, pod);
+            cluster.stores.groups.is_known(pod);
+            cluster.stores.groups.is_placed(pod);
         }
         cluster
     }

@@ -39,7 +39,7 @@ const SELECTING: [(&str, &str, &str); 4] = [
 
 /// Kinds of objects for storage, and budgets: the keyword of the statement, `apiVersion`, `kind`, whether the kind is
 /// namespaced, and whether its fields are in `spec`.
-const AROUND: [(&str, &str, &str, bool, bool); 11] = [
+const AROUND: [(&str, &str, &str, bool, bool); 12] = [
     ("pv", "v1", "PersistentVolume", false, true),
     ("pvc", "v1", "PersistentVolumeClaim", true, true),
     ("sc", "storage.k8s.io/v1", "StorageClass", false, false),
@@ -51,6 +51,7 @@ const AROUND: [(&str, &str, &str, bool, bool); 11] = [
     ("claim", "resource.k8s.io/v1", "ResourceClaim", true, true),
     ("slice", "resource.k8s.io/v1", "ResourceSlice", false, true),
     ("deviceclass", "resource.k8s.io/v1", "DeviceClass", false, true),
+    ("podgroup", "scheduling.k8s.io/v1beta1", "PodGroup", true, true),
 ];
 
 /// What all objects have.

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::{Allocation, DeviceToleration};
-use crate::{Controller, ObjectKey, Pod, Quantity, Str, Timestamp};
+use crate::{Controller, ObjectKey, Pod, PodGroup, PodKey, Quantity, Str, Timestamp};
 
 /// resource.k8s.io ResourceClaim.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -28,10 +28,14 @@ pub struct ResourceClaim {
     pub spec: ClaimSpec,
     /// The devices that are allocated; `None` before.
     pub allocation: Option<Allocation>,
-    /// The pods that may use it.
+    /// The pods and groups of pods that may use it.
     pub reserved_for: Vec<ClaimConsumer>,
     /// What drivers report about the allocated devices.
     pub devices: Vec<DeviceStatus>,
+    /// The uids of the pods for which the scheduler is about to write it, in the order in which they were placed; empty
+    /// unless it is assumed.
+    #[serde(skip)]
+    pub holders: Vec<Str>,
 }
 
 impl ResourceClaim {
@@ -48,17 +52,35 @@ impl ResourceClaim {
         self.finalizers.iter().any(|name| name == ResourceClaim::FINALIZER)
     }
 
-    /// Whether `pod` may use it. As in resourceclaim.go, IsReservedForPod.
+    /// Whether `pod` may use it. As in resourceclaim.go, IsReservedForPod, without groups.
     pub fn is_reserved_for(&self, pod: &Pod) -> bool {
         self.reserved_for.iter().any(|one| one.uid == pod.uid)
     }
 
-    /// Whether it was made for `pod`. As in resourceclaim.go, IsForPod.
+    /// Whether all pods of the group of this name may use it, which is in its namespace. As in resourceclaim.go,
+    /// IsReservedForPod: a pod does not know the uid of its group.
+    pub fn is_reserved_for_group(&self, name: &str) -> bool {
+        self.reserved_for.iter().any(|one| one.is_group() && one.name == name)
+    }
+
+    /// Whether it was made for `pod`. As in resourceclaim.go, IsForPod, without groups.
     pub fn is_made_for(&self, pod: &Pod) -> bool {
         self.key.namespace == pod.key.namespace
             && self.controller.as_ref().is_some_and(|owner| owner.uid == pod.uid)
     }
+
+    /// Whether it was made for the group of this name, which is in its namespace. As in resourceclaim.go,
+    /// isForPodGroupByPod: the version of the owner does not matter.
+    pub fn is_made_for_group(&self, name: &str) -> bool {
+        let group = format!("{GROUPS}/");
+        self.controller.as_ref().is_some_and(|owner| {
+            owner.name == name && owner.kind == "PodGroup" && owner.api_version.starts_with(&group)
+        })
+    }
 }
+
+/// The API group of groups of pods.
+const GROUPS: &str = "scheduling.k8s.io";
 
 /// resource.k8s.io ResourceClaimTemplate: from it a controller makes a claim for each pod that names it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -80,6 +102,33 @@ pub struct ClaimConsumer {
     pub name: Str,
     /// Its unique identity.
     pub uid: Str,
+}
+
+impl ClaimConsumer {
+    /// A pod.
+    pub fn pod(key: &PodKey, uid: &Str) -> Self {
+        ClaimConsumer {
+            api_group: Str::default(),
+            resource: Str::const_new("pods"),
+            name: key.name.clone(),
+            uid: uid.clone(),
+        }
+    }
+
+    /// All pods of a group.
+    pub fn group(group: &PodGroup) -> Self {
+        ClaimConsumer {
+            api_group: Str::const_new(GROUPS),
+            resource: Str::const_new("podgroups"),
+            name: group.key.name.clone(),
+            uid: group.uid.clone(),
+        }
+    }
+
+    /// Whether it is a group of pods.
+    pub fn is_group(&self) -> bool {
+        self.api_group == GROUPS && self.resource == "podgroups"
+    }
 }
 
 /// What a claim claims (`spec.devices`).
@@ -251,5 +300,33 @@ mod tests {
         assert!(claim.is_made_for(&pod("a", "u")));
         assert!(!claim.is_made_for(&pod("a", "v")) && !claim.is_made_for(&pod("b", "u")));
         assert!(claim.is_reserved_for(&pod("a", "v")) && !claim.is_reserved_for(&pod("a", "u")));
+    }
+
+    #[test]
+    fn a_pod_knows_the_claims_of_its_group_by_name() {
+        let owner = |api_version: &str, kind: &str| Controller {
+            api_version: api_version.into(),
+            kind: kind.into(),
+            name: "train".into(),
+            uid: "g".into(),
+        };
+        let made = |api_version: &str, kind: &str| {
+            let controller = Some(owner(api_version, kind));
+            ResourceClaim { controller, ..ResourceClaim::default() }
+        };
+        for version in ["scheduling.k8s.io/v1alpha2", "scheduling.k8s.io/v1beta1"] {
+            let claim = made(version, "PodGroup");
+            assert!(claim.is_made_for_group("train") && !claim.is_made_for_group("other"));
+        }
+        assert!(!made("scheduling.k8s.io/v1beta1", "Workload").is_made_for_group("train"));
+        assert!(!made("scheduling.x-k8s.io/v1alpha1", "PodGroup").is_made_for_group("train"));
+        let key = ObjectKey::new("a", "train");
+        let group = PodGroup { key, uid: "g".into(), ..PodGroup::default() };
+        let reserved_for = vec![ClaimConsumer::group(&group)];
+        let claim = ResourceClaim { reserved_for, ..ResourceClaim::default() };
+        assert!(claim.is_reserved_for_group("train") && !claim.is_reserved_for_group("other"));
+        let pod = ClaimConsumer::pod(&PodKey::new("a", "train"), &"p".into());
+        let claim = ResourceClaim { reserved_for: vec![pod], ..ResourceClaim::default() };
+        assert!(!claim.is_reserved_for_group("train"));
     }
 }

@@ -4,11 +4,13 @@ use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::Value;
 
+use super::devices::{WirePodClaim, WirePodClaimStatus, group_claims};
 use super::error::{Result, WireError, Within};
 use super::meta::{Meta, Metadata};
 use super::pod::preemption_policy;
 use super::primitive::{List, given};
 use super::{Manifest, Wire};
+use crate::devices::{PodClaimStatus, PodResourceClaim};
 use crate::pod_group::{CompositePodGroup, DisruptionMode, GroupCondition, GroupPolicy, PodGroup};
 use crate::{Kind, ObjectKey, PreemptionPolicy, Str};
 
@@ -33,6 +35,7 @@ struct Spec {
     priority: Option<i32>,
     preemption_policy: Option<Str>,
     parent_composite_pod_group_name: Option<Str>,
+    resource_claims: List<WirePodClaim>,
 }
 
 /// scheduling.k8s.io CompositePodGroup of v1alpha3. Its spec has the fields of a PodGroup, with another count.
@@ -91,9 +94,10 @@ struct DisruptionUnion {
 }
 
 #[derive(Debug, Default, Deserialize)]
-#[serde(default)]
+#[serde(default, rename_all = "camelCase")]
 struct Status {
     conditions: List<Condition>,
+    resource_claim_statuses: List<WirePodClaimStatus>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -152,6 +156,7 @@ struct Common {
     priority: i32,
     preemption_policy: PreemptionPolicy,
     parent: Option<Str>,
+    resource_claims: Vec<PodResourceClaim>,
 }
 
 impl Spec {
@@ -170,6 +175,7 @@ impl Spec {
             preemption_policy: preemption_policy(self.preemption_policy.as_deref())
                 .within("spec")?,
             parent: given(self.parent_composite_pod_group_name),
+            resource_claims: group_claims(self.resource_claims).within("spec")?,
         })
     }
 }
@@ -179,9 +185,11 @@ impl Wire for WirePodGroup {
 
     fn take(self) -> Result<PodGroup> {
         let meta = Meta::take(self.metadata)?;
-        let Common { policy, topology, disruption, priority, preemption_policy, parent } =
-            self.spec.unwrap_or_default().take(Counted::Pods)?;
-        let mut conditions = self.status.unwrap_or_default().conditions.into_iter();
+        let spec = self.spec.unwrap_or_default().take(Counted::Pods)?;
+        let status = self.status.unwrap_or_default();
+        let statuses = status.resource_claim_statuses.into_iter();
+        let claim_statuses: Vec<PodClaimStatus> = statuses.map(WirePodClaimStatus::take).collect();
+        let mut conditions = status.conditions.into_iter();
         let condition = conditions.find(|condition| {
             condition.r#type.as_ref().is_some_and(|name| CONDITIONS.contains(&name.as_str()))
         });
@@ -189,13 +197,15 @@ impl Wire for WirePodGroup {
             key: meta.key(),
             uid: meta.uid,
             generation: meta.generation,
-            policy,
-            topology,
-            disruption,
-            priority,
-            preemption_policy,
-            parent,
+            policy: spec.policy,
+            topology: spec.topology,
+            disruption: spec.disruption,
+            priority: spec.priority,
+            preemption_policy: spec.preemption_policy,
+            parent: spec.parent,
             created: meta.created,
+            resource_claims: spec.resource_claims,
+            claim_statuses,
             condition: condition.map(|condition| GroupCondition {
                 is_true: condition.status.as_deref() == Some("True"),
                 reason: condition.reason.unwrap_or_default(),
@@ -210,7 +220,7 @@ impl Wire for WireCompositePodGroup {
 
     fn take(self) -> Result<CompositePodGroup> {
         let meta = Meta::take(self.metadata)?;
-        let Common { policy, topology, disruption, priority, preemption_policy, parent } =
+        let Common { policy, topology, disruption, priority, preemption_policy, parent, .. } =
             self.spec.unwrap_or_default().take(Counted::Groups)?;
         Ok(CompositePodGroup {
             key: meta.key(),
@@ -338,6 +348,73 @@ mod tests {
             ),
         ] {
             assert_eq!(policy(wrong).expect_err(text).to_string(), text);
+        }
+    }
+
+    #[test]
+    fn a_group_has_claims_that_its_pods_share() {
+        let claims = |claims: Value| {
+            read(&json!({"schedulingPolicy": {"basic": {}}, "resourceClaims": claims}))
+        };
+        let group = claims(json!([
+            {"name": "gpus", "resourceClaimName": "eight"},
+            {"name": "fabric", "resourceClaimTemplateName": "net"},
+        ]));
+        let group = group.expect("it is right");
+        let show = |one: &PodResourceClaim| format!("{}={:?}", one.name, one.source);
+        let shown: Vec<String> = group.resource_claims.iter().map(show).collect();
+        assert_eq!(shown, [r#"gpus=Claim("eight")"#, r#"fabric=Template("net")"#]);
+        let same = &group.resource_claims[0];
+        let renamed = PodResourceClaim { name: "gpu".into(), ..same.clone() };
+        assert!(group.shares(same) && !group.shares(&renamed));
+        let claim = |name: &str| json!({"name": name, "resourceClaimName": "c"});
+        for (wrong, text) in [
+            (
+                json!([claim("a"), claim("b"), claim("c"), claim("d"), claim("e")]),
+                "spec.resourceClaims: Too many: 5: must have at most 4 items",
+            ),
+            (
+                json!([claim("a"), claim("a")]),
+                r#"spec.resourceClaims[1]: Duplicate value: "a": it must occur once"#,
+            ),
+            (
+                json!([{"resourceClaimName": "c"}]),
+                "spec.resourceClaims[0].name: Required value: pods claim it by this name",
+            ),
+            (
+                json!([claim("a"), {"name": "b"}]),
+                "spec.resourceClaims[1]: Required value: must specify one of: `resourceClaimName`, `resourceClaimTemplateName`",
+            ),
+            (
+                json!([{"name": "b", "resourceClaimName": "c", "resourceClaimTemplateName": "t"}]),
+                "spec.resourceClaims[0]: Forbidden: specify only one of: `resourceClaimName`, `resourceClaimTemplateName`",
+            ),
+        ] {
+            assert_eq!(claims(wrong).expect_err(text).to_string(), text);
+        }
+    }
+
+    #[test]
+    fn every_version_has_the_claims_and_says_which_were_made() {
+        for version in PodGroup::VERSIONS {
+            let manifest = json!({
+                "apiVersion": version, "kind": "PodGroup", "metadata": {"name": "train"},
+                "spec": {
+                    "schedulingPolicy": {"gang": {"minCount": 4}},
+                    "resourceClaims": [{"name": "fabric", "resourceClaimTemplateName": "net"}],
+                },
+                "status": {"resourceClaimStatuses": [
+                    {"name": "fabric", "resourceClaimName": "train-fabric-x7"}, {"name": "unneeded"},
+                ]},
+            });
+            let text = PodGroup::convert(manifest, version).to_string();
+            let wire: WirePodGroup = serde_json::from_str(&text).expect("it has the form");
+            let group = wire.take().expect("it is right");
+            assert_eq!(group.resource_claims.len(), 1, "{version}");
+            let said = |one: &PodClaimStatus| (one.name.to_string(), one.claim.clone());
+            let said: Vec<_> = group.claim_statuses.iter().map(said).collect();
+            let made = ("fabric".to_owned(), Some("train-fabric-x7".into()));
+            assert_eq!(said, [made, ("unneeded".to_owned(), None)], "{version}");
         }
     }
 

@@ -69,6 +69,8 @@ pub(crate) struct Cache {
     /// The stores on which the order of the queue depends, and a number that grows when they change.
     order_reads: StoreReads,
     order_revision: u64,
+    /// How many cycles of groups there have been.
+    n_group_cycles: u64,
     columns: Columns,
     stores: Stores,
     /// They say for which resources something else than a node stands.
@@ -321,6 +323,19 @@ impl Cache {
     /// Sets the current time, which plugins may read.
     pub(crate) fn set_now(&mut self, now: Time) {
         self.stores.now = now;
+    }
+
+    /// A group is decided from now on. What its pods hold in this cycle is known as such to those after them.
+    pub(crate) fn begin_group_cycle(&mut self) {
+        self.n_group_cycles += 1;
+        self.revision += 1;
+        self.stores.objects.set_cycle(self.n_group_cycles);
+    }
+
+    /// The group is decided.
+    pub(crate) fn end_group_cycle(&mut self) {
+        self.revision += 1;
+        self.stores.objects.set_cycle(0);
     }
 
     /// A number that is the same only if nothing that plugins can read has changed.

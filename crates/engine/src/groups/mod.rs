@@ -197,10 +197,12 @@ impl Scheduler {
         first: Attempt,
         effects: &mut Vec<Effect>,
     ) {
+        self.cache.begin_group_cycle();
         match self.options.gates.groups.rules {
             GroupRules::V1_36 => self.attempt_as_1_36(now, key, first, effects),
             GroupRules::V1_37 => self.attempt_as_1_37(now, &key, first, effects),
         }
+        self.cache.end_group_cycle();
     }
 
     /// The root of the tree that a PodGroup is part of; the PodGroup itself if that cannot be said yet.

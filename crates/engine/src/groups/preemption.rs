@@ -1,6 +1,6 @@
 //! Makes room for a group as a whole: workload-aware preemption.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use plimsoll_api::{PodKey, Str};
 use plimsoll_framework::parts::StoreReads;
@@ -10,13 +10,16 @@ use plimsoll_framework::{
 
 use super::GroupCycle;
 use super::rules::release_1_36::{TrialResult, misfit};
-use super::rules::release_1_37::Assigned;
-use super::trial::{Permits, Purpose};
+use super::rules::release_1_37::{Assigned, Results};
+use super::trial::{MemberTrial, Permits, Purpose};
 use crate::effect::{Effect, Eviction};
 use crate::metrics::{GroupPreemptionResult, Preemptor};
 use crate::names::PodId;
 use crate::preemption::Waits;
 use crate::scheduler::Scheduler;
+
+/// The answer of a plugin that makes room for groups, with its name.
+pub(super) type Room = Option<(&'static str, GroupPostFilterAnswer)>;
 
 impl Scheduler {
     /// Evicts pods for a group.
@@ -96,6 +99,39 @@ impl Scheduler {
         self.cache.is_rolled_back(savepoint);
         (self.rng, self.next_start) = (rng, next_start);
         answer
+    }
+}
+
+/// The members for which no node was found, each with the plugins that say so.
+pub(super) fn unfit<'a>(
+    group: &'a GroupCycle,
+    results: &'a Results,
+) -> Vec<(&'a PodInfo, &'a BTreeSet<&'static str>)> {
+    let leaves = group.root.all().into_iter().filter(|node| node.is_leaf());
+    let tried = leaves.flat_map(|leaf| {
+        let members = results.get(&leaf.number).map(|result| &result.members);
+        group.pods[leaf.members.clone()].iter().zip(members.into_iter().flatten())
+    });
+    let unfit = tried.filter_map(|(pod, member)| match member {
+        MemberTrial::Unfit { failure, .. } => Some((pod, &failure.rejectors)),
+        _ => None,
+    });
+    unfit.collect()
+}
+
+/// The answer of the plugins that make room for groups, with what others say that have done something for the group. As if it
+/// were one run of plugins: who makes room has the last word, and otherwise the reasons are joined.
+pub(super) fn with_reasons(done: Vec<String>, room: Room) -> Room {
+    match room {
+        room if done.is_empty() => room,
+        Some((plugin, GroupPostFilterAnswer::Unschedulable(why))) => {
+            let why = why.to_string();
+            let reasons = done.into_iter().chain(Some(why).filter(|why| !why.is_empty()));
+            let reasons = reasons.collect::<Vec<_>>().join(", ");
+            Some((plugin, GroupPostFilterAnswer::Unschedulable(reasons.into())))
+        }
+        None => Some(("", GroupPostFilterAnswer::Unschedulable(done.join(", ").into()))),
+        room => room,
     }
 }
 

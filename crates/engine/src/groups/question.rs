@@ -62,13 +62,18 @@ impl Scheduler {
         match rules {
             GroupRules::V1_36 => {
                 attempts.sort_by_key(|one| (Reverse(one.pod.priority), arrival(one.id)));
-                self.describe_as_1_36(now, key, attempts, decision)
             }
             GroupRules::V1_37 => {
                 attempts.sort_by_key(|one| (Reverse(one.number), arrival(one.id)));
-                self.describe_as_1_37(now, &root, attempts, decision)
             }
         }
+        self.cache.begin_group_cycle();
+        let decision = match rules {
+            GroupRules::V1_36 => self.describe_as_1_36(now, key, attempts, decision),
+            GroupRules::V1_37 => self.describe_as_1_37(now, &root, attempts, decision),
+        };
+        self.cache.end_group_cycle();
+        decision
     }
 
     /// The pending pods of the other groups of a tree, as they are known. `named` are left out.

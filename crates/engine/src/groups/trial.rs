@@ -1,6 +1,7 @@
 //! Places members of a group on the cluster for trial, and takes them back.
 
 use plimsoll_api::Str;
+use plimsoll_framework::parts::StoreReads;
 use plimsoll_framework::{CycleState, PodInfo, Row, Time};
 
 use crate::binding::{Backing, BindingCycle, Unbound};
@@ -66,6 +67,7 @@ impl Scheduler {
         let node = self.cache.view().nodes.name_of(row).clone();
         let assumed = attempt.pod.placed_on(node);
         self.cache.assume(attempt.id, assumed.clone(), row);
+        self.cache.stores_mut(StoreReads::GROUPS).groups.is_on_trial(&assumed);
         let key = &attempt.pod.key;
         let pod = self.nominated.get(key).cloned();
         let nomination = pod.and_then(|pod| Some((pod, self.nominated.remove(key)?)));

@@ -9,8 +9,8 @@ use rustc_hash::{FxHashMap, FxHashSet};
 pub use self::forest::{GroupForest, GroupRef, MissingGroup};
 pub use self::points::{
     GroupDryRun, GroupInCycle, GroupMisfit, GroupPlacement, GroupPostFilter, GroupPostFilterAnswer,
-    PlacementFeasibility, PlacementFeasible, PlacementGenerate, PlacementProgress, PlacementScore,
-    ProposedPlacement,
+    GroupRemedy, PlacementFeasibility, PlacementFeasible, PlacementGenerate, PlacementProgress,
+    PlacementScore, ProposedPlacement,
 };
 use crate::plugin::FeatureGates;
 use crate::pod_info::PodInfo;
@@ -89,6 +89,8 @@ pub struct PodGroupStates(FxHashMap<ObjectKey, PodGroupState>);
 pub struct PodGroupState {
     known: FxHashSet<PodKey>,
     placed: FxHashMap<PodKey, Str>,
+    /// Those of `placed` that are there only on trial, in the cycle of the group.
+    on_trial: FxHashSet<PodKey>,
 }
 
 impl PodGroupStates {
@@ -113,7 +115,15 @@ impl PodGroupStates {
 
     /// A pod is no longer on a node.
     pub fn is_displaced(&mut self, pod: &Pod) {
-        self.change(pod, |state| state.placed.remove(&pod.key));
+        self.change(pod, |state| {
+            state.placed.remove(&pod.key);
+            state.on_trial.remove(&pod.key);
+        });
+    }
+
+    /// A pod that [is placed](Self::is_placed) is on its node only on trial.
+    pub fn is_on_trial(&mut self, pod: &Pod) {
+        self.change(pod, |state| state.on_trial.insert(pod.key.clone()));
     }
 
     fn change<T>(&mut self, pod: &Pod, change: impl FnOnce(&mut PodGroupState) -> T) {
@@ -154,5 +164,10 @@ impl PodGroupState {
         let mut placed: Vec<(&PodKey, &Str)> = self.placed.iter().collect();
         placed.sort_unstable();
         placed.into_iter()
+    }
+
+    /// How many of them have been there before the cycle in which the group is decided.
+    pub fn n_placed_before(&self) -> usize {
+        self.placed.len() - self.on_trial.len()
     }
 }

@@ -3,6 +3,7 @@
 use plimsoll_api::pod_group::GroupPolicy;
 use plimsoll_api::{CompositePodGroup, ObjectKey, PodGroup, PodKey, PreemptionPolicy, Str};
 
+use crate::binding::Handle;
 use crate::columns::Row;
 use crate::plugin::Plugin;
 use crate::pod_info::PodInfo;
@@ -192,4 +193,19 @@ pub trait GroupPostFilter: Plugin {
         group: &GroupInCycle<'_>,
         dry_run: &mut dyn GroupDryRun,
     ) -> GroupPostFilterAnswer;
+}
+
+/// Does something for a group that does not fit, other than evicting pods: it writes. Since 1.37; before, the PostFilter
+/// plugins are asked for each pod.
+pub trait GroupRemedy: Plugin {
+    /// Whether something is done for a member, and what is said about it. Called for the members that the plugin has
+    /// rejected on some node, one after the other, until something is done for one; before plugins make room for the group
+    /// by [`GroupPostFilter`]. Without `handle` it is only asked. The answers to what is written come to
+    /// [`Answered::answered_without_node`](crate::Answered::answered_without_node).
+    fn group_remedy(
+        &self,
+        member: &PodInfo,
+        view: &View<'_>,
+        handle: Option<&mut Handle<'_>>,
+    ) -> Option<Reason>;
 }

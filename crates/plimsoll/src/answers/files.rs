@@ -94,7 +94,7 @@ impl FilesSource {
             SeenConfiguration::new(written(&setup.configuration.effective)?, &default);
         let cluster = (!args.files.is_empty()).then(|| {
             let kinds = registry.kinds();
-            let cluster = input::load(&sources, setup.config_map.as_ref(), &kinds)?;
+            let cluster = input::load(&sources, setup.config_map.as_ref(), &kinds, &setup.gates)?;
             caveats::before(&cluster);
             FilesCluster::new(cluster, sources, kinds, Deciders::of(&setup, registry))
         });

@@ -96,7 +96,8 @@ impl Scene {
         );
         let sources = input::read(&args.files)?;
         let setup = Setup::choose(args, &sources, registry)?;
-        let cluster = input::load(&sources, setup.config_map.as_ref(), &registry.kinds())?;
+        let (policy, kinds) = (setup.config_map.as_ref(), registry.kinds());
+        let cluster = input::load(&sources, policy, &kinds, &setup.gates)?;
         caveats::before(&cluster);
         Ok(Scene { setup, cluster, sources })
     }

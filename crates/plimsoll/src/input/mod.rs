@@ -17,6 +17,7 @@ use plimsoll_api::{
     AnyObject, KindRef, Kinds, Node, ObjectKey, Pod, ResourceClaimTemplate, Str, Templates,
 };
 use plimsoll_document::{Document, FieldPath};
+use plimsoll_framework::FeatureGates;
 use plimsoll_sim::InitialCluster;
 use serde_json::Value;
 
@@ -66,13 +67,14 @@ pub(crate) fn config_map(
 }
 
 /// Reads the cluster that `sources` describe, and warns of objects without effect. The ConfigMap `policy` has an
-/// effect.
+/// effect. Without their gate, groups of pods share no claims.
 ///
 /// The error lists everything that is wrong with the files.
 pub(crate) fn load(
     sources: &[Source],
     policy: Option<&ObjectKey>,
     kinds: &Kinds,
+    gates: &FeatureGates,
 ) -> anyhow::Result<InitialCluster> {
     let kinds = &kinds.clone().with(CLAIM_TEMPLATE);
     let mut cluster = Gathering::new(sources, policy, kinds);
@@ -82,12 +84,18 @@ pub(crate) fn load(
             Err(faults) => cluster.faults.extend(faults),
         }
     }
-    let Gathering { faults, ignored, selectors, cluster, .. } = cluster;
+    let Gathering { faults, ignored, selectors, mut cluster, .. } = cluster;
     if !faults.is_empty() {
         return Err(Faults::from(faults).into());
     }
     ignored.warnings().for_each(notices::warning);
     selectors.warnings().for_each(notices::warning);
+    if !["GenericWorkload", "DRAWorkloadResourceClaims"]
+        .iter()
+        .all(|gate| gates.enabled(gate, false))
+    {
+        cluster.drop_group_claims();
+    }
     Ok(cluster.settled())
 }
 

@@ -43,6 +43,10 @@ pub(crate) struct DeviceGates {
     pub(crate) taint_rules: bool,
     /// `DRANodeAllocatableResources`.
     pub(crate) node_allocatable: bool,
+    /// `DRAWorkloadResourceClaims`: the pods of a group can share claims of the group.
+    pub(crate) group_claims: bool,
+    /// A claim is no longer reserved for a group once none of its pods is on a node. Since 1.37.
+    pub(crate) groups_release_claims: bool,
     /// Expressions see attributes that are lists. 1.36 asks `DRAListTypeAttributes`, later releases always do.
     pub(crate) list_attributes: bool,
     /// The gates that decide how requests are added up.
@@ -64,12 +68,16 @@ impl DeviceGates {
                 .enabled("DRAFractionalCapacityRange", Release::V1_37 <= release),
             ..Features::of(release)
         };
+        let group_claims = gates.enabled("GenericWorkload", false)
+            && gates.enabled("DRAWorkloadResourceClaims", false);
         DeviceGates {
             features,
             extended_resources: is_on("DRAExtendedResource"),
             taint_rules: features.device_taints
                 && gates.enabled("DRADeviceTaintRules", Release::V1_37 <= release),
             node_allocatable: gates.enabled("DRANodeAllocatableResources", false),
+            group_claims,
+            groups_release_claims: group_claims && Release::V1_37 <= release,
             list_attributes: Release::V1_37 <= release
                 || gates.enabled("DRAListTypeAttributes", false),
             requests: gates.requests(),

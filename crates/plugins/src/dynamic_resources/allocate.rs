@@ -79,14 +79,14 @@ impl PreparedClaims {
         self.0.named.is_empty() && self.0.extended.is_none()
     }
 
-    /// Whether some claim that the pod names has no devices yet.
+    /// Whether some claim that the pod names has no devices yet, and shares none.
     pub(super) fn need_devices(&self) -> bool {
-        self.0.named.iter().any(|one| one.claim.allocation.is_none())
+        self.wanting().next().is_some()
     }
 
-    /// The claims that the pod names which have no devices yet.
+    /// The claims that the pod names which have no devices yet, and share none.
     pub(super) fn wanting(&self) -> impl Iterator<Item = &Arc<ResourceClaim>> + Clone {
-        let without = self.0.named.iter().filter(|one| one.claim.allocation.is_none());
+        let without = self.0.named.iter().filter(|one| one.allocation().is_none());
         without.map(|one| &one.claim)
     }
 
@@ -103,7 +103,7 @@ impl PreparedClaims {
         let most = extended.as_ref().map(|extended| {
             extended.on_node(&devices.extended, &Resources::default(), !named.is_empty())
         });
-        let wanting = named.iter().filter(|one| one.claim.allocation.is_none());
+        let wanting = named.iter().filter(|one| one.allocation().is_none());
         // Claims are searched for together.
         let wanting: Vec<&ResourceClaim> = wanting.map(|one| &*one.claim).collect();
         match (wanting.as_slice(), &most) {
@@ -140,15 +140,16 @@ impl PreparedClaims {
 
     /// Why no node is worth a look. As in dynamicresources.go, PreFilter.
     pub(super) fn check(&self, gates: &DeviceGates) -> Result<(), Rejection> {
-        for FoundClaim { claim, is_in_flight } in &self.0.named {
-            match &claim.allocation {
+        for one in &self.0.named {
+            let claim = &one.claim;
+            match one.allocation() {
                 Some(allocation) => {
                     let selector = allocation.node_selector.as_ref();
                     let parsed =
                         selector.map_or(Ok(false), |one| one.matches("", &Labels::default()));
                     parsed.map_err(|error| Rejection::error(error.to_string()))?;
                 }
-                None if *is_in_flight => {
+                None if one.is_in_flight => {
                     let why = format!(
                         "resource claim {} is in the process of being allocated",
                         claim.key
@@ -163,7 +164,7 @@ impl PreparedClaims {
 
     /// The names of the only nodes on which a claim that has devices can be used.
     pub(super) fn only_nodes(&self) -> Option<Vec<Str>> {
-        let allocated = self.0.named.iter().filter_map(|one| one.claim.allocation.as_ref());
+        let allocated = self.0.named.iter().filter_map(FoundClaim::allocation);
         allocated.filter_map(|one| one.node_selector.as_ref()).find_map(DeviceNodeSelector::names)
     }
 
@@ -175,8 +176,9 @@ impl PreparedClaims {
         labels: &Labels,
     ) -> Vec<usize> {
         let Prepared { named, now, .. } = &*self.0;
-        let is_unavailable = |claim: &ResourceClaim| {
-            let Some(allocation) = &claim.allocation else { return false };
+        let is_unavailable = |one: &FoundClaim| {
+            let Some(allocation) = one.allocation() else { return false };
+            let claim = &one.claim;
             let selector = allocation.node_selector.as_ref();
             if selector.is_some_and(|selector| selector.matches(name, labels) != Ok(true)) {
                 return true;
@@ -190,7 +192,7 @@ impl PreparedClaims {
                 }
         };
         let claims = named.iter().enumerate();
-        claims.filter(|(_, one)| is_unavailable(&one.claim)).map(|(index, _)| index).collect()
+        claims.filter(|(_, one)| is_unavailable(one)).map(|(index, _)| index).collect()
     }
 }
 
@@ -204,6 +206,8 @@ impl DynamicResources {
     ) -> Result<PreparedClaims, Rejection> {
         let WholePod { claiming, containers, fit, input } = pod;
         let named = claiming.find(objects).map_err(Rejection::unresolvable)?;
+        // As in dynamicresources.go, podResourceClaimBindings.
+        claiming.group_object(objects).map_err(Rejection::unresolvable)?;
         let devices = self.gates.devices(objects);
         let extended = match self.gates.extended_resources {
             true => ExtendedClaim::of(claiming, containers, &devices.extended, objects),
@@ -262,12 +266,14 @@ impl DynamicResources {
         }
         let node = DeviceNode { name, labels };
         let mut allocated = found_or_why(self.search(claims, extended, node), node)?;
-        if let Some(requesting) = requesting.as_ref().filter(|_| !allocated.allocations.is_empty())
-        {
+        let shared = named.iter().filter(|one| one.shared.is_some());
+        let is_new = !allocated.allocations.is_empty() || shared.clone().next().is_some();
+        if let Some(requesting) = requesting.as_ref().filter(|_| is_new) {
             let new =
                 allocated.allocations.iter().map(|(claim, allocation)| (&**claim, allocation));
-            let room = NodeRoom { allocatable, requested };
-            allocated.node_allocatable = uses_of(requesting, new, &claims.0.slices, room)?;
+            let shared = shared.filter_map(|one| Some((&*one.claim, one.allocation()?)));
+            let (all, room) = (new.chain(shared), NodeRoom { allocatable, requested });
+            allocated.node_allocatable = uses_of(requesting, all, &claims.0.slices, room)?;
         }
         if !unavailable.is_empty() {
             return Err(Rejection::unresolvable(UNAVAILABLE));

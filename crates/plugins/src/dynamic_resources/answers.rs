@@ -1,8 +1,11 @@
 //! What follows from the answers to writes: the next write, another try, or giving up the pod.
 
+use plimsoll_api::devices::ClaimConsumer;
 use plimsoll_framework::prelude::*;
+use serde_json::Value;
 
-use super::held::{Progress, allocate, consumer, held_for, is_last_user, is_reserved};
+use super::claims::ClaimingPod;
+use super::held::{Progress, allocate, held_for};
 use super::metrics::CREATES;
 use super::{DynamicResources, describe, extended, writes};
 
@@ -14,7 +17,7 @@ impl Answered for DynamicResources {
         at: &Placement<'_>,
         handle: &mut Handle<'_>,
     ) -> Result<(), Rejection> {
-        let step = Step::of(write, at.pod);
+        let step = Step::of(write, self.claiming(at.pod));
         if step == Step::Create {
             let status = if answer.is_ok() { "success" } else { "failure" };
             handle.metrics.add(&CREATES, [status], 1);
@@ -38,21 +41,24 @@ impl DynamicResources {
         at: &Placement<'_>,
         handle: &mut Handle<'_>,
     ) -> Result<(), Rejection> {
-        let store = at.view.stores.of::<ResourceClaim>();
+        let objects = &at.view.stores.objects;
+        let store = objects.of::<ResourceClaim>();
         // The devices that Reserve has chosen.
         let held =
             |key: &ObjectKey| held_for(key, store, at.pod).and_then(|one| one.allocation.clone());
         match step {
             Step::Finalizer => {
                 if let Some((claim, allocation)) = store.observed(key).zip(held(key)) {
-                    allocate(claim, &allocation, at.pod, handle);
+                    let consumer = self.claiming(at.pod).consumer(&key.name, objects);
+                    allocate(claim, &allocation, (&consumer, store), handle);
                 }
                 Ok(())
             }
             Step::Create => {
                 if let Some(allocation) = held(key) {
                     let created = ResourceClaim { key: key.clone(), ..ResourceClaim::default() };
-                    allocate(&created, &allocation, at.pod, handle);
+                    let consumer = ClaimConsumer::pod(&at.pod.key, &at.pod.uid);
+                    allocate(&created, &allocation, (&consumer, store), handle);
                 }
                 Ok(())
             }
@@ -73,7 +79,8 @@ impl DynamicResources {
         at: &Placement<'_>,
         handle: &mut Handle<'_>,
     ) -> Result<(), Rejection> {
-        let store = at.view.stores.of::<ResourceClaim>();
+        let objects = &at.view.stores.objects;
+        let (store, pod) = (objects.of::<ResourceClaim>(), self.claiming(at.pod));
         let key = &write.key;
         let same = store.observed(key).filter(|claim| is_about(write, claim));
         let Some(claim) = same else { return give_up(step, key, error, at, handle) };
@@ -89,13 +96,22 @@ impl DynamicResources {
                     writes::add_finalizer(claim, handle);
                 }
             }
-            Step::Reservation if is_reserved(claim, at.pod) => {}
-            Step::Reservation if is_outdated(write, claim) => wait_for_another(claim, handle),
-            Step::Reservation => writes::reserve(claim, &consumer(at.pod), handle),
-            Step::Unreservation if is_reserved(claim, at.pod) => {
-                writes::unreserve(claim, &at.pod.uid, handle);
+            // The write of another pod of the group, with which it shares the devices, was first.
+            Step::Allocation
+                if !written_version(write).is_empty() && held_for(key, store, at.pod).is_some() =>
+            {
+                wait_for_another_than(written_version(write), claim, handle);
             }
-            Step::Unreservation => {}
+            Step::Reservation if pod.may_use(claim) => {}
+            Step::Reservation if is_outdated(write, claim) => wait_for_another(claim, handle),
+            Step::Reservation => {
+                writes::reserve(claim, &pod.consumer(&key.name, objects), handle);
+            }
+            Step::Unreservation => {
+                if let Some(consumer) = self.reservation_to_end(claim, at) {
+                    writes::unreserve(claim, &consumer, handle);
+                }
+            }
             Step::Release => writes::remove_finalizer(claim, handle),
             _ => return give_up(step, key, error, at, handle),
         }
@@ -155,7 +171,7 @@ enum Step {
 }
 
 impl Step {
-    fn of(write: &ObjectWrite, pod: &PodInfo) -> Self {
+    fn of(write: &ObjectWrite, pod: ClaimingPod<'_>) -> Self {
         match &write.verb {
             _ if write.kind.is::<Pod>() => Step::PodStatus,
             WriteVerb::Create(_) => Step::Create,
@@ -172,7 +188,12 @@ impl Step {
             WriteVerb::Patch { merge, .. } => {
                 let status = &merge["status"];
                 let mut consumers = status["reservedFor"].as_array().into_iter().flatten();
-                match consumers.any(|one| one["uid"] == *pod.uid) {
+                let is_it = |one: &Value| {
+                    let is_group = one["resource"] == "podgroups";
+                    one["uid"] == **pod.uid
+                        || is_group && pod.group.is_some_and(|group| one["name"] == **group)
+                };
+                match consumers.any(is_it) {
                     true if status.get("allocation").is_some() => Step::Allocation,
                     true => Step::Reservation,
                     false => Step::Unreservation,
@@ -217,7 +238,7 @@ fn give_up(
         Step::Finalizer | Step::Allocation
             if !store.is_held(key)
                 && store.is_assumed(key)
-                && store.get(key).is_some_and(|claim| is_last_user(claim, at.pod)) =>
+                && store.get(key).is_some_and(|claim| claim.holders == [at.pod.uid.clone()]) =>
         {
             handle.assume.as_seen::<ResourceClaim>(key);
             return Ok(());
@@ -255,7 +276,18 @@ fn is_outdated(write: &ObjectWrite, claim: &ResourceClaim) -> bool {
 
 /// Waits until another version of the claim is observed.
 fn wait_for_another(claim: &ResourceClaim, handle: &mut Handle<'_>) {
+    wait_for_another_than(claim.resource_version.clone(), claim, handle);
+}
+
+/// Waits until another version of the claim than this one is observed.
+fn wait_for_another_than(version: Str, claim: &ResourceClaim, handle: &mut Handle<'_>) {
     let mut progress = Progress::of(handle);
-    progress.conflicts.insert(claim.key.clone(), claim.resource_version.clone());
+    progress.conflicts.insert(claim.key.clone(), version);
     handle.shared.write(progress);
+}
+
+/// The version that a write names; empty if it names none.
+fn written_version(write: &ObjectWrite) -> Str {
+    let WriteVerb::Patch { merge, .. } = &write.verb else { return Str::default() };
+    Str::from(merge["metadata"]["resourceVersion"].as_str().unwrap_or_default())
 }

@@ -2,10 +2,14 @@
 
 use std::sync::Arc;
 
-use plimsoll_api::ObjectStores;
-use plimsoll_api::devices::{ClaimSource, ContainerDevices, RequestKind};
+use plimsoll_api::devices::{
+    Allocation, ClaimConsumer, ClaimSource, ContainerDevices, RequestKind,
+};
 use plimsoll_api::requests::PodResourcesInput;
+use plimsoll_api::{ObjectStores, PodGroup};
 use plimsoll_framework::prelude::*;
+
+use super::DynamicResources;
 
 /// A pod, as far as its claims are concerned.
 #[derive(Clone, Copy, Debug)]
@@ -14,6 +18,8 @@ pub(super) struct ClaimingPod<'a> {
     pub(super) uid: &'a Str,
     pub(super) claims: &'a [PodResourceClaim],
     pub(super) statuses: Option<&'a PodDevices>,
+    /// The name of its group, if groups can have claims that their pods share.
+    pub(super) group: Option<&'a Str>,
 }
 
 /// A pod with what devices can stand for.
@@ -26,25 +32,31 @@ pub(super) struct WholePod<'a> {
     pub(super) input: Option<&'a PodResourcesInput>,
 }
 
-impl<'a> From<&'a PodInfo> for WholePod<'a> {
-    fn from(pod: &'a PodInfo) -> Self {
+impl DynamicResources {
+    /// What it reads of a pod.
+    pub(super) fn whole<'a>(&self, pod: &'a PodInfo) -> WholePod<'a> {
         WholePod {
-            claiming: ClaimingPod::from(pod),
+            claiming: self.claiming(pod),
             containers: &pod.container_devices,
             fit: &pod.asks.fit,
             input: pod.resources.as_deref(),
         }
     }
-}
 
-impl<'a> From<&'a PodInfo> for ClaimingPod<'a> {
-    fn from(pod: &'a PodInfo) -> Self {
+    /// What it reads of a pod about claims.
+    pub(super) fn claiming<'a>(&self, pod: &'a PodInfo) -> ClaimingPod<'a> {
         ClaimingPod {
             key: &pod.key,
             uid: &pod.uid,
             claims: &pod.resource_claims,
             statuses: pod.devices.as_deref(),
+            group: self.group_with_claims(pod.scheduling_group.as_ref()),
         }
+    }
+
+    /// The name of the group of a pod, if groups can have claims that their pods share.
+    pub(super) fn group_with_claims<'a>(&self, group: Option<&'a Str>) -> Option<&'a Str> {
+        group.filter(|_| self.gates.group_claims)
     }
 }
 
@@ -55,9 +67,20 @@ pub(super) struct FoundClaim {
     pub(super) claim: Arc<ResourceClaim>,
     /// Whether another pod, or an earlier attempt, has devices for it that are not observed yet.
     pub(super) is_in_flight: bool,
+    /// The claim with these devices, if the other pod is of the same group and was placed in the same cycle: then both use
+    /// them.
+    pub(super) shared: Option<Arc<ResourceClaim>>,
 }
 
-impl ClaimingPod<'_> {
+impl FoundClaim {
+    /// The devices that it has, or gets for another pod of the group.
+    pub(super) fn allocation(&self) -> Option<&Allocation> {
+        let shared = self.shared.as_deref();
+        self.claim.allocation.as_ref().or_else(|| shared?.allocation.as_ref())
+    }
+}
+
+impl<'a> ClaimingPod<'a> {
     /// The claims that are named, in order; the error says which one cannot be used. As in dynamicresources.go,
     /// foreachPodResourceClaim.
     pub(super) fn find(self, objects: &ObjectStores) -> Result<Vec<FoundClaim>, String> {
@@ -74,23 +97,40 @@ impl ClaimingPod<'_> {
             if claim.is_terminating() {
                 return Err(format!("resourceclaim {name:?} is being deleted"));
             }
-            if is_made && !is_made_for(claim, self.uid) {
-                return Err(format!(
-                    "ResourceClaim {} was not created for Pod {} (Pod is not owner)",
-                    claim.key, self.key
-                ));
+            if is_made {
+                self.check_owner(claim)?;
             }
-            found.push(FoundClaim { claim: claim.clone(), is_in_flight });
+            // As in dynamicresources.go, PreFilter: what a pod of the group has reserved in this cycle is known to those
+            // after it, and to nobody else.
+            let held = store.get(key).filter(|_| objects.is_held_in_cycle::<ResourceClaim>(key));
+            let shared = held.filter(|held| claim.allocation.is_none() && held.uid == claim.uid);
+            found.push(FoundClaim { claim: claim.clone(), is_in_flight, shared: shared.cloned() });
         }
         Ok(found)
     }
 
-    /// The name of a ResourceClaim, and whether it was made for the pod. `None` if the pod needs none. As in
-    /// resourceclaim.go, Name.
-    fn name_of<'c>(
-        &'c self,
-        named: &'c PodResourceClaim,
-    ) -> Result<Option<(&'c Str, bool)>, String> {
+    /// Whether a claim was made for the pod, or for its group. As in resourceclaim.go, IsForPod, which fails for a pod
+    /// without a group if groups can have claims.
+    fn check_owner(self, claim: &ResourceClaim) -> Result<(), String> {
+        let (pod, claim_key) = (self.key, &claim.key);
+        match self.group {
+            _ if is_made_for(claim, self.uid) => Ok(()),
+            Some(group) if claim.is_made_for_group(group) => Ok(()),
+            Some(group) => Err(format!(
+                "ResourceClaim {claim_key} was not created for Pod {pod} (neither Pod nor PodGroup {group} is the owner)"
+            )),
+            None => Err(format!(
+                "ResourceClaim {claim_key} was not created for Pod {pod} (Pod is not owner)"
+            )),
+        }
+    }
+
+    /// The name of a ResourceClaim, and whether it was made for the pod or its group. `None` if the pod needs none. As in
+    /// resourceclaim.go, Name: the status of a pod names the claims of its group, too.
+    fn name_of<'c>(&'c self, named: &'c PodResourceClaim) -> Result<Option<(&'c Str, bool)>, String>
+    where
+        'a: 'c,
+    {
         match &named.source {
             ClaimSource::Claim(name) => Ok(Some((name, false))),
             ClaimSource::Template(_) => {
@@ -106,9 +146,43 @@ impl ClaimingPod<'_> {
             )),
         }
     }
+
+    /// The object of its group. The error says that it is missing.
+    pub(super) fn group_object(
+        self,
+        objects: &ObjectStores,
+    ) -> Result<Option<&Arc<PodGroup>>, String> {
+        let Some(group) = self.group else { return Ok(None) };
+        let object = objects.of::<PodGroup>().get((self.key.namespace.as_str(), group.as_str()));
+        object.map(Some).ok_or_else(|| format!("podgroup.scheduling.k8s.io {group:?} not found"))
+    }
+
+    /// Who is to be in `status.reservedFor` of the claim of this name so that the pod can use it: the pod, or the group
+    /// whose claim it is. As in resourceclaim.go, BindTo.
+    pub(super) fn consumer(self, claim: &Str, objects: &ObjectStores) -> ClaimConsumer {
+        let group = self.group_object(objects).ok().flatten();
+        let is_it = |named: &&PodResourceClaim| matches!(self.name_of(named), Ok(Some((name, _))) if name == claim);
+        let named = self.claims.iter().find(is_it);
+        match group.filter(|group| named.is_some_and(|named| group.shares(named))) {
+            Some(group) => ClaimConsumer::group(group),
+            None => ClaimConsumer::pod(self.key, self.uid),
+        }
+    }
+
+    /// Whether it can use a claim. As in resourceclaim.go, IsReservedForPod.
+    pub(super) fn may_use(self, claim: &ResourceClaim) -> bool {
+        is_reserved(claim, self.uid, self.group)
+    }
 }
 
-/// Whether a claim was made for the pod with this uid. As in resourceclaim.go, IsForPod.
+/// Whether a claim is reserved for the pod with this uid, or for the group of this name. As in resourceclaim.go,
+/// IsReservedForPod.
+pub(super) fn is_reserved(claim: &ResourceClaim, uid: &Str, group: Option<&Str>) -> bool {
+    claim.reserved_for.iter().any(|one| one.uid == *uid)
+        || group.is_some_and(|group| claim.is_reserved_for_group(group))
+}
+
+/// Whether a claim was made for the pod with this uid. As in resourceclaim.go, IsForPod, without groups.
 pub(super) fn is_made_for(claim: &ResourceClaim, uid: &Str) -> bool {
     claim.controller.as_ref().is_some_and(|owner| owner.uid == *uid)
 }

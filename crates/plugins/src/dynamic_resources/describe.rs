@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 
 use super::account::{self, Lines};
 use super::allocate::{NodeAllocations, PreparedClaims};
-use super::claims::WholePod;
+use super::claims::ClaimingPod;
 use super::extended::IN_MEMORY;
 use super::post_filter::Remedy;
 use super::{DynamicResources, NodeParts, may_claim};
@@ -23,11 +23,12 @@ impl Describe for DynamicResources {
             match self.remedy(pod, end.rejected, &view) {
                 Remedy::Deallocate(key) => to.add("deallocated", key.to_string()),
                 Remedy::Delete(key) => to.add("deleted", key.to_string()),
-                Remedy::NoClaims | Remedy::Nothing => {}
+                Remedy::Unreserve(key, _) => to.add("unreserved", key.to_string()),
+                Remedy::NoClaims | Remedy::Nothing | Remedy::Error(_) => {}
             }
         }
         let (objects, now) = (&view.stores.objects, view.stores.now);
-        let Ok(claims) = self.prepare(WholePod::from(pod), objects, now) else { return };
+        let Ok(claims) = self.prepare(self.whole(pod), objects, now) else { return };
         if claims.are_none() {
             return;
         }
@@ -53,7 +54,7 @@ impl Describe for DynamicResources {
                 to.add("allocations", allocations);
             }
         }
-        let reserved = reserved(&claims, pod);
+        let reserved = reserved(&claims, self.claiming(pod));
         if !reserved.is_empty() {
             to.add("reserved", reserved);
         }
@@ -149,11 +150,9 @@ pub(super) fn mappings(of: &[(Str, Str, Str)]) -> Vec<Value> {
     of.iter().map(mapping).collect()
 }
 
-/// The claims that have devices already and are yet to be reserved for the pod.
-fn reserved(claims: &PreparedClaims, pod: &PodInfo) -> Vec<String> {
-    let is_new = |claim: &ResourceClaim| {
-        claim.allocation.is_some() && claim.reserved_for.iter().all(|one| one.uid != pod.uid)
-    };
+/// The claims that have devices already and are yet to be reserved for the pod or its group.
+fn reserved(claims: &PreparedClaims, pod: ClaimingPod<'_>) -> Vec<String> {
+    let is_new = |claim: &ResourceClaim| claim.allocation.is_some() && !pod.may_use(claim);
     let named = claims.named().iter().filter(|one| is_new(&one.claim));
     let mut reserved: Vec<String> = named.map(|one| one.claim.key.to_string()).collect();
     reserved.sort_unstable();

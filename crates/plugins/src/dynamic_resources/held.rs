@@ -2,6 +2,10 @@
 //!
 //! A claim that has devices is reserved for one pod after the other: while one of them is written, the others wait for
 //! the state that it leaves. If all wrote at once, all but one would meet a conflict, again and again.
+//!
+//! Pods of a group that are placed in one cycle share the devices that a claim gets there. The first of its
+//! [holders](ResourceClaim::holders) writes them, and the others wait until they are observed. If it is given up before, it
+//! is the turn of the next one. A claim of the group is reserved for the group, so that one write is enough for all of them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -10,6 +14,7 @@ use std::time::Duration;
 use plimsoll_api::devices::{Allocation, ClaimConsumer, NodeAllocatableClaimStatus};
 use plimsoll_framework::prelude::*;
 
+use super::claims::is_reserved;
 use super::conditions::{Conditions, conditions_of, has_conditions, is_timed_out};
 use super::metrics::ConditionsOutcome;
 use super::writes;
@@ -23,15 +28,19 @@ pub struct HeldClaims {
     pub(super) extended: Option<HeldExtended>,
     /// The resources of the node that the claims use.
     pub(super) node_allocatable: Vec<NodeAllocatableClaimStatus>,
+    /// The name of the group of the pod, if groups can have claims that their pods share.
+    pub(super) group: Option<Str>,
 }
 
-/// A claim that must be reserved for the pod.
+/// A claim that must be reserved for the pod, or for its group.
 #[derive(Clone, Debug)]
 pub(super) struct HeldClaim {
     pub(super) key: ObjectKey,
     pub(super) uid: Str,
     /// The devices to allocate; `None` if it has devices already.
     pub(super) allocation: Option<Allocation>,
+    /// For whom it is reserved.
+    pub(super) consumer: ClaimConsumer,
 }
 
 /// How far the writes for a pod are. It is shared with nobody, and lasts as long as the attempt.
@@ -64,32 +73,50 @@ impl HeldClaim {
     pub(super) fn write(
         &self,
         claim: &ResourceClaim,
-        store: &Store<ResourceClaim>,
-        pod: &PodInfo,
+        held: &HeldClaims,
+        at: &Placement<'_>,
         handle: &mut Handle<'_>,
     ) {
+        let store = at.view.stores.of::<ResourceClaim>();
+        let there = claim.allocation.as_ref();
         match &self.allocation {
-            None if is_reserved(claim, pod) => {}
-            // Its devices were taken away, which `HeldClaims::ready` will say.
-            None if claim.allocation.is_none() => {}
-            None => {
-                if reserving(&self.key, store).is_none_or(|uid| *uid == pod.uid) {
-                    let consumer = consumer(pod);
-                    let mut reserved = claim.clone();
-                    reserved.reserved_for.push(consumer.clone());
-                    handle.assume.hold(reserved);
-                    writes::reserve(claim, &consumer, handle);
+            // If it has other devices by now, the API server refuses, or `HeldClaims::ready` says so.
+            Some(ours) if there.is_none_or(|there| there.devices != ours.devices) => {
+                if self.is_first(store, at.pod) {
+                    match claim.has_finalizer() {
+                        true => allocate(claim, ours, (&self.consumer, store), handle),
+                        false => writes::add_finalizer(claim, handle),
+                    }
                 }
             }
-            Some(allocation) => match claim.has_finalizer() {
-                true => allocate(claim, allocation, pod, handle),
-                false => writes::add_finalizer(claim, handle),
-            },
+            // Its devices were taken away, which `HeldClaims::ready` will say.
+            _ if there.is_none() => {}
+            _ if held.may_use(claim, at.pod) => {}
+            _ => {
+                if reserving(&self.key, store).is_none_or(|uid| *uid == at.pod.uid) {
+                    let mut reserved = claim.clone();
+                    reserved.reserved_for.push(self.consumer.clone());
+                    reserved.holders = vec![at.pod.uid.clone()];
+                    handle.assume.hold(reserved);
+                    writes::reserve(claim, &self.consumer, handle);
+                }
+            }
         }
+    }
+
+    /// Whether the pod is the one that writes the devices of the claim.
+    fn is_first(&self, store: &Store<ResourceClaim>, pod: &PodInfo) -> bool {
+        let held = held_for(&self.key, store, pod);
+        held.is_some_and(|held| held.holders.first() == Some(&pod.uid))
     }
 }
 
 impl HeldClaims {
+    /// Whether the pod can use a claim.
+    fn may_use(&self, claim: &ResourceClaim, pod: &PodInfo) -> bool {
+        is_reserved(claim, &pod.uid, self.group.as_ref())
+    }
+
     /// The claims, each once.
     pub(super) fn each_once(&self) -> impl Iterator<Item = &HeldClaim> {
         let is_first = |&(at, one): &(usize, &HeldClaim)| {
@@ -102,7 +129,7 @@ impl HeldClaims {
     pub(super) fn ready(&self, at: &Placement<'_>) -> Result<bool, String> {
         let store = at.view.stores.of::<ResourceClaim>();
         let mut is_ready = true;
-        for HeldClaim { key, uid, allocation } in &self.claims {
+        for HeldClaim { key, uid, allocation, .. } in &self.claims {
             let Some(claim) =
                 store.observed(key).filter(|claim| claim.uid == *uid && !claim.is_terminating())
             else {
@@ -115,7 +142,11 @@ impl HeldClaims {
                 (None, None) => {
                     return Err(format!("claim {key} got deallocated elsewhere in the meantime"));
                 }
-                (there, _) => is_ready &= there.is_some() && is_reserved(claim, at.pod),
+                // It was observed with its devices, which were shared, and has lost them since.
+                (None, Some(_)) if held_for(key, store, at.pod).is_none() => {
+                    return Err(format!("claim {key} got deallocated elsewhere in the meantime"));
+                }
+                (there, _) => is_ready &= there.is_some() && self.may_use(claim, at.pod),
             }
         }
         if let Some(extended) = &self.extended {
@@ -125,7 +156,7 @@ impl HeldClaims {
         Ok(is_ready)
     }
 
-    /// Writes again what met a conflict, and reserves claims whose turn has come.
+    /// Writes again what met a conflict, and reserves or allocates claims whose turn has come.
     pub(super) fn write_again(&self, at: &Placement<'_>, handle: &mut Handle<'_>) {
         let store = at.view.stores.of::<ResourceClaim>();
         for one in self.each_once() {
@@ -133,16 +164,19 @@ impl HeldClaims {
             let mut progress = Progress::of(handle);
             let is_due = match progress.conflicts.get(&one.key) {
                 Some(version) => *version != claim.resource_version,
-                // It is another pod's turn, or its turn is over.
-                None if one.allocation.is_none() => {
-                    !store.is_held(&one.key) || reserving(&one.key, store).is_none()
+                // Only now it is the first of those that share the devices.
+                None if claim.allocation.is_none() => {
+                    one.allocation.is_some()
+                        && !progress.allocating.contains(&one.key)
+                        && one.is_first(store, at.pod)
                 }
-                None => false,
+                // It is another pod's turn, or its turn is over.
+                None => !store.is_held(&one.key) || reserving(&one.key, store).is_none(),
             };
             if is_due {
                 progress.conflicts.remove(&one.key);
                 handle.shared.write(progress);
-                one.write(claim, store, at.pod, handle);
+                one.write(claim, self, at, handle);
             }
         }
     }
@@ -196,27 +230,27 @@ impl HeldClaims {
 pub(super) fn allocate(
     claim: &ResourceClaim,
     allocation: &Allocation,
-    pod: &PodInfo,
+    (consumer, store): (&ClaimConsumer, &Store<ResourceClaim>),
     handle: &mut Handle<'_>,
 ) {
     let mut progress = Progress::of(handle);
     progress.allocating.insert(claim.key.clone());
     handle.shared.write(progress);
-    writes::allocate(claim, allocation, &consumer(pod), handle);
+    // If another pod may take over, a write that comes late must not replace its reservation.
+    let is_shared = store.get(&claim.key).is_some_and(|held| 1 < held.holders.len());
+    match is_shared && !consumer.is_group() {
+        true => writes::allocate_this(claim, allocation, consumer, handle),
+        false => writes::allocate(claim, allocation, consumer, handle),
+    }
 }
 
-/// A claim as it is held for a pod: it is the last one for which the claim is reserved.
+/// A claim as it is held for a pod.
 pub(super) fn held_for<'a>(
     key: &ObjectKey,
     store: &'a Store<ResourceClaim>,
     pod: &PodInfo,
 ) -> Option<&'a Arc<ResourceClaim>> {
-    store.get(key).filter(|claim| store.is_held(key) && is_last_user(claim, pod))
-}
-
-/// Whether a claim is reserved for this pod, and for no pod after it.
-pub(super) fn is_last_user(claim: &ResourceClaim, pod: &PodInfo) -> bool {
-    claim.reserved_for.last().is_some_and(|last| last.uid == pod.uid)
+    store.get(key).filter(|claim| store.is_held(key) && claim.holders.contains(&pod.uid))
 }
 
 /// The uid of the pod for which the claim is held, if that is not observed yet.
@@ -224,19 +258,6 @@ fn reserving<'a>(key: &ObjectKey, store: &'a Store<ResourceClaim>) -> Option<&'a
     let held = store.get(key).filter(|_| store.is_held(key))?;
     let last = held.reserved_for.last()?;
     let is_written = |claim: &ResourceClaim| claim.reserved_for.contains(last);
-    store.observed(key).is_none_or(|claim| !is_written(claim)).then_some(&last.uid)
-}
-
-/// A pod in `status.reservedFor`.
-pub(super) fn consumer(pod: &PodInfo) -> ClaimConsumer {
-    ClaimConsumer {
-        api_group: Str::default(),
-        resource: Str::const_new("pods"),
-        name: pod.key.name.clone(),
-        uid: pod.uid.clone(),
-    }
-}
-
-pub(super) fn is_reserved(claim: &ResourceClaim, pod: &PodInfo) -> bool {
-    claim.reserved_for.iter().any(|one| one.uid == pod.uid)
+    let holder = held.holders.first()?;
+    store.observed(key).is_none_or(|claim| !is_written(claim)).then_some(holder)
 }

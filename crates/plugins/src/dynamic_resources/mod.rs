@@ -23,8 +23,8 @@ mod writes;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use plimsoll_api::ObjectStores;
 use plimsoll_api::devices::ContainerDevices;
+use plimsoll_api::{ObjectStores, PodGroup};
 use plimsoll_framework::prelude::*;
 use serde::{Deserialize, Serialize};
 
@@ -152,13 +152,24 @@ fn takes_binding_timeout(gates: &FeatureGates) -> bool {
 }
 
 /// What the plugin reads of a pod.
-type ClaimingParts =
-    ((PodKey, PodUid), (ResourceClaims, ClaimStatuses, PodContainers), (Requests, ResourcesInput));
+type ClaimingParts = (
+    (PodKey, PodUid, SchedulingGroup),
+    (ResourceClaims, ClaimStatuses, PodContainers),
+    (Requests, ResourcesInput),
+);
 
-fn whole(
-    ((key, uid), (claims, statuses, containers), (fit, input)): Ref<'_, ClaimingParts>,
-) -> WholePod<'_> {
-    WholePod { claiming: ClaimingPod { key, uid, claims, statuses }, containers, fit, input }
+/// The kinds that the plugin reads. Groups of pods are read only with the gate `DRAWorkloadResourceClaims`.
+type ClaimKinds = (DeviceKinds, Objects<PodGroup>);
+
+impl DynamicResources {
+    fn whole_of<'a>(
+        &self,
+        ((key, uid, group), (claims, statuses, containers), (fit, input)): Ref<'a, ClaimingParts>,
+    ) -> WholePod<'a> {
+        let group = self.group_with_claims(group);
+        let claiming = ClaimingPod { key, uid, claims, statuses, group };
+        WholePod { claiming, containers, fit, input }
+    }
 }
 
 /// What the plugin reads of a node.
@@ -170,7 +181,7 @@ fn may_claim(claims: &[PodResourceClaim], containers: &[ContainerDevices]) -> bo
 }
 
 impl PreEnqueue for DynamicResources {
-    type Pod = ((PodKey, PodUid), (ResourceClaims, ClaimStatuses));
+    type Pod = ((PodKey, PodUid, SchedulingGroup), (ResourceClaims, ClaimStatuses));
     type Cluster = ObjectsOf<Objects<ResourceClaim>>;
 
     fn applies(&self, (_, (claims, _)): Ref<'_, <Self as PreEnqueue>::Pod>) -> bool {
@@ -179,10 +190,11 @@ impl PreEnqueue for DynamicResources {
 
     fn pre_enqueue(
         &self,
-        ((key, uid), (claims, statuses)): Ref<'_, <Self as PreEnqueue>::Pod>,
+        ((key, uid, group), (claims, statuses)): Ref<'_, <Self as PreEnqueue>::Pod>,
         objects: &ObjectStores,
     ) -> Gate {
-        match (ClaimingPod { key, uid, claims, statuses }).find(objects) {
+        let group = self.group_with_claims(group);
+        match (ClaimingPod { key, uid, claims, statuses, group }).find(objects) {
             Ok(_) => Gate::Open,
             Err(why) => Gate::Closed(Rejection::unresolvable(why)),
         }
@@ -192,7 +204,7 @@ impl PreEnqueue for DynamicResources {
 impl PreFilter for DynamicResources {
     type Pod = ClaimingParts;
     type Node = NodeParts;
-    type Cluster = (ObjectsOf<DeviceKinds>, Now);
+    type Cluster = (ObjectsOf<ClaimKinds>, Now);
     type State = PreparedClaims;
 
     fn applies(&self, (_, (claims, _, containers), _): Ref<'_, ClaimingParts>) -> bool {
@@ -205,7 +217,7 @@ impl PreFilter for DynamicResources {
         pod: Ref<'_, ClaimingParts>,
         (objects, now): (&ObjectStores, Time),
     ) -> Result<Option<PreparedClaims>, Rejection> {
-        let prepared = self.prepare(whole(pod), objects, now)?;
+        let prepared = self.prepare(self.whole_of(pod), objects, now)?;
         if prepared.are_none() {
             return Ok(None);
         }
@@ -255,8 +267,9 @@ pub fn entry() -> Entry {
     Entry::of::<DynamicResources>()
         .pre_enqueue()
         .pre_filter()
-        .post_filter_reading::<DeviceKinds>()
+        .post_filter_reading::<ClaimKinds>()
         .after_post_filter()
+        .group_remedy()
         .score_with_state()
         .score_on_demand()
         .reserve_and_pre_bind()
@@ -264,6 +277,7 @@ pub fn entry() -> Entry {
         .describe()
         .provides_resources()
         .reads_if::<TaintRules>(|plugin| plugin.gates.taint_rules)
+        .reads_if::<Objects<PodGroup>>(|plugin| plugin.gates.group_claims)
         .requeue()
         .metric(&metrics::CREATES)
         .metric(&metrics::CONDITIONS)

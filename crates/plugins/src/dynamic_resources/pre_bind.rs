@@ -16,7 +16,7 @@ impl PreBind for DynamicResources {
         let store = at.view.stores.of::<ResourceClaim>();
         for one in held.each_once() {
             if let Some(claim) = store.observed(&one.key) {
-                one.write(claim, store, at.pod, handle);
+                one.write(claim, held, at, handle);
             }
         }
         if !held.node_allocatable.is_empty() {

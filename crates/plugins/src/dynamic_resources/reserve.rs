@@ -7,14 +7,14 @@
 use std::hash::{BuildHasher, Hash};
 
 use plimsoll_api::Timestamp;
-use plimsoll_api::devices::Allocation;
+use plimsoll_api::devices::{Allocation, ClaimConsumer};
+use plimsoll_framework::pod_groups::group_of;
 use plimsoll_framework::prelude::*;
 use rustc_hash::FxBuildHasher;
 
 use super::allocate::NodeAllocations;
-use super::claims::WholePod;
 use super::extended::IN_MEMORY;
-use super::held::{HeldClaim, HeldClaims, HeldExtended, Progress, consumer, held_for, is_reserved};
+use super::held::{HeldClaim, HeldClaims, HeldExtended, Progress, held_for};
 use super::metrics::{ConditionsOutcome, count_conditions};
 use super::{DynamicResources, NodeParts, may_claim, writes};
 
@@ -35,7 +35,8 @@ impl Reserve for DynamicResources {
         handle: &mut Handle<'_>,
     ) -> Result<HeldClaims, Rejection> {
         let objects = &at.view.stores.objects;
-        let claims = self.prepare(WholePod::from(at.pod), objects, handle.now)?;
+        let pod = self.whole(at.pod);
+        let claims = self.prepare(pod, objects, handle.now)?;
         if claims.are_none() {
             return Ok(HeldClaims::default());
         }
@@ -50,7 +51,9 @@ impl Reserve for DynamicResources {
             found = self.on_node(&claims, NodeParts::at(&nodes, Row::FIRST))?;
         }
         let node_allocatable = found.node_allocatable;
-        let mut held = HeldClaims { node_allocatable, ..HeldClaims::default() };
+        let group = pod.claiming.group.cloned();
+        let mut held = HeldClaims { node_allocatable, group, ..HeldClaims::default() };
+        let uid = &at.pod.uid;
         for (claim, mut allocation) in found.allocations {
             name_shares(&mut allocation, &claim, at.pod);
             if self.gates.features.binding_conditions {
@@ -62,18 +65,21 @@ impl Reserve for DynamicResources {
                 handle.assume.hold(ResourceClaim {
                     key: extended.claim.key.clone(),
                     allocation: Some(extended.allocation.clone()),
-                    reserved_for: vec![consumer(at.pod)],
+                    reserved_for: vec![ClaimConsumer::pod(&at.pod.key, uid)],
+                    holders: vec![uid.clone()],
                     is_extended: true,
                     ..ResourceClaim::default()
                 });
                 held.extended = Some(extended);
                 continue;
             }
+            let consumer = pod.claiming.consumer(&claim.key.name, objects);
             // What is held is what will be written: of a claim that the pod names twice, the first devices.
             if held.claims.iter().all(|one| one.key != claim.key) {
                 handle.assume.hold(ResourceClaim {
                     allocation: Some(allocation.clone()),
-                    reserved_for: vec![consumer(at.pod)],
+                    reserved_for: vec![consumer.clone()],
+                    holders: vec![uid.clone()],
                     ..ResourceClaim::clone(&claim)
                 });
             }
@@ -81,13 +87,20 @@ impl Reserve for DynamicResources {
                 key: claim.key.clone(),
                 uid: claim.uid.clone(),
                 allocation: Some(allocation),
+                consumer,
             });
         }
-        for one in claims.named().iter().filter(|one| one.claim.allocation.is_some()) {
+        for one in claims.named().iter().filter(|one| one.allocation().is_some()) {
+            if let Some(shared) = &one.shared {
+                let mut shared = ResourceClaim::clone(shared);
+                shared.holders.push(uid.clone());
+                handle.assume.hold(shared);
+            }
             held.claims.push(HeldClaim {
                 key: one.claim.key.clone(),
                 uid: one.claim.uid.clone(),
-                allocation: None,
+                allocation: one.shared.as_ref().and_then(|shared| shared.allocation.clone()),
+                consumer: pod.claiming.consumer(&one.claim.key.name, objects),
             });
         }
         Ok(held)
@@ -107,6 +120,12 @@ impl Reserve for DynamicResources {
         for HeldClaim { key, .. } in held.each_once() {
             let observed = store.observed(key).filter(|claim| claim.allocation.is_some());
             match held_for(key, store, at.pod) {
+                // Other pods of the group share the devices.
+                Some(claim) if 1 < claim.holders.len() => {
+                    let mut shared = ResourceClaim::clone(claim);
+                    shared.holders.retain(|uid| *uid != at.pod.uid);
+                    handle.assume.hold(shared);
+                }
                 // The write may have taken effect, or may yet: until that is observed, nobody else gets the devices.
                 Some(claim) if progress.allocating.contains(key) && observed.is_none() => {
                     handle.assume.is(ResourceClaim::clone(claim));
@@ -114,8 +133,10 @@ impl Reserve for DynamicResources {
                 Some(_) => handle.assume.as_seen::<ResourceClaim>(key),
                 None => {}
             }
-            if let Some(claim) = observed.filter(|claim| is_reserved(claim, at.pod)) {
-                writes::unreserve(claim, &at.pod.uid, handle);
+            if let Some(claim) = observed
+                && let Some(consumer) = self.reservation_to_end(claim, at)
+            {
+                writes::unreserve(claim, &consumer, handle);
             }
         }
         if let Some(extended) = held.extended {
@@ -124,6 +145,29 @@ impl Reserve for DynamicResources {
                 writes::delete(claim, handle);
             }
         }
+    }
+}
+
+impl DynamicResources {
+    /// The uid in `status.reservedFor` whose reservation ends if a pod is given up. As in dynamicresources.go, Unreserve: in
+    /// 1.36 the reservation for its group stays, and since 1.37 it ends with the last pod of the group on a node.
+    pub(super) fn reservation_to_end(
+        &self,
+        claim: &ResourceClaim,
+        at: &Placement<'_>,
+    ) -> Option<Str> {
+        if claim.reserved_for.iter().any(|one| one.uid == at.pod.uid) {
+            return Some(at.pod.uid.clone());
+        }
+        let group = self.claiming(at.pod).group.filter(|_| self.gates.groups_release_claims)?;
+        let key = group_of(at.pod)?;
+        let state = at.view.stores.groups.get(&key);
+        let mut placed = state.into_iter().flat_map(PodGroupState::placed);
+        if placed.any(|(pod, _)| *pod != at.pod.key) {
+            return None;
+        }
+        let of_group = claim.reserved_for.iter().find(|one| one.is_group() && one.name == *group);
+        of_group.map(|one| one.uid.clone())
     }
 }
 

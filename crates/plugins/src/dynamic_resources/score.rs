@@ -7,8 +7,7 @@ use plimsoll_api::devices::{Allocation, DeviceRequest, RequestKind, SubRequest};
 use plimsoll_framework::prelude::*;
 
 use super::allocate::PreparedClaims;
-use super::{ClaimingParts, DynamicResources, NodeParts, whole};
-use crate::devices::DeviceKinds;
+use super::{ClaimKinds, ClaimingParts, DynamicResources, NodeParts};
 
 /// How many alternatives a request can have. The score of the first one. As in types.go,
 /// FirstAvailableDeviceRequestMaxSize.
@@ -21,7 +20,7 @@ pub struct Alternatives(Option<PreparedClaims>);
 impl PreScore for DynamicResources {
     type Pod = ClaimingParts;
     type Node = NodeParts;
-    type Cluster = (ObjectsOf<DeviceKinds>, Now);
+    type Cluster = (ObjectsOf<ClaimKinds>, Now);
     type State = Alternatives;
 
     /// Unless a request without devices has alternatives, all nodes get the same: 0, or what claims with devices got.
@@ -30,13 +29,13 @@ impl PreScore for DynamicResources {
         pod: Ref<'_, ClaimingParts>,
         (objects, _): (&ObjectStores, Time),
     ) -> bool {
-        let pod = whole(pod).claiming;
+        let pod = self.whole_of(pod).claiming;
         if pod.claims.is_empty() || !self.gates.features.prioritized_list {
             return true;
         }
         let found = pod.find(objects);
         found.is_ok_and(|claims| {
-            let mut wanting = claims.iter().filter(|one| one.claim.allocation.is_none());
+            let mut wanting = claims.iter().filter(|one| one.allocation().is_none());
             !wanting.any(|one| has_alternatives(&one.claim))
         })
     }
@@ -70,7 +69,7 @@ impl ScoreOnDemand for DynamicResources {
         pod: Ref<'_, ClaimingParts>,
         (objects, now): (&ObjectStores, Time),
     ) -> Option<Alternatives> {
-        let pod = whole(pod);
+        let pod = self.whole_of(pod);
         if pod.claiming.claims.is_empty() || !self.gates.features.prioritized_list {
             return Some(Alternatives(None));
         }
@@ -87,12 +86,10 @@ impl ScoreOnDemand for DynamicResources {
 }
 
 impl PreparedClaims {
-    /// How early the alternatives are of the claims that have devices.
+    /// How early the alternatives are of the claims that have devices, or share those of another pod of the group.
     fn points_before(&self) -> i64 {
         let named = self.named().iter();
-        let before = named.filter_map(|one| {
-            one.claim.allocation.as_ref().map(|allocation| points(&one.claim, allocation))
-        });
+        let before = named.filter_map(|one| Some(points(&one.claim, one.allocation()?)));
         before.sum()
     }
 

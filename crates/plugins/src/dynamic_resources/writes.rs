@@ -35,29 +35,48 @@ pub(super) fn add_finalizer(claim: &ResourceClaim, handle: &mut Handle<'_>) {
     handle.writes.patch::<ResourceClaim>(claim.key.clone(), merge);
 }
 
-/// Allocates devices for a claim that has none, and reserves it for a pod. An allocation cannot be replaced, so the
+/// Allocates devices for a claim that has none, and reserves it for a pod or a group. An allocation cannot be replaced, so the
 /// write needs no precondition but the object.
 pub(super) fn allocate(
     claim: &ResourceClaim,
     allocation: &Allocation,
-    pod: &ClaimConsumer,
+    consumer: &ClaimConsumer,
+    handle: &mut Handle<'_>,
+) {
+    set_allocation(claim, allocation, (consumer, same_object(claim)), handle);
+}
+
+/// The same for a claim that must not have changed.
+pub(super) fn allocate_this(
+    claim: &ResourceClaim,
+    allocation: &Allocation,
+    consumer: &ClaimConsumer,
+    handle: &mut Handle<'_>,
+) {
+    set_allocation(claim, allocation, (consumer, precondition(claim)), handle);
+}
+
+fn set_allocation(
+    claim: &ResourceClaim,
+    allocation: &Allocation,
+    (consumer, metadata): (&ClaimConsumer, Map<String, Value>),
     handle: &mut Handle<'_>,
 ) {
     let merge = json!({
-        "metadata": same_object(claim),
-        "status": { "allocation": allocation.to_json(), "reservedFor": [pod.to_json()] },
+        "metadata": metadata,
+        "status": { "allocation": allocation.to_json(), "reservedFor": [consumer.to_json()] },
     });
     handle.writes.patch_status::<ResourceClaim>(claim.key.clone(), merge);
 }
 
-/// Reserves a claim with devices for one more pod.
-pub(super) fn reserve(claim: &ResourceClaim, pod: &ClaimConsumer, handle: &mut Handle<'_>) {
-    let all = claim.reserved_for.iter().chain([pod]);
+/// Reserves a claim with devices for one more pod, or for a group.
+pub(super) fn reserve(claim: &ResourceClaim, consumer: &ClaimConsumer, handle: &mut Handle<'_>) {
+    let all = claim.reserved_for.iter().chain([consumer]);
     let all: Vec<Value> = all.map(ClaimConsumer::to_json).collect();
     set_reserved(claim, &all, handle);
 }
 
-/// Ends the reservation of a claim for the pod with this uid.
+/// Ends the reservation of a claim for the pod, or the group, with this uid.
 pub(super) fn unreserve(claim: &ResourceClaim, uid: &Str, handle: &mut Handle<'_>) {
     let others = claim.reserved_for.iter().filter(|one| one.uid != *uid);
     let others: Vec<Value> = others.map(ClaimConsumer::to_json).collect();

@@ -2,10 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use plimsoll_api::devices::{ClaimSource, Device, DeviceResult};
+use plimsoll_api::devices::{ClaimSource, Device, DeviceNodeSelector, DeviceResult};
 use plimsoll_api::{
-    DeviceClass, Node, ObjectKey, Pod, Quantity, ResourceClaim, ResourceSlice, Str,
+    DeviceClass, Node, ObjectKey, Pod, PodResourceClaim, Quantity, ResourceClaim, ResourceSlice,
+    Str,
 };
+use plimsoll_framework::pod_groups::group_of;
 
 use super::ObservedCluster;
 
@@ -164,10 +166,38 @@ impl ObservedCluster {
                 return Err(format!("its claim {} has no devices", claim.key));
             }
             if !claim.is_reserved_for(pod) {
-                return Err(format!("its claim {} is not reserved for it", claim.key));
+                self.is_reserved_for_group_of(pod, claim)?;
             }
         }
         Ok(())
+    }
+
+    /// Whether a claim is reserved for the group of a pod that is bound now, is one that the pods of the group share, and can
+    /// be used where the pod goes.
+    fn is_reserved_for_group_of(&self, pod: &Pod, claim: &ResourceClaim) -> Result<(), String> {
+        let group = group_of(pod).and_then(|key| self.groups.get(&key));
+        let group = group.filter(|group| {
+            claim.reserved_for.iter().any(|one| one.is_group() && one.uid == group.uid)
+        });
+        let Some(group) = group else {
+            return Err(format!("its claim {} is not reserved for it", claim.key));
+        };
+        let is_it = |named: &&PodResourceClaim| match &named.source {
+            ClaimSource::Claim(name) => *name == claim.key.name,
+            ClaimSource::Template(_) => claim.is_made_for_group(&group.key.name),
+            ClaimSource::Unknown => false,
+        };
+        if !pod.resource_claims.iter().filter(is_it).any(|named| group.shares(named)) {
+            return Err(format!("its claim {} is not one of its group", claim.key));
+        }
+        let selector = claim.allocation.as_ref().and_then(|one| one.node_selector.as_ref());
+        let names = selector.and_then(DeviceNodeSelector::names);
+        match pod.node_name.as_ref().zip(names) {
+            Some((node, names)) if !names.contains(node) => {
+                Err(format!("the devices of {} cannot be used there", claim.key))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// The claims that a pod names, or whose templates it names.

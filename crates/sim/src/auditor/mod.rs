@@ -218,11 +218,22 @@ impl Auditor {
         let namespace = &claim.key.namespace;
         let decided =
             |name: &Str| self.decided_after.get(&PodKey::new(namespace.clone(), name.clone()));
-        let decided = claim.reserved_for.first().and_then(|one| decided(&one.name));
+        // Of a claim of a group, some pod of it that was decided last counts.
+        let of_group = |name: &Str| {
+            let members = self.known.pods.values().filter(|pod| {
+                pod.key.namespace == *namespace && pod.scheduling_group.as_ref() == Some(name)
+            });
+            members.filter_map(|pod| decided(&pod.key.name)).max_by_key(|(after, _)| *after)
+        };
+        let decided = claim.reserved_for.first().and_then(|one| match one.is_group() {
+            true => of_group(&one.name),
+            false => decided(&one.name),
+        });
         // What has changed since is not the scheduler's fault.
         if let Some((_, node)) = decided.filter(|(after, _)| *after == self.n_changes) {
             checked = checked.and_then(|()| devices.suffice(claim));
-            if let Some(node) = self.known.nodes.get(node) {
+            let is_one_pod = claim.reserved_for.first().is_some_and(|one| !one.is_group());
+            if let Some(node) = self.known.nodes.get(node).filter(|_| is_one_pod) {
                 checked = checked.and_then(|()| ObservedDevices::reach(claim, node));
             }
         }

@@ -4,12 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use plimsoll_api::devices::{ClaimConsumer, ClaimSource, PodClaimStatus};
 use plimsoll_api::{
-    AnyObject, Controller, KindRef, ObjectKey, Pod, PodKey, PodPhase, ResourceClaim,
-    ResourceClaimTemplate, Str,
+    AnyObject, Controller, KindRef, ObjectKey, Pod, PodKey, PodPhase, PodResourceClaim,
+    ResourceClaim, ResourceClaimTemplate, Str,
 };
 use plimsoll_engine::{Event, Observation};
 use plimsoll_framework::Time;
 
+use super::group_claims::{GroupClaims, OfGroup};
 use super::objects::{ClaimObjects, deleted, next};
 use super::pod_status::boxed;
 
@@ -27,6 +28,8 @@ pub(crate) struct ClaimController {
     pods: BTreeSet<PodKey>,
     /// Claims that may not be needed any more.
     claims: BTreeSet<ObjectKey>,
+    /// The claims that groups of pods share.
+    of_groups: GroupClaims,
 }
 
 impl ClaimController {
@@ -58,12 +61,15 @@ impl ClaimController {
         self.claims.extend(claims);
     }
 
-    /// A claim is so, or gone.
+    /// A claim or a group is so, or gone.
     pub(crate) fn happens(
         &mut self,
         before: Option<&ResourceClaim>,
         seen: &Observation<AnyObject, (KindRef, ObjectKey)>,
     ) {
+        let to_look_at = self.of_groups.happens(seen);
+        self.pods.extend(to_look_at.pods);
+        self.claims.extend(to_look_at.claims);
         if let Some(owner) = before.and_then(owner) {
             let key = before.map(|before| &before.key).expect("it has an owner");
             if let Some(owned) = self.owned.get_mut(&owner.0) {
@@ -80,7 +86,7 @@ impl ClaimController {
 
     /// Whether it has something to look at.
     pub(crate) fn is_busy(&self) -> bool {
-        !self.pods.is_empty() || !self.claims.is_empty()
+        !self.pods.is_empty() || !self.claims.is_empty() || self.of_groups.is_busy()
     }
 
     /// What the controller does now.
@@ -90,7 +96,7 @@ impl ClaimController {
         pods: &BTreeMap<PodKey, Pod>,
         claims: &mut ClaimObjects,
     ) -> Vec<Event> {
-        let mut events = Vec::new();
+        let mut events = self.of_groups.make(&self.templates, claims);
         for key in std::mem::take(&mut self.pods) {
             if let Some(pod) = pods.get(&key).filter(|pod| !is_done(pod) && !pod.is_terminating()) {
                 events.extend(self.make_claims(pod, claims));
@@ -106,10 +112,23 @@ impl ClaimController {
 
     /// The claims of a pod that are to be made from templates, and the pod that names them. As in controller.go of
     /// resourceclaim, handleClaim.
-    fn make_claims(&self, pod: &Pod, claims: &mut ClaimObjects) -> Vec<Event> {
+    fn make_claims(&mut self, pod: &Pod, claims: &mut ClaimObjects) -> Vec<Event> {
         let mut events = Vec::new();
         let mut devices = pod.devices.as_deref().cloned().unwrap_or_default();
-        for (name, template) in missing(pod) {
+        let n_before = devices.claims.len();
+        for (claim, template) in missing(pod) {
+            let name = &claim.name;
+            match self.of_groups.of(pod, claim) {
+                OfGroup::No => {}
+                OfGroup::Made(made) => {
+                    devices.claims.push(PodClaimStatus { name: name.clone(), claim: made });
+                    continue;
+                }
+                OfGroup::Awaited => {
+                    self.of_groups.is_awaited_by(pod);
+                    continue;
+                }
+            }
             let template = ObjectKey::new(pod.key.namespace.clone(), template.clone());
             let Some(template) = self.templates.get(&template) else { continue };
             let key = free_name(claims, &pod.key, name);
@@ -133,13 +152,13 @@ impl ClaimController {
             claims.observe(&Observation::Is(object.clone()));
             events.push(Event::object(object));
         }
-        if !events.is_empty() {
+        if n_before < devices.claims.len() {
             events.push(Event::pod(Pod { devices: boxed(devices), ..pod.clone() }));
         }
         events
     }
 
-    /// Ends reservations of pods that will not run any more. A claim that is then reserved for no pod loses its devices,
+    /// Ends reservations of pods that will not run any more, and of groups that are gone. A claim that is then reserved for no pod loses its devices,
     /// and if it was made for a pod, it is deleted. As in controller.go of resourceclaim, syncClaim.
     fn tidy(&self, now: Time, claim: &ResourceClaim) -> Vec<Event> {
         let (mut events, mut claim) = (Vec::new(), claim.clone());
@@ -173,7 +192,8 @@ impl ClaimController {
 
     fn delete_unused(&self, now: Time, claim: &ResourceClaim) -> Vec<Event> {
         let is_unused = claim.reserved_for.is_empty() && !claim.is_terminating();
-        let owner_is_done = owner(claim).is_some_and(|owner| self.done.contains(&owner));
+        let owner_is_done = owner(claim).is_some_and(|owner| self.done.contains(&owner))
+            || self.of_groups.has_lost_owner(claim);
         let event = (is_unused && owner_is_done).then(|| deleted(claim, now));
         event.into_iter().collect()
     }
@@ -181,6 +201,7 @@ impl ClaimController {
     fn is_done(&self, namespace: &Str, consumer: &ClaimConsumer) -> bool {
         let pod = PodKey::new(namespace.clone(), consumer.name.clone());
         consumer.resource == "pods" && self.done.contains(&(pod, consumer.uid.clone()))
+            || self.of_groups.has_ended(namespace, consumer)
     }
 }
 
@@ -189,12 +210,12 @@ fn is_done(pod: &Pod) -> bool {
     pod.phase == PodPhase::Ended || pod.is_terminating() && pod.node_name.is_none()
 }
 
-/// The claims of a pod that are to be made: their names in the pod, and their templates.
-fn missing(pod: &Pod) -> impl Iterator<Item = (&Str, &Str)> {
+/// The claims of a pod that are to be made, and their templates.
+fn missing(pod: &Pod) -> impl Iterator<Item = (&PodResourceClaim, &Str)> {
     let made = pod.devices.as_deref().map_or(&[][..], |devices| &devices.claims);
     pod.resource_claims.iter().filter_map(move |claim| match &claim.source {
         ClaimSource::Template(template) if made.iter().all(|one| one.name != claim.name) => {
-            Some((&claim.name, template))
+            Some((claim, template))
         }
         _ => None,
     })
@@ -222,12 +243,12 @@ fn owner(claim: &ResourceClaim) -> Option<(PodKey, Str)> {
         .then(|| (PodKey::new(claim.key.namespace.clone(), owner.name.clone()), owner.uid.clone()))
 }
 
-/// A name for a new claim of a pod. The controller ends it at random; a number is easier to read.
-fn free_name(claims: &ClaimObjects, pod: &PodKey, name: &str) -> ObjectKey {
+/// A name for a new claim of a pod or a group. The controller ends it at random; a number is easier to read.
+pub(super) fn free_name(claims: &ClaimObjects, owner: &ObjectKey, name: &str) -> ObjectKey {
     let mut number = 1_u64;
     loop {
         let ending = if number == 1 { String::new() } else { format!("-{number}") };
-        let key = ObjectKey::new(pod.namespace.clone(), format!("{}-{name}{ending}", pod.name));
+        let key = ObjectKey::new(owner.namespace.clone(), format!("{}-{name}{ending}", owner.name));
         if claims.get(&key).is_none() {
             return key;
         }

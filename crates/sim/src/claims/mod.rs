@@ -2,6 +2,7 @@
 
 mod controller;
 mod drivers;
+mod group_claims;
 mod objects;
 mod pod_status;
 

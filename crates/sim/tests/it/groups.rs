@@ -27,7 +27,7 @@ pub(crate) const RULES: [Release; 2] = [Release::V1_36, Release::V1_37];
 const ZONES: usize = 3;
 
 /// A random cluster with groups, of which some fit. In half of them priorities differ, so that groups and pods evict.
-fn cluster(rng: &mut impl Rng) -> InitialCluster {
+pub(crate) fn cluster(rng: &mut impl Rng) -> InitialCluster {
     let mut objects = Vec::new();
     for number in 0..rng.random_range(2..8_usize) {
         objects.push(json!({
@@ -102,6 +102,15 @@ pub(crate) fn scheduler(release: Release, engine: Engine) -> Scheduler {
 
 /// The same with these options.
 pub(crate) fn scheduler_with(release: Release, with: impl Fn(Options) -> Options) -> Scheduler {
+    gated_scheduler(&[], release, with)
+}
+
+/// The same with more gates.
+pub(crate) fn gated_scheduler(
+    more: &[&'static str],
+    release: Release,
+    with: impl Fn(Options) -> Options,
+) -> Scheduler {
     let mut gates = vec![
         "GenericWorkload",
         "GangScheduling",
@@ -111,6 +120,7 @@ pub(crate) fn scheduler_with(release: Release, with: impl Fn(Options) -> Options
     if release == Release::V1_37 {
         gates.push("CompositePodGroup");
     }
+    gates.extend(more);
     let gates: Vec<String> = gates.iter().map(|gate| format!("{gate}=true")).collect();
     let gates = GivenGates::parse(release, &gates, &[]).expect("they exist").plugins;
     let registry = in_tree();

@@ -5,6 +5,7 @@ mod counted;
 mod devices;
 mod engines;
 mod errors;
+mod group_claims;
 mod group_metrics;
 mod group_reservations;
 mod groups;

@@ -184,6 +184,7 @@ impl Wire for WireResourceClaim {
             allocation: allocation.within("status.allocation")?,
             reserved_for: status.reserved_for.into_iter().map(WireConsumer::take).collect(),
             devices: status.devices.into_iter().map(WireDeviceStatus::take).collect(),
+            holders: Vec::new(),
         })
     }
 }

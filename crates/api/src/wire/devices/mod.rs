@@ -16,7 +16,7 @@ use serde_json::Value;
 pub(super) use self::claim::EXTENDED;
 pub(super) use self::pod::{
     WireContainerClaim, WireExtendedClaim, WireNodeAllocatable, WirePodClaim, WirePodClaimStatus,
-    container_devices, pod_claims, pod_devices,
+    container_devices, group_claims, pod_claims, pod_devices,
 };
 use super::primitive::{List, Table};
 use super::selector::NodeTerm;

@@ -80,6 +80,43 @@ pub(crate) fn pod_claims(claims: List<WirePodClaim>) -> Result<Vec<PodResourceCl
     Ok(claims.into_iter().map(WirePodClaim::take).collect())
 }
 
+/// The most claims of a group. As in types.go of scheduling, MaxPodGroupResourceClaims.
+const MOST_OF_GROUP: usize = 4;
+
+/// The claims that the pods of a group share. As in the declarative validation of the API group.
+pub(crate) fn group_claims(claims: List<WirePodClaim>) -> Result<Vec<PodResourceClaim>> {
+    const FIELD: &str = "resourceClaims";
+    let claims = claims.0;
+    if MOST_OF_GROUP < claims.len() {
+        let n = claims.len();
+        let why = format!("Too many: {n}: must have at most {MOST_OF_GROUP} items");
+        return Err(WireError::new(FIELD, why));
+    }
+    limits::unique(FIELD, claims.iter().map(|one| one.name.as_deref().unwrap_or_default()))?;
+    for (index, one) in claims.iter().enumerate() {
+        let field = format!("{FIELD}[{index}]");
+        if one.name.as_deref().is_none_or(str::is_empty) {
+            let why = "pods claim it by this name";
+            return Err(WireError::required(&format!("{field}.name"), why));
+        }
+        match (&one.resource_claim_name, &one.resource_claim_template_name) {
+            (Some(_), None) | (None, Some(_)) => {}
+            (None, None) => {
+                let why = format!("must specify one of: {SOURCES}");
+                return Err(WireError::required(&field, why));
+            }
+            (Some(_), Some(_)) => {
+                let why = format!("specify only one of: {SOURCES}");
+                return Err(WireError::forbidden(&field, why));
+            }
+        }
+    }
+    Ok(claims.into_iter().map(WirePodClaim::take).collect())
+}
+
+/// What a claim of a group comes from.
+const SOURCES: &str = "`resourceClaimName`, `resourceClaimTemplateName`";
+
 impl WirePodClaim {
     fn take(self) -> PodResourceClaim {
         let source = match (self.resource_claim_name, self.resource_claim_template_name) {
@@ -124,10 +161,7 @@ pub(crate) fn pod_devices(
     extended: Option<WireExtendedClaim>,
     node_allocatable: List<WireNodeAllocatable>,
 ) -> Option<Box<PodDevices>> {
-    let claims = claims.into_iter().map(|one| PodClaimStatus {
-        name: one.name.unwrap_or_default(),
-        claim: given(one.resource_claim_name),
-    });
+    let claims = claims.into_iter().map(WirePodClaimStatus::take);
     let node_allocatable = node_allocatable.into_iter().map(|one| NodeAllocatableClaimStatus {
         claim: one.resource_claim_name.unwrap_or_default(),
         containers: one.containers.0,
@@ -139,6 +173,16 @@ pub(crate) fn pod_devices(
         node_allocatable: node_allocatable.collect(),
     };
     (!devices.is_empty()).then(|| Box::new(devices))
+}
+
+impl WirePodClaimStatus {
+    /// As it is kept.
+    pub(crate) fn take(self) -> PodClaimStatus {
+        PodClaimStatus {
+            name: self.name.unwrap_or_default(),
+            claim: given(self.resource_claim_name),
+        }
+    }
 }
 
 impl WireExtendedClaim {

@@ -22,6 +22,7 @@ use crate::groups::decision::{
     GroupDecision, GroupResult, MemberDecision, PlacementDecision, SubgroupDecision,
 };
 use crate::groups::placements::FeasiblePlacement;
+use crate::groups::preemption::{unfit, with_reasons};
 use crate::groups::trial::{MemberTrial, Permits, Placed, Purpose};
 use crate::groups::{GroupCycle, GroupNode, NO_PLACEMENTS};
 use crate::metrics::CycleMeter;
@@ -194,7 +195,10 @@ impl Scheduler {
         self.counts.group_searched(lap);
         complete(&group.root, &NodeStatus::Success, &mut results);
         let room = match &results[&group.root.number].status {
-            NodeStatus::Unschedulable(_) => self.make_room_for_group(now, &group),
+            NodeStatus::Unschedulable(_) => {
+                let done = self.remedy_for_group(now, &unfit(&group, &results), Some(effects));
+                with_reasons(done, self.make_room_for_group(now, &group))
+            }
             NodeStatus::Success | NodeStatus::Error(_) => None,
         };
         let end = self.submit_as_1_37(now, &group, (results, room), decision, effects);
@@ -214,7 +218,10 @@ impl Scheduler {
         let mut results = self.try_tree(TreeTrial { now, group, purpose: Purpose::Question });
         complete(&group.root, &NodeStatus::Success, &mut results);
         let room = match &results[&group.root.number].status {
-            NodeStatus::Unschedulable(_) => self.ask_group_post_filter(now, group),
+            NodeStatus::Unschedulable(_) => {
+                let done = self.remedy_for_group(now, &unfit(group, &results), None);
+                with_reasons(done, self.ask_group_post_filter(now, group))
+            }
             NodeStatus::Success | NodeStatus::Error(_) => None,
         };
         Ok((results, room.map(|(_, answer)| answer)))

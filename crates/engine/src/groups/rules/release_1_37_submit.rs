@@ -10,14 +10,12 @@ use crate::effect::Effect;
 use crate::groups::decision::{
     GroupDecision, GroupResult, MemberDecision, MemberResult, SubgroupDecision,
 };
+use crate::groups::preemption::Room;
 use crate::groups::submit::Nominates;
 use crate::groups::trial::MemberTrial;
 use crate::groups::{GroupCycle, GroupNode};
 use crate::queue::{Attempt, CycleEnd};
 use crate::scheduler::{Detail, Scheduler};
-
-/// The answer of a plugin that makes room for groups, with its name.
-type Room = Option<(&'static str, GroupPostFilterAnswer)>;
 
 /// A group that does not fit, and what its members wait for.
 struct Waits<'a> {

@@ -1,3 +1,4 @@
+mod group_claims;
 mod hints;
 mod upstream;
 
