@@ -337,6 +337,16 @@ impl SchedulerCounters {
         }
     }
 
+    /// What the search for nodes for a group of pods counts.
+    pub(crate) fn of_groups(&self) -> (GroupCounts, Option<Box<Histogram>>) {
+        (self.groups.clone(), self.group_algorithm.clone())
+    }
+
+    /// Counts such a search no more, as [`Self::of_groups`] was before it.
+    pub(crate) fn reset_groups(&mut self, before: (GroupCounts, Option<Box<Histogram>>)) {
+        (self.groups, self.group_algorithm) = before;
+    }
+
     /// Records the cycle of a group of pods that began at `lap`.
     pub(crate) fn group_ended(&mut self, profile: usize, outcome: GroupAttemptResult, lap: Lap) {
         let took = self.watch.since(lap);
