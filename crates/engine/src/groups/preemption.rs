@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use plimsoll_api::{PodKey, Str};
 use plimsoll_framework::parts::StoreReads;
 use plimsoll_framework::{
-    GroupDryRun, GroupMisfit, GroupPostFilterAnswer, PodInfo, Point, Row, Time, View,
+    GroupDryRun, GroupMisfit, GroupPostFilterAnswer, GroupRules, PodInfo, Point, Row, Time, View,
 };
 
 use super::GroupCycle;
@@ -61,7 +61,11 @@ impl Scheduler {
         group: &GroupCycle,
     ) -> Option<(&'static str, GroupPostFilterAnswer)> {
         let profile = self.profile_of(&group.pods[0]);
-        let plugins = profile.at(Point::PostFilter);
+        // As in runtime/framework.go of 1.37, RunPodGroupPostFilterPlugins. In 1.36 it is no point of configurations.
+        let plugins = profile.at(match self.options.gates.groups.rules {
+            GroupRules::V1_36 => Point::PostFilter,
+            GroupRules::V1_37 => Point::PodGroupPostFilter,
+        });
         let plugins: Vec<_> = plugins
             .filter_map(|(plugin, _)| Some((plugin.name, plugin.points.group_post_filter.clone()?)))
             .collect();
