@@ -24,8 +24,7 @@ impl Scheduler {
         &mut self,
         now: Time,
         group: &GroupCycle,
-        victims: &[PodKey],
-        plugin: &'static str,
+        (plugin, victims, broken_budgets): (&'static str, &[PodKey], i64),
         effects: &mut Vec<Effect>,
     ) {
         if victims.is_empty() {
@@ -34,7 +33,8 @@ impl Scheduler {
         let Some((first, others)) = group.attempts.split_first() else { return };
         let uid = group.root.uid();
         let evict = |victim: &PodInfo| Eviction::for_group(victim, &first.pod.scheduler_name, uid);
-        let waits = Waits { attempt: first, others, plugin, preemptor: Preemptor::Group };
+        let preemptor = Preemptor::Group;
+        let waits = Waits { attempt: first, others, plugin, preemptor, broken_budgets };
         self.evict(now, waits, victims, evict, effects);
     }
 
@@ -44,12 +44,14 @@ impl Scheduler {
         now: Time,
         group: &GroupCycle,
     ) -> Option<(&'static str, GroupPostFilterAnswer)> {
+        let lap = self.counts.start();
         let room = self.ask_group_post_filter(now, group)?;
-        self.counts.groups.preemption(match &room.1 {
+        let result = match &room.1 {
             GroupPostFilterAnswer::Preempts { .. } => GroupPreemptionResult::Success,
             GroupPostFilterAnswer::Unschedulable(_) => GroupPreemptionResult::Unschedulable,
             GroupPostFilterAnswer::Error(_) => GroupPreemptionResult::Error,
-        });
+        };
+        self.counts.group_preemption(result, lap);
         Some(room)
     }
 

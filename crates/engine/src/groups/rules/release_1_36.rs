@@ -149,7 +149,7 @@ impl Scheduler {
         }
         let mut victims = Vec::new();
         if let Some((plugin, of_group)) = preempts {
-            self.evict_for_group(now, &group, &of_group, plugin, effects);
+            self.evict_for_group(now, &group, (plugin, &of_group, 0), effects);
             victims = of_group;
         }
         victims.extend(outcome.trial.victims().cloned());

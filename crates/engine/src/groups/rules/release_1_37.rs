@@ -24,7 +24,7 @@ use crate::groups::decision::{
 use crate::groups::placements::FeasiblePlacement;
 use crate::groups::trial::{MemberChoice, MemberTrial, Permits, Placed, Purpose};
 use crate::groups::{GroupCycle, GroupNode, NO_PLACEMENTS};
-use crate::metrics::CycleMeter;
+use crate::metrics::{CycleMeter, Lap};
 use crate::queue::{Attempt, CycleEnd, Surroundings};
 use crate::scheduler::Scheduler;
 use crate::unit::Snapshot;
@@ -354,9 +354,10 @@ impl Scheduler {
             Err(error) => of(node, NodeResult::new(node, NodeStatus::Error(error))),
             Ok(None) => {
                 self.count_generated(trial, 1);
+                let lap = self.counts.start();
                 let mut results = self.try_level(trial, node, within, placed);
                 let own = results.get_mut(&node.number).expect("it was tried");
-                self.count_evaluated(trial, own);
+                self.count_evaluated(trial, own, lap);
                 own.fits_on_none_of(1);
                 own.untried = own.status.clone();
                 results
@@ -380,11 +381,11 @@ impl Scheduler {
         self.count_generated(trial, placements.len());
         let mut tried: Vec<(GroupPlacement, Results)> = Vec::new();
         for placement in placements {
-            let mut on_trial = Vec::new();
+            let (mut on_trial, lap) = (Vec::new(), self.counts.start());
             let mut results = self.try_level(trial, node, Some(&placement.rows), &mut on_trial);
             self.take_all_back(trial.now, on_trial);
             let own = results.get_mut(&node.number).expect("it was tried");
-            self.count_evaluated(trial, own);
+            self.count_evaluated(trial, own, lap);
             if own.is_error() {
                 own.placements = decisions;
                 return results;
@@ -433,11 +434,11 @@ impl Scheduler {
         }
     }
 
-    /// Counts a trial on one placement. As in schedule_one_podgroup.go: an error is no verdict.
-    fn count_evaluated(&mut self, trial: TreeTrial<'_>, result: &NodeResult) {
+    /// Counts a trial on one placement that began at `lap`. As in schedule_one_podgroup.go: an error is no verdict.
+    fn count_evaluated(&mut self, trial: TreeTrial<'_>, result: &NodeResult, lap: Lap) {
         if trial.purpose != Purpose::Question && !result.is_error() {
             let profile = self.profile_of(&trial.group.pods[0]).index;
-            self.counts.groups.evaluated(profile, result.is_success());
+            self.counts.placement_evaluated(profile, result.is_success(), lap);
         }
     }
 

@@ -44,8 +44,12 @@ impl Scheduler {
         let mut on_preemption = false;
         match room {
             None => {}
-            Some((plugin, GroupPostFilterAnswer::Preempts { victims, nominations: to, says })) => {
-                self.evict_for_group(now, group, &victims, plugin, effects);
+            Some((
+                plugin,
+                GroupPostFilterAnswer::Preempts { victims, nominations: to, broken_budgets, says },
+            )) => {
+                let evicts = (plugin, victims.as_slice(), broken_budgets);
+                self.evict_for_group(now, group, evicts, effects);
                 decision.victims = victims;
                 decision.victims.sort();
                 nominations.extend(to);

@@ -10,6 +10,7 @@ use plimsoll_framework::{FeatureGates, GroupRules, Point, Release};
 
 use super::super::plugins::registry;
 use super::{Lab, pair, spec_of};
+use crate::metrics::Stopwatch;
 use crate::{Detail, Gates, GroupDecision, MemberResult, Options, Profile, Scheduler};
 
 /// A gang fits if enough of its pods do.
@@ -118,7 +119,8 @@ impl GroupPostFilter for Clear {
         }
         match dry_run.assign_group() {
             Ok(nominations) => {
-                GroupPostFilterAnswer::Preempts { victims, nominations, says: "clears".into() }
+                let says = "clears".into();
+                GroupPostFilterAnswer::Preempts { victims, nominations, broken_budgets: 0, says }
             }
             Err(GroupMisfit::Unschedulable(why)) => GroupPostFilterAnswer::Unschedulable(why),
             Err(GroupMisfit::Error(why)) => GroupPostFilterAnswer::Error(why),
@@ -129,6 +131,14 @@ impl GroupPostFilter for Clear {
 impl Lab {
     /// A lab that schedules groups by the rules of a release, in 1.37 also by their topology.
     pub(in crate::tests) fn with_groups(release: Release) -> Self {
+        Lab::with_groups_and(release, None)
+    }
+
+    /// The same with a stopwatch.
+    pub(in crate::tests) fn with_groups_and(
+        release: Release,
+        stopwatch: Option<Stopwatch>,
+    ) -> Self {
         let gates = FeatureGates::of(release)
             .with("GenericWorkload", true)
             .with("TopologyAwareWorkloadScheduling", GroupRules::V1_37 == GroupRules::of(release));
@@ -143,6 +153,7 @@ impl Lab {
             gates: Gates::of(&gates),
             detail: Detail::Outcome,
             audit_every: 1,
+            stopwatch,
             ..Options::default()
         };
         let scheduler = Scheduler::new(vec![profile], options, 0);
