@@ -1,6 +1,7 @@
 //! Reads a file into a valid configuration.
 
 use plimsoll_document::{Document, FieldPath};
+use plimsoll_framework::Release;
 use serde_json::Value;
 
 use crate::args::Args;
@@ -146,6 +147,7 @@ fn complete(
     let global_percentage = decoded.percentage_of_nodes_to_score;
     decoded.set_defaults();
     let drafts = drafts(&decoded, setting, &mut faults);
+    refuse_newer_points(&drafts, setting, &mut faults);
     validate::validate(&decoded, &drafts, rules, catalogue, &mut faults);
     let profiles: Vec<_> = drafts
         .iter()
@@ -203,6 +205,25 @@ fn drafts<'a>(
         drafts.push(Draft { profile, rules, plugins, args, field, is_first: index == 0 });
     }
     drafts
+}
+
+/// Reports extension points that only later releases than the one that decides have.
+fn refuse_newer_points(drafts: &[Draft<'_>], setting: &Setting<'_>, faults: &mut Faults<'_>) {
+    let &Setting { document: Some(document), catalogue, .. } = setting else { return };
+    if Release::V1_37 <= catalogue.gates.release() {
+        return;
+    }
+    let key = Point::PodGroupPostFilter.key();
+    for draft in drafts {
+        let field = draft.field.key("plugins").key(key);
+        if document.get(&field).is_some() {
+            let message = format!(
+                "unknown field `{key}`: release 1.36 does not have it, and makes room for groups with the plugins at \
+                 `postFilter`; remove it, or decide as release 1.37"
+            );
+            faults.report(field, message);
+        }
+    }
 }
 
 /// Warnings about names of plugins that do not exist, in places where kube-scheduler accepts them.

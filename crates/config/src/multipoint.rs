@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use plimsoll_framework::GroupGates;
+use plimsoll_framework::{GroupGates, GroupRules};
 
 use crate::catalogue::{Catalogue, Known, Point};
 use crate::profile::EnabledPlugin;
@@ -30,6 +30,7 @@ pub(crate) const EXPANSION_ORDER: [Point; Point::ALL.len()] = [
     Point::QueueSort,
     Point::PlacementGenerate,
     Point::PlacementScore,
+    Point::PodGroupPostFilter,
 ];
 
 /// A plugin that is enabled at all points it implements.
@@ -101,9 +102,15 @@ pub(crate) fn expand<'c>(
     overriding.into_iter().chain(expanded).chain(others).collect()
 }
 
-/// Whether plugins stand at `point` only because `multiPoint` enables them. Placements are scored only with the gate for them.
-fn is_implied_at(catalogue: &Catalogue, point: Point) -> bool {
-    point != Point::PlacementScore || GroupGates::of(&catalogue.gates).topology_aware
+/// Whether plugins stand at `point` only because `multiPoint` enables them. Placements are scored, and room is made for groups,
+/// only with the gates for that. In 1.36 whoever makes room for pods also makes it for groups.
+pub(crate) fn is_implied_at(catalogue: &Catalogue, point: Point) -> bool {
+    let groups = GroupGates::of(&catalogue.gates);
+    match point {
+        Point::PlacementScore => groups.topology_aware,
+        Point::PodGroupPostFilter => groups.generic_workload && GroupRules::V1_37 <= groups.rules,
+        _ => true,
+    }
 }
 
 /// The weight of `name` at `point`: that of the point, or else that of `multiPoint`. A weight of 0 counts as 1.

@@ -200,7 +200,9 @@ impl Draft<'_> {
         let stands = |point: Point, name: &str| {
             catalogue.get(name).is_some_and(|plugin| plugin.points.contains(point))
         };
-        for grown in self.rules.grown.iter().filter(|grown| stands(grown.at, grown.plugin)) {
+        let grown = self.rules.grown.iter();
+        let grown = grown.filter(|grown| multipoint::is_implied_at(catalogue, grown.at));
+        for grown in grown.filter(|grown| stands(grown.at, grown.plugin)) {
             let is_at = |point: Point| points[&point].iter().any(|p| p.name == grown.plugin);
             if is_at(grown.beside) && !is_at(grown.at) {
                 let plugin = EnabledPlugin { name: grown.plugin, weight: 0 };

@@ -148,8 +148,11 @@ impl Rules {
     ///
     /// As upstream, the points of pod groups and `multiPoint` are not checked.
     pub(crate) fn refuses_at(&self, point: Point, name: &str) -> bool {
-        !matches!(point, Point::PlacementGenerate | Point::PlacementScore)
-            && self.refused.plugins.contains(&name)
+        let is_of_groups = matches!(
+            point,
+            Point::PlacementGenerate | Point::PlacementScore | Point::PodGroupPostFilter
+        );
+        !is_of_groups && self.refused.plugins.contains(&name)
     }
 
     /// The plugins that are enabled at all their points by default.

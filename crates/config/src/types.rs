@@ -109,7 +109,7 @@ pub struct Profile {
 }
 
 macro_rules! plugins {
-    ($($point:ident: $set:ident),+; $($group_point:ident: $group_set:ident),+) => {
+    ($($point:ident: $set:ident),+; $($(#[$meta:meta])* $group_point:ident: $group_set:ident),+) => {
         /// The plugins to enable and to disable at each extension point.
         #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
         #[serde(rename_all = "camelCase", deny_unknown_fields, default, expecting = "an object")]
@@ -117,7 +117,7 @@ macro_rules! plugins {
         pub struct Plugins {
             $(pub $set: PluginSet,)+
             pub multi_point: PluginSet,
-            $(pub $group_set: PluginSet,)+
+            $($(#[$meta])* pub $group_set: PluginSet,)+
         }
 
         impl Plugins {
@@ -155,7 +155,10 @@ plugins! {
     Bind: bind,
     PostBind: post_bind;
     PlacementGenerate: placement_generate,
-    PlacementScore: placement_score
+    PlacementScore: placement_score,
+    // Only 1.37 has it, so that a configuration without it is one for both releases.
+    #[serde(skip_serializing_if = "PluginSet::is_empty")]
+    PodGroupPostFilter: pod_group_post_filter
 }
 
 /// Plugins to enable and to disable.
@@ -168,6 +171,13 @@ pub struct PluginSet {
     /// Default plugins to disable; `*` stands for all of them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub disabled: Vec<Plugin>,
+}
+
+impl PluginSet {
+    /// Whether it changes nothing.
+    pub fn is_empty(&self) -> bool {
+        self.enabled.is_empty() && self.disabled.is_empty()
+    }
 }
 
 /// A plugin in a set.

@@ -41,6 +41,7 @@ use crate::sample::Sample;
 use crate::unit::{Member, Snapshot};
 
 /// The result and the details of a cycle.
+#[derive(Clone)]
 pub(crate) struct Cycle {
     pub(crate) result: CycleResult,
     /// The feasible nodes, ascending.
@@ -58,6 +59,7 @@ pub(crate) struct Cycle {
 }
 
 /// The result of a cycle.
+#[derive(Clone)]
 pub(crate) enum CycleResult {
     /// A node was found among the best.
     Found { row: Row, best: Vec<Row> },
@@ -81,6 +83,12 @@ pub(crate) struct SchedulingCycle {
     prepared: Option<(Filters, Step)>,
     /// The details so far.
     cycle: Cycle,
+}
+
+impl fmt::Debug for Cycle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Cycle").finish_non_exhaustive()
+    }
 }
 
 impl fmt::Debug for SchedulingCycle {

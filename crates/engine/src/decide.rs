@@ -231,7 +231,7 @@ impl Scheduler {
     }
 
     /// Moves the start of the next search that does not judge all nodes.
-    fn count_judged(&mut self, cycle: &Cycle) {
+    pub(crate) fn count_judged(&mut self, cycle: &Cycle) {
         let n_nodes = self.cache.view().nodes.len().max(1);
         self.next_start = (self.next_start + cycle.n_judged) % n_nodes;
     }

@@ -43,6 +43,8 @@ pub(crate) struct Waits<'a> {
     pub(crate) plugin: &'static str,
     /// Whether it is for the pod alone.
     pub(crate) preemptor: Preemptor,
+    /// How many of the evictions violate a PodDisruptionBudget.
+    pub(crate) broken_budgets: i64,
 }
 
 /// The evictions that pods wait for.
@@ -111,7 +113,8 @@ impl Scheduler {
             self.withdraw(now, other, effects);
         }
         let evict = |victim: &PodInfo| Eviction::new(victim, pod, &nomination.node);
-        let waits = Waits { attempt, others: &[], plugin, preemptor: Preemptor::Pod };
+        let (preemptor, broken_budgets) = (Preemptor::Pod, nomination.broken_budgets);
+        let waits = Waits { attempt, others: &[], plugin, preemptor, broken_budgets };
         self.evict(now, waits, &nomination.victims, evict, effects);
     }
 
@@ -119,13 +122,16 @@ impl Scheduler {
     pub(crate) fn evict(
         &mut self,
         now: Time,
-        Waits { attempt, others, plugin, preemptor }: Waits<'_>,
+        Waits { attempt, others, plugin, preemptor, broken_budgets }: Waits<'_>,
         victims: &[PodKey],
         eviction: impl Fn(&PodInfo) -> Eviction,
         effects: &mut Vec<Effect>,
     ) {
         let pod = &attempt.pod;
         self.count_victims(preemptor, victims);
+        if !victims.is_empty() {
+            self.counts.groups.breaks_budgets(preemptor, broken_budgets);
+        }
         let mut writes = BTreeMap::new();
         for victim in victims {
             if self.waiting.pods().iter().any(|waiting| waiting.pod.key == *victim) {

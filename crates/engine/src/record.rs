@@ -401,7 +401,12 @@ mod tests {
             Outcome::Unschedulable {
                 message: "0/1 nodes are available: 1 Too many pods.".into(),
                 pre_filter: None,
-                nomination: Some(Nomination { node: "n01".into(), victims, says: "".into() }),
+                nomination: Some(Nomination {
+                    node: "n01".into(),
+                    victims,
+                    broken_budgets: 0,
+                    says: "".into(),
+                }),
             },
             vec![rejected("n01", Code::Pending, &[])],
             &expect![[r#"
@@ -416,6 +421,7 @@ mod tests {
                 nomination: Some(Nomination {
                     node: "n01".into(),
                     victims: Vec::new(),
+                    broken_budgets: 0,
                     says: "".into(),
                 }),
             },

@@ -18,7 +18,7 @@ use crate::bindings::Bindings;
 use crate::cache::Cache;
 use crate::decision::Decision;
 use crate::effect::Effect;
-use crate::extenders::Extenders;
+use crate::extenders::{Extenders, GroupConsultation};
 use crate::gates::Gates;
 use crate::groups::{GroupDecision, Groups, Reservation, Reservations};
 use crate::memo::Memo;
@@ -146,6 +146,8 @@ pub struct Scheduler {
     pub(crate) queue: Queue,
     pub(crate) bindings: Bindings,
     pub(crate) extenders: Extenders,
+    /// The group whose cycle runs with the answers of extenders.
+    pub(crate) consulting: Option<Box<GroupConsultation>>,
     pub(crate) waiting: WaitingAtPermit,
     pub(crate) nominated: NominatedPods,
     pub(crate) evictions: Evictions,
@@ -230,6 +232,7 @@ impl Scheduler {
                 .with_groups(options.gates.groups),
             bindings: Bindings::default(),
             extenders: Extenders::default(),
+            consulting: None,
             waiting: WaitingAtPermit::default(),
             nominated,
             evictions: Evictions::new(),
@@ -288,7 +291,7 @@ impl Scheduler {
         };
         if let Some(attempt) = next {
             match group_of(&attempt.pod) {
-                Some(group) => self.attempt_group(now, group, attempt, effects),
+                Some(group) => self.attempt_group(now, &group, attempt, effects),
                 None => self.attempt(now, &attempt, effects),
             }
         }

@@ -25,6 +25,7 @@ impl CandidateNode {
     pub fn nomination(&self) -> Nomination {
         let staying = self.victims.iter().filter(|victim| !victim.is_terminating());
         let victims = staying.map(|victim| victim.key.clone()).collect();
-        Nomination { node: self.node.clone(), victims, says: "".into() }
+        let broken_budgets = self.broken_budgets;
+        Nomination { node: self.node.clone(), victims, broken_budgets, says: "".into() }
     }
 }

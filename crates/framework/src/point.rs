@@ -65,6 +65,8 @@ points! {
     PlacementGenerate = "placementGenerate",
     /// How good is this placement of a pod group?
     PlacementScore = "placementScore",
+    /// A pod group did not fit: can room be made for all of it? Since 1.37; before, those at PostFilter are asked.
+    PodGroupPostFilter = "podGroupPostFilter",
 }
 
 impl Point {

@@ -40,6 +40,8 @@ pub struct Nomination {
     /// The pods to evict, the most important first. Pods that are terminating already are not
     /// among them.
     pub victims: Vec<PodKey>,
+    /// How many of the evictions violate a PodDisruptionBudget. It is negative only if an extender said so.
+    pub broken_budgets: i64,
     /// Added to the pod's message after the reasons why no node was found; empty for nothing.
     pub says: Reason,
 }

@@ -286,13 +286,13 @@ impl<P: Plugin> Builder<P> {
         })
     }
 
-    /// It makes room for groups of pods as a whole. After [`post_filter`](Self::post_filter) or
+    /// Adds PodGroupPostFilter: it makes room for groups of pods as a whole. After [`post_filter`](Self::post_filter) or
     /// [`post_filter_by_node`](Self::post_filter_by_node).
     pub fn group_post_filter(self) -> Self
     where
         P: GroupPostFilter + PostFilter,
     {
-        self.point(&[], Reads::default(), |plugin, points| {
+        self.point(&[Point::PodGroupPostFilter], Reads::default(), |plugin, points| {
             points.group_post_filter = Some(GroupPostFilterPoint::new(plugin.clone()));
         })
     }

@@ -290,7 +290,9 @@ impl PostFilterByNode for DefaultPreemption {
         if let Some((place, cost)) = best {
             let (node, victims) = (nodes.node(place).clone(), nodes.victims(place));
             let says = self.success.says(&node, cost.0[N_VICTIMS]);
-            return Some(PostFilterAnswer::Nominated(Nomination { node, victims, says }));
+            let broken_budgets = cost.0[0];
+            let nomination = Nomination { node, victims, broken_budgets, says };
+            return Some(PostFilterAnswer::Nominated(nomination));
         }
         let rejections = nodes.rejections();
         if rejections.iter().any(|(why, _)| why.code == Code::Error) {

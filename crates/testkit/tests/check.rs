@@ -86,6 +86,7 @@ impl PostFilter for Bully {
         PostFilterAnswer::Nominated(Nomination {
             node: nodes.name_of(first.row).clone(),
             victims,
+            broken_budgets: 0,
             says: "".into(),
         })
     }

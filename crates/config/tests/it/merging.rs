@@ -1,8 +1,11 @@
 //! How plugin sets are merged with those of the default profile.
 
 use expect_test::{Expect, expect};
+use plimsoll_config::{Catalogue, Point, load};
+use plimsoll_framework::{FeatureGates, Release};
+use plimsoll_plugins::{default_profile, in_tree};
 
-use crate::catalogue::profiles;
+use crate::catalogue::{HEAD, lines, profiles};
 
 #[track_caller]
 fn check(text: &str, expected: &Expect) {
@@ -388,4 +391,54 @@ profiles:
       disabled: [{name: VolumeBinding}, {name: DynamicResources}]
 ";
     check_point("unavailable", text, &expect![[""]]);
+}
+
+/// The plugins that make room for groups in the configuration whose fields after apiVersion and kind are `text`, or what is
+/// wrong with it, under a release with groups of pods.
+fn room_for_groups(release: Release, text: &str) -> String {
+    let gates = FeatureGates::of(release).with("GenericWorkload", true);
+    let catalogue = Catalogue::of(&in_tree(), &default_profile()).with_gates(gates);
+    match load("test.yaml", &format!("{HEAD}{text}"), &catalogue) {
+        Ok(configuration) => {
+            let plugins = &configuration.profiles[0].points[&Point::PodGroupPostFilter];
+            plugins.iter().map(|plugin| plugin.name).collect::<Vec<_>>().join(" ")
+        }
+        Err(errors) => lines(&errors),
+    }
+}
+
+#[test]
+fn room_is_made_for_groups_unless_that_is_switched_off() {
+    let room = |text| room_for_groups(Release::V1_37, text);
+    assert_eq!(room(""), "DefaultPreemption");
+    let off =
+        "profiles: [{plugins: {podGroupPostFilter: {disabled: [{name: DefaultPreemption}]}}}]";
+    assert_eq!(room(off), "");
+    // What is said about pods does not matter.
+    let pods = "profiles: [{plugins: {postFilter: {disabled: [{name: '*'}]}}}]";
+    assert_eq!(room(pods), "DefaultPreemption");
+    let nowhere = "profiles: [{plugins: {multiPoint: {disabled: [{name: DefaultPreemption}]}}}]";
+    assert_eq!(room(nowhere), "");
+    let only_there = "profiles: [{plugins: {multiPoint: {disabled: [{name: DefaultPreemption}]}, \
+                      podGroupPostFilter: {enabled: [{name: DefaultPreemption}]}}}]";
+    assert_eq!(room(only_there), "DefaultPreemption");
+}
+
+#[test]
+fn a_plugin_that_makes_no_room_for_groups_is_refused_there() {
+    let text = "profiles:\n- plugins:\n    podGroupPostFilter: {enabled: [{name: NodeName}]}\n";
+    expect![[r#"
+        test.yaml:5: profiles[0].plugins.podGroupPostFilter.enabled[0].name: plugin "NodeName" does not extend PodGroupPostFilterPlugin plugin
+    "#]]
+    .assert_eq(&room_for_groups(Release::V1_37, text));
+}
+
+#[test]
+fn release_1_36_has_no_point_that_makes_room_for_groups() {
+    assert_eq!(room_for_groups(Release::V1_36, ""), "");
+    let text = "profiles:\n- plugins:\n    podGroupPostFilter: {}\n";
+    expect![[r#"
+        test.yaml:5: profiles[0].plugins.podGroupPostFilter: unknown field `podGroupPostFilter`: release 1.36 does not have it, and makes room for groups with the plugins at `postFilter`; remove it, or decide as release 1.37
+    "#]]
+    .assert_eq(&room_for_groups(Release::V1_36, text));
 }

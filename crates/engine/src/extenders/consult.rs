@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
-use plimsoll_framework::{QueuedPod, Time, WriteError};
+use plimsoll_framework::{PodInfo, QueuedPod, Time, WriteError};
 
 use super::consultation::CycleBasis;
+use super::group::{GroupBasis, GroupConsultation, GroupTurn};
 use super::narrow::{PodExtenders, Questions};
-use super::{Call, Extender, Extenders, Interest};
+use super::{Call, Extender, Extenders, Interest, Subject};
 use crate::cycle::{Cycle, CycleInputs, CycleResult, SchedulingCycle, StoppedCycle};
 use crate::effect::{Effect, Write};
 use crate::names::PodId;
@@ -51,21 +52,37 @@ impl Scheduler {
         }
     }
 
-    /// Decides the next pod for which extenders have answered, or starts the next one whose extenders
+    /// Decides the next pod or group for which extenders have answered, or starts the next one whose extenders
     /// are free. Returns whether there was one.
     pub(crate) fn take_turn(&mut self, now: Time, effects: &mut Vec<Effect>) -> bool {
         if !self.extenders.has_work() {
             return false;
         }
-        if let Some(pod) = self.extenders.next_answered() {
-            self.converse(now, pod, effects);
-            return true;
+        let answered = self.extenders.next_answered();
+        let Some(subject) = answered.or_else(|| self.begin_turn()) else { return false };
+        match subject {
+            Subject::Pod(pod) => self.converse(now, pod, effects),
+            Subject::Group(turn) => self.converse_about_group(now, turn, effects),
         }
-        let began = self.counts.start();
-        let Some(pod) = self.extenders.begin(self.next_start, began) else { return false };
-        self.queue.hear(pod, began);
-        self.converse(now, pod, effects);
         true
+    }
+
+    /// Starts the next pod or group whose extenders are free.
+    fn begin_turn(&mut self) -> Option<Subject> {
+        let began = self.counts.start();
+        let subject = self.extenders.begin(self.next_start, began)?;
+        match subject {
+            Subject::Pod(pod) => {
+                self.queue.hear(pod, began);
+            }
+            Subject::Group(turn) => {
+                let members = self.extenders.group(turn).map(GroupConsultation::members);
+                for member in members.unwrap_or_default() {
+                    self.queue.hear(*member, began);
+                }
+            }
+        }
+        Some(subject)
     }
 
     /// Decides a pod with the answers so far.
@@ -165,5 +182,69 @@ impl Scheduler {
         if let Some(consultation) = self.extenders.consultation_mut(pod_id) {
             consultation.deadline = Some(now + patience + self.options.write_timeout);
         }
+    }
+
+    /// Runs the cycle of a group with the answers so far.
+    fn converse_about_group(&mut self, now: Time, turn: GroupTurn, effects: &mut Vec<Effect>) {
+        let Some(mut group) = self.extenders.take_group(turn) else { return };
+        let members: Vec<Attempt> =
+            group.members().iter().filter_map(|id| self.queue.attempt(*id)).collect();
+        group.begin_run(&self.group_basis(&members));
+        let (begun, start) = (group.begun.clone(), group.start);
+        let next_start = std::mem::replace(&mut self.next_start, start);
+        let counts = self.counts.of_groups();
+        self.consulting = Some(group);
+        self.cycle_goes_on(now, begun, members.clone(), effects);
+        let n_nodes = self.cache.view().nodes.len().max(1);
+        match self.consulting.take().filter(|group| group.is_stopped()) {
+            None => {
+                let judged = self.next_start + n_nodes - start % n_nodes;
+                self.next_start = (next_start + judged) % n_nodes;
+            }
+            Some(mut group) => {
+                self.next_start = next_start;
+                // It counts once, when it is over.
+                self.counts.reset_groups(counts);
+                let asked = group.stop(self.group_basis(&members));
+                if let Some((member, questions)) = asked {
+                    let about = members.iter().find(|attempt| attempt.id == member);
+                    let about = about.expect("a member was decided").pod.clone();
+                    self.ask_about_group(now, turn, (&about, questions), &mut group, effects);
+                }
+                self.extenders.put_group(turn, group);
+            }
+        }
+    }
+
+    /// What the cycle of a group is made from now.
+    fn group_basis(&self, members: &[Attempt]) -> GroupBasis {
+        let profile = members.first().map_or(0, |one| self.profile_of(&one.pod).fingerprint());
+        GroupBasis {
+            members: members.iter().map(|one| (one.id, one.pod.seen().clone())).collect(),
+            revisions: [self.cache.revision(), self.nominated.revision()],
+            profile,
+        }
+    }
+
+    fn ask_about_group(
+        &mut self,
+        now: Time,
+        turn: GroupTurn,
+        (member, questions): (&PodInfo, Questions),
+        group: &mut GroupConsultation,
+        effects: &mut Vec<Effect>,
+    ) {
+        let mut patience = Duration::ZERO;
+        for (stage, question) in questions {
+            let extender = stage.extender();
+            let call = Call { extender, question: question.clone() };
+            let id = self.write(member, Write::Extender(call), effects);
+            if let Some(consultation) = group.open_mut() {
+                consultation.ask(stage, question, id);
+            }
+            self.extenders.group_awaits(turn, id);
+            patience = patience.max(self.extenders.get(extender).timeout);
+        }
+        group.deadline = Some(now + patience + self.options.write_timeout);
     }
 }

@@ -1,37 +1,36 @@
-//! The queue of pods whose extenders are busy.
+//! The queue of pods and groups whose extenders are busy.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use plimsoll_framework::SortKey;
 
-use super::Interest;
 use super::call::ExtenderId;
-use crate::names::PodId;
+use super::{Interest, Subject};
 
-/// The order of a pod: its sort key in the scheduling queue, and then its arrival.
+/// The order of a pod, or of the first pod of a group: its sort key in the scheduling queue, and then its arrival.
 type QueueOrder = (SortKey, u64);
 
 /// The waiting pods, by the set of extenders that they need. There are few different sets, however many
 /// pods.
 #[derive(Debug, Default)]
 pub(super) struct ExtenderQueue {
-    by_interest: BTreeMap<Interest, BTreeMap<QueueOrder, PodId>>,
-    turns: BTreeMap<PodId, (Interest, QueueOrder)>,
+    by_interest: BTreeMap<Interest, BTreeMap<QueueOrder, Subject>>,
+    turns: BTreeMap<Subject, (Interest, QueueOrder)>,
     arrivals: u64,
 }
 
 impl ExtenderQueue {
-    /// Adds a pod, which must not be in the line yet.
-    pub(super) fn push(&mut self, pod: PodId, sort: SortKey, interest: Interest) {
+    /// Adds a pod or a group, which must not be in the line yet.
+    pub(super) fn push(&mut self, subject: Subject, sort: SortKey, interest: Interest) {
         self.arrivals += 1;
         let turn = (sort, self.arrivals);
-        self.by_interest.entry(interest.clone()).or_default().insert(turn.clone(), pod);
-        self.turns.insert(pod, (interest, turn));
+        self.by_interest.entry(interest.clone()).or_default().insert(turn.clone(), subject);
+        self.turns.insert(subject, (interest, turn));
     }
 
-    /// Removes a pod, and returns its extenders if it was in the line.
-    pub(super) fn remove(&mut self, pod: PodId) -> Option<Interest> {
-        let (interest, turn) = self.turns.remove(&pod)?;
+    /// Removes a pod or a group, and returns its extenders if it was in the line.
+    pub(super) fn remove(&mut self, subject: Subject) -> Option<Interest> {
+        let (interest, turn) = self.turns.remove(&subject)?;
         let alike = self.by_interest.get_mut(&interest).expect("it was put there, too");
         alike.remove(&turn);
         if alike.is_empty() {
@@ -40,18 +39,18 @@ impl ExtenderQueue {
         Some(interest)
     }
 
-    /// The first pod that needs neither a busy extender nor one that a pod before it needs.
-    pub(super) fn first(&self, mut busy: BTreeSet<ExtenderId>) -> Option<PodId> {
-        // Of pods that need the same extenders only the first matters.
+    /// The first that needs neither a busy extender nor one that somebody before it needs.
+    pub(super) fn first(&self, mut busy: BTreeSet<ExtenderId>) -> Option<Subject> {
+        // Of those who need the same extenders only the first matters.
         let heads = self.by_interest.iter().filter_map(|(interest, alike)| {
-            alike.first_key_value().map(|(turn, pod)| (turn, interest, *pod))
+            alike.first_key_value().map(|(turn, subject)| (turn, interest, *subject))
         });
         let mut heads: Vec<_> = heads.collect();
         heads.sort_unstable_by_key(|(turn, ..)| *turn);
-        heads.into_iter().find_map(|(_, interest, pod)| {
+        heads.into_iter().find_map(|(_, interest, subject)| {
             let free = interest.iter().all(|extender| !busy.contains(extender));
             busy.extend(interest);
-            free.then_some(pod)
+            free.then_some(subject)
         })
     }
 
@@ -75,13 +74,18 @@ mod tests {
             for (name, sort, needs) in pods {
                 let pod = Pod { key: PodKey::new("", *name), ..Pod::default() };
                 let interest = needs.iter().copied().map(ExtenderId).collect();
-                line.push(names.insert(pod.into()), SortKey::new((*sort, 0_i64)), interest);
+                line.push(
+                    Subject::Pod(names.insert(pod.into())),
+                    SortKey::new((*sort, 0_i64)),
+                    interest,
+                );
             }
             Pods(line, names)
         }
 
         fn first(&self, busy: &[usize]) -> Option<&str> {
-            let id = self.0.first(busy.iter().copied().map(ExtenderId).collect())?;
+            let first = self.0.first(busy.iter().copied().map(ExtenderId).collect())?;
+            let Subject::Pod(id) = first else { panic!("there are only pods") };
             Some(self.1[id].key.name.as_str())
         }
     }
@@ -99,7 +103,7 @@ mod tests {
         let mut pods = Pods::new(&[("both", 1, &[0, 1]), ("one", 2, &[1])]);
         assert_eq!(pods.first(&[0]), None);
         let both = pods.1.find(&PodKey::new("", "both")).expect("it is known");
-        assert_eq!(pods.0.remove(both), Some(vec![ExtenderId(0), ExtenderId(1)]));
+        assert_eq!(pods.0.remove(Subject::Pod(both)), Some(vec![ExtenderId(0), ExtenderId(1)]));
         assert_eq!(pods.first(&[0]), Some("one"));
     }
 }

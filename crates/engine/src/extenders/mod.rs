@@ -6,12 +6,13 @@
 //! begins, which uses the answers as far as its questions are the same.
 //!
 //! As in kube-scheduler, pods that share an extender are decided one after another, so that none takes
-//! resources that were just assigned to another. Other pods do not wait.
+//! resources that were just assigned to another. Other pods do not wait. A [group](group) is decided as a whole.
 
 mod call;
 mod consult;
 mod consultation;
 mod extender_queue;
+mod group;
 mod narrow;
 mod rank;
 
@@ -19,7 +20,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
 use plimsoll_api::Str;
-use plimsoll_framework::{PodInfo, SortKey, Time};
+use plimsoll_framework::{GroupRef, PodInfo, SortKey, Time};
 
 pub use self::call::{
     Call, ExtenderCandidate, ExtenderError, ExtenderId, ExtenderQuestion, ExtenderReply, Filtered,
@@ -27,9 +28,12 @@ pub use self::call::{
 };
 use self::consultation::{Consultation, ExtenderStage};
 use self::extender_queue::ExtenderQueue;
+use self::group::GroupTurn;
+pub(crate) use self::group::{GroupConsultation, MemberScope};
 use crate::effect::EffectId;
 use crate::metrics::Lap;
 use crate::names::PodId;
+use crate::queue::Attempt;
 
 /// The rejector name of extenders. As in framework/interface.go, ExtenderName.
 pub(crate) const REJECTOR: &str = "Extender";
@@ -82,17 +86,30 @@ impl Extender {
 /// The extenders that are interested in a pod, in the order in which they are called.
 pub(crate) type Interest = Vec<ExtenderId>;
 
+/// What is decided with extenders as one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Subject {
+    /// A pod by itself.
+    Pod(PodId),
+    /// A group of pods.
+    Group(GroupTurn),
+}
+
 /// All extenders, with the pods that wait for them.
 #[derive(Debug, Default)]
 pub(crate) struct Extenders {
     all: Vec<Extender>,
     /// The pods that are being decided with extenders.
     consultations: BTreeMap<PodId, (Interest, Consultation)>,
-    /// The pods with open questions.
-    awaited: BTreeMap<EffectId, PodId>,
-    /// The pods whose questions are all answered.
-    answered: VecDeque<PodId>,
-    /// The pods that wait for their turn.
+    /// The groups that are being decided with extenders, or wait for their turn.
+    groups: BTreeMap<GroupTurn, Box<GroupConsultation>>,
+    /// How many groups there were so far.
+    n_groups: u64,
+    /// Who has open questions.
+    awaited: BTreeMap<EffectId, Subject>,
+    /// Those whose questions are all answered.
+    answered: VecDeque<Subject>,
+    /// Those who wait for their turn.
     extender_queue: ExtenderQueue,
     /// The answers since the last step.
     pub(crate) replies: Vec<(EffectId, Result<ExtenderReply, ExtenderError>)>,
@@ -148,7 +165,32 @@ impl Extenders {
 
     /// Queues a pod.
     pub(crate) fn line_up(&mut self, pod: PodId, sort: SortKey, interest: Interest) {
-        self.extender_queue.push(pod, sort, interest);
+        self.extender_queue.push(Subject::Pod(pod), sort, interest);
+    }
+
+    /// Queues a group.
+    pub(crate) fn line_group_up(&mut self, group: GroupConsultation, sort: SortKey) {
+        self.n_groups += 1;
+        let turn = GroupTurn(self.n_groups);
+        self.extender_queue.push(Subject::Group(turn), sort, group.interest.clone());
+        self.groups.insert(turn, Box::new(group));
+    }
+
+    /// Adds members to a group that is in its cycle. Returns whether it is.
+    pub(crate) fn joins_group(&mut self, root: &GroupRef, members: &[Attempt]) -> bool {
+        let interest = members.iter().filter_map(|member| self.to_ask(&member.pod)).flatten();
+        let interest: BTreeSet<ExtenderId> = interest.collect();
+        let group = self.groups.values_mut().find(|group| group.begun.root == *root);
+        let Some(group) = group else { return false };
+        for member in members {
+            if !group.members.contains(&member.id) {
+                group.members.push(member.id);
+            }
+        }
+        group.interest.extend(interest);
+        group.interest.sort_unstable();
+        group.interest.dedup();
+        true
     }
 
     /// Whether there is an answer to handle, or the turn of some pod has come.
@@ -156,12 +198,12 @@ impl Extenders {
         !self.replies.is_empty() || !self.answered.is_empty() || self.has_turn()
     }
 
-    /// The next pod whose questions are all answered.
-    fn next_answered(&mut self) -> Option<PodId> {
+    /// The next pod or group whose questions are all answered.
+    fn next_answered(&mut self) -> Option<Subject> {
         self.answered.pop_front()
     }
 
-    /// Whether a pod waits for its turn.
+    /// Whether a pod or a group waits for its turn.
     pub(crate) fn has_line(&self) -> bool {
         !self.extender_queue.is_empty()
     }
@@ -170,20 +212,46 @@ impl Extenders {
         !self.extender_queue.is_empty() && self.extender_queue.first(self.busy()).is_some()
     }
 
-    /// Starts a consultation about the next pod: the first one whose extenders are neither busy nor needed by a
-    /// pod ahead of it.
-    fn begin(&mut self, start: usize, began: Lap) -> Option<PodId> {
+    /// Starts a consultation about the next pod or group: the first one whose extenders are neither busy nor needed by
+    /// one ahead of it.
+    fn begin(&mut self, start: usize, began: Lap) -> Option<Subject> {
         if self.extender_queue.is_empty() {
             return None;
         }
-        let pod = self.extender_queue.first(self.busy())?;
-        let interest = self.extender_queue.remove(pod).expect("it was just found there");
-        self.consultations.insert(pod, (interest, Consultation::new(start, began)));
-        Some(pod)
+        let subject = self.extender_queue.first(self.busy())?;
+        let interest = self.extender_queue.remove(subject).expect("it was just found there");
+        match subject {
+            Subject::Pod(pod) => {
+                self.consultations.insert(pod, (interest, Consultation::new(start, began)));
+            }
+            Subject::Group(turn) => {
+                if let Some(group) = self.groups.get_mut(&turn) {
+                    (group.has_turn, group.start, group.began) = (true, start, began);
+                }
+            }
+        }
+        Some(subject)
     }
 
     fn busy(&self) -> BTreeSet<ExtenderId> {
-        self.consultations.values().flat_map(|(interest, _)| interest).copied().collect()
+        let of_pods = self.consultations.values().map(|(interest, _)| interest);
+        let of_groups = self.groups.values().filter(|group| group.has_turn);
+        of_pods.chain(of_groups.map(|group| &group.interest)).flatten().copied().collect()
+    }
+
+    /// A group that goes on. It must be [put back](Self::put_group) if it has further questions.
+    pub(crate) fn take_group(&mut self, turn: GroupTurn) -> Option<Box<GroupConsultation>> {
+        self.groups.remove(&turn)
+    }
+
+    /// Puts a group back that has further questions.
+    pub(crate) fn put_group(&mut self, turn: GroupTurn, group: Box<GroupConsultation>) {
+        self.groups.insert(turn, group);
+    }
+
+    /// A group that is decided with extenders, or waits for its turn.
+    pub(crate) fn group(&self, turn: GroupTurn) -> Option<&GroupConsultation> {
+        self.groups.get(&turn).map(Box::as_ref)
     }
 
     /// Removes a pod that no longer needs answers.
@@ -192,12 +260,21 @@ impl Extenders {
             return;
         }
         if let Some((_, consultation)) = self.consultations.remove(&pod) {
-            self.answered.retain(|answered| *answered != pod);
+            self.answered.retain(|answered| *answered != Subject::Pod(pod));
             for (id, _) in consultation.open() {
                 self.awaited.remove(&id);
             }
         }
-        self.extender_queue.remove(pod);
+        self.extender_queue.remove(Subject::Pod(pod));
+        for (turn, group) in &mut self.groups {
+            // It goes on at once if the pod was what it was about.
+            if let Some(unheard) = group.leave(pod) {
+                for id in unheard {
+                    self.awaited.remove(&id);
+                }
+                self.answered.push_back(Subject::Group(*turn));
+            }
+        }
     }
 
     /// The consultation about a pod.
@@ -220,8 +297,13 @@ impl Extenders {
     ) {
         if let Some(consultation) = self.consultation_mut(pod) {
             consultation.ask(stage, question, id);
-            self.awaited.insert(id, pod);
+            self.awaited.insert(id, Subject::Pod(pod));
         }
+    }
+
+    /// Records that the group `turn` waits for the answer to the write `id`.
+    fn group_awaits(&mut self, turn: GroupTurn, id: EffectId) {
+        self.awaited.insert(id, Subject::Group(turn));
     }
 
     /// Handles an answer. Returns it if no consultation waits for it.
@@ -230,10 +312,19 @@ impl Extenders {
         id: EffectId,
         answer: Result<ExtenderReply, ExtenderError>,
     ) -> Option<Result<ExtenderReply, ExtenderError>> {
-        let Some(pod) = self.awaited.remove(&id) else { return Some(answer) };
-        if self.consultation_mut(pod).is_some_and(|consultation| consultation.answered(id, answer))
-        {
-            self.answered.push_back(pod);
+        let Some(subject) = self.awaited.remove(&id) else { return Some(answer) };
+        let is_answered = match subject {
+            Subject::Pod(pod) => {
+                let consultation = self.consultation_mut(pod);
+                consultation.is_some_and(|consultation| consultation.answered(id, answer))
+            }
+            Subject::Group(turn) => {
+                let group = self.groups.get_mut(&turn);
+                group.is_some_and(|group| group.answered(id, answer))
+            }
+        };
+        if is_answered {
+            self.answered.push_back(subject);
         }
         None
     }
@@ -243,12 +334,13 @@ impl Extenders {
         &self,
         now: Time,
     ) -> Vec<(EffectId, Result<ExtenderReply, ExtenderError>)> {
-        let due = |consultation: &&Consultation| {
-            consultation.deadline.is_some_and(|deadline| deadline <= now)
-        };
-        let consultations =
-            self.consultations.values().map(|(_, consultation)| consultation).filter(due);
-        consultations
+        let is_due = |deadline: Option<Time>| deadline.is_some_and(|deadline| deadline <= now);
+        let of_pods = self.consultations.values().map(|(_, consultation)| consultation);
+        let of_pods = of_pods.filter(|consultation| is_due(consultation.deadline));
+        let of_groups = self.groups.values().filter(|group| is_due(group.deadline));
+        let of_groups = of_groups.filter_map(|group| group.open());
+        of_pods
+            .chain(of_groups)
             .flat_map(Consultation::open)
             .map(|(id, one)| (id, Err(self.silent(one))))
             .collect()
@@ -262,11 +354,15 @@ impl Extenders {
 
     /// When the next questions count as failed.
     pub(crate) fn next_deadline(&self) -> Option<Time> {
-        self.consultations.values().filter_map(|(_, consultation)| consultation.deadline).min()
+        let of_pods = self.consultations.values().filter_map(|(_, one)| one.deadline);
+        of_pods.chain(self.groups.values().filter_map(|group| group.deadline)).min()
     }
 
-    /// Whether no pod waits for an extender, or for its turn.
+    /// Whether nobody waits for an extender, or for their turn.
     pub(crate) fn is_idle(&self) -> bool {
-        self.consultations.is_empty() && self.extender_queue.is_empty() && self.replies.is_empty()
+        self.consultations.is_empty()
+            && self.groups.is_empty()
+            && self.extender_queue.is_empty()
+            && self.replies.is_empty()
     }
 }

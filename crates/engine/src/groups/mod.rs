@@ -4,9 +4,12 @@
 //! cluster: its [placements] are [tried](trial) and taken back. What the trials come to is then [carried out](submit): all
 //! members that fit are bound, or none. If there is no room, a plugin may [make some](preemption) for the whole group.
 //!
+//! If [extenders](consult) have a say about its members, the group waits for their answers, and its cycle runs again.
+//!
 //! That is the machinery. By which rules a group is decided depends on the release, and these stand apart: [`rules`]. A group
 //! of groups is a [tree].
 
+mod consult;
 mod decision;
 mod placements;
 mod preemption;
@@ -28,6 +31,7 @@ use plimsoll_framework::{
     Action, Change, ClusterEvent, GroupForest, GroupGates, GroupRef, GroupRules, PodInfo, Time,
 };
 
+pub(crate) use self::consult::BegunCycle;
 pub use self::decision::{
     GroupDecision, GroupResult, MemberDecision, MemberResult, PlacementDecision, SubgroupDecision,
 };
@@ -41,8 +45,6 @@ use crate::queue::{Attempt, Audience, QueuePlace, Surroundings};
 use crate::scheduler::Scheduler;
 
 const NO_PLACEMENTS: &str = "no feasible placements found";
-const EXTENDERS: &str = "pods of a group cannot be decided with extenders yet: take the group out of the pods, or the \
-     extender out of the configuration";
 
 /// What is known of groups beside their objects and pods.
 pub(crate) type Groups = BTreeMap<GroupRef, GroupHistory>;
@@ -163,7 +165,7 @@ impl Scheduler {
     }
 
     /// Tries a group now, out of its turn, and returns the decision, which is carried out. `None` if none of its members can
-    /// be tried: they are gated, or on nodes. `group` names a PodGroup, or a CompositePodGroup; the whole tree that it is part
+    /// be tried: they are gated, or on nodes; and if extenders have to be asked first. `group` names a PodGroup, or a CompositePodGroup; the whole tree that it is part
     /// of is tried.
     pub fn try_group_now(
         &mut self,
@@ -185,22 +187,23 @@ impl Scheduler {
             self.queue.pop_member(id, with)
         })?;
         let leaf = group_of(&first.pod)?;
-        self.attempt_group(now, leaf, first, effects);
-        self.group_decisions.pop()
+        let so_far = self.group_decisions.len();
+        self.attempt_group(now, &leaf, first, effects);
+        if self.group_decisions.len() == so_far { None } else { self.group_decisions.pop() }
     }
 
     /// Tries the group of a pod that has left the queue, by the rules of the release.
     pub(crate) fn attempt_group(
         &mut self,
         now: Time,
-        key: ObjectKey,
+        key: &ObjectKey,
         first: Attempt,
         effects: &mut Vec<Effect>,
     ) {
         self.cache.begin_group_cycle();
         match self.options.gates.groups.rules {
             GroupRules::V1_36 => self.attempt_as_1_36(now, key, first, effects),
-            GroupRules::V1_37 => self.attempt_as_1_37(now, &key, first, effects),
+            GroupRules::V1_37 => self.attempt_as_1_37(now, key, first, effects),
         }
         self.cache.end_group_cycle();
     }
@@ -221,7 +224,6 @@ impl Scheduler {
     /// Leaves out members that are being deleted. `None` if nothing is left to be tried, which the record then says.
     fn leave_out(
         &mut self,
-        now: Time,
         members: Vec<Attempt>,
         decision: &mut GroupDecision,
         effects: &mut Vec<Effect>,
@@ -229,23 +231,15 @@ impl Scheduler {
         let mut tried = Vec::new();
         for attempt in members {
             let is_skipped = self.skips(&attempt, effects);
-            decision.pods.push(MemberDecision::skipped(attempt.pod.key.clone()));
-            if !is_skipped {
-                tried.push(attempt);
+            let skipped = MemberDecision::skipped(attempt.pod.key.clone());
+            match is_skipped {
+                true => self.note_skipped(&skipped),
+                false => tried.push(attempt),
             }
+            decision.pods.push(skipped);
         }
         if tried.is_empty() {
             decision.result = GroupResult::Unschedulable;
-            return None;
-        }
-        if tried.iter().any(|attempt| self.extenders.to_ask(&attempt.pod).is_some()) {
-            let told = tried.iter().map(|attempt| {
-                MemberDecision::error(attempt.pod.key.clone(), EXTENDERS.to_owned())
-            });
-            decision.tell(told.collect());
-            for attempt in &tried {
-                self.member_errs(now, attempt, EXTENDERS.to_owned(), effects);
-            }
             return None;
         }
         Some(tried)

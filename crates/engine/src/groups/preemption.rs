@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use plimsoll_api::{PodKey, Str};
 use plimsoll_framework::parts::StoreReads;
 use plimsoll_framework::{
-    GroupDryRun, GroupMisfit, GroupPostFilterAnswer, PodInfo, Point, Row, Time, View,
+    GroupDryRun, GroupMisfit, GroupPostFilterAnswer, GroupRules, PodInfo, Point, Row, Time, View,
 };
 
 use super::GroupCycle;
@@ -27,8 +27,7 @@ impl Scheduler {
         &mut self,
         now: Time,
         group: &GroupCycle,
-        victims: &[PodKey],
-        plugin: &'static str,
+        (plugin, victims, broken_budgets): (&'static str, &[PodKey], i64),
         effects: &mut Vec<Effect>,
     ) {
         if victims.is_empty() {
@@ -37,7 +36,8 @@ impl Scheduler {
         let Some((first, others)) = group.attempts.split_first() else { return };
         let uid = group.root.uid();
         let evict = |victim: &PodInfo| Eviction::for_group(victim, &first.pod.scheduler_name, uid);
-        let waits = Waits { attempt: first, others, plugin, preemptor: Preemptor::Group };
+        let preemptor = Preemptor::Group;
+        let waits = Waits { attempt: first, others, plugin, preemptor, broken_budgets };
         self.evict(now, waits, victims, evict, effects);
     }
 
@@ -47,12 +47,14 @@ impl Scheduler {
         now: Time,
         group: &GroupCycle,
     ) -> Option<(&'static str, GroupPostFilterAnswer)> {
+        let lap = self.counts.start();
         let room = self.ask_group_post_filter(now, group)?;
-        self.counts.groups.preemption(match &room.1 {
+        let result = match &room.1 {
             GroupPostFilterAnswer::Preempts { .. } => GroupPreemptionResult::Success,
             GroupPostFilterAnswer::Unschedulable(_) => GroupPreemptionResult::Unschedulable,
             GroupPostFilterAnswer::Error(_) => GroupPreemptionResult::Error,
-        });
+        };
+        self.counts.group_preemption(result, lap);
         Some(room)
     }
 
@@ -64,7 +66,11 @@ impl Scheduler {
         group: &GroupCycle,
     ) -> Option<(&'static str, GroupPostFilterAnswer)> {
         let profile = self.profile_of(&group.pods[0]);
-        let plugins = profile.at(Point::PostFilter);
+        // As in runtime/framework.go of 1.37, RunPodGroupPostFilterPlugins. In 1.36 it is no point of configurations.
+        let plugins = profile.at(match self.options.gates.groups.rules {
+            GroupRules::V1_36 => Point::PostFilter,
+            GroupRules::V1_37 => Point::PodGroupPostFilter,
+        });
         let plugins: Vec<_> = plugins
             .filter_map(|(plugin, _)| Some((plugin.name, plugin.points.group_post_filter.clone()?)))
             .collect();

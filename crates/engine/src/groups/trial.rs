@@ -1,11 +1,14 @@
 //! Places members of a group on the cluster for trial, and takes them back.
 
+use std::sync::Arc;
+
 use plimsoll_api::Str;
 use plimsoll_framework::parts::StoreReads;
 use plimsoll_framework::{CycleState, PodInfo, Row, Time};
 
 use crate::binding::{Backing, BindingCycle, Unbound};
-use crate::cycle::{AttemptFailure, Cycle};
+use crate::cycle::{AttemptFailure, Cycle, CycleResult};
+use crate::extenders::MemberScope;
 use crate::metrics::PluginMetrics;
 use crate::names::PodId;
 use crate::queue::Attempt;
@@ -14,15 +17,43 @@ use crate::scheduler::Scheduler;
 /// What a trial came to for one member.
 pub(super) enum MemberTrial {
     /// It fits.
-    Fits { row: Row, cycle: Box<Cycle> },
+    Fits { row: Row, cycle: Arc<Cycle> },
     /// It fits once its victims are gone.
-    NeedsPreemption { failure: Box<AttemptFailure>, cycle: Box<Cycle> },
+    NeedsPreemption { failure: Box<AttemptFailure>, cycle: Arc<Cycle> },
     /// It does not fit.
-    Unfit { failure: Box<AttemptFailure>, cycle: Box<Cycle> },
+    Unfit { failure: Box<AttemptFailure>, cycle: Arc<Cycle> },
     /// It could not be judged.
     Error(String),
     /// It was not tried.
     Untried,
+}
+
+/// What was decided about a member.
+pub(super) enum MemberChoice {
+    /// This node.
+    Node(Row),
+    /// There is no node.
+    Nowhere(Box<AttemptFailure>),
+    /// It could not be judged.
+    Error(String),
+}
+
+impl MemberChoice {
+    /// What a cycle has decided. A failure is taken out of the cycle if nobody else has that.
+    fn of(cycle: &mut Arc<Cycle>) -> Self {
+        if let CycleResult::Found { row, .. } = &cycle.result {
+            return MemberChoice::Node(*row);
+        }
+        let result = match Arc::get_mut(cycle) {
+            Some(own) => std::mem::replace(&mut own.result, CycleResult::Error(String::new())),
+            None => cycle.result.clone(),
+        };
+        match result {
+            CycleResult::Found { row, .. } => MemberChoice::Node(row),
+            CycleResult::Unschedulable(failure) => MemberChoice::Nowhere(failure),
+            CycleResult::Error(error) => MemberChoice::Error(error),
+        }
+    }
 }
 
 /// What a trial is for.
@@ -54,6 +85,34 @@ pub(super) struct Placed {
 }
 
 impl Scheduler {
+    /// Decides a member on the cluster with those before it. `asks_post_filter` says whether PostFilter plugins are asked
+    /// about it on a placement, or in a dry run.
+    pub(super) fn decide_on_trial(
+        &mut self,
+        attempt: &Attempt,
+        purpose: Purpose,
+        within: Option<&[Row]>,
+        asks_post_filter: bool,
+    ) -> (MemberChoice, Arc<Cycle>) {
+        let has_turn = within.is_none() && purpose == Purpose::Cycle;
+        let plainly = |scheduler: &mut Scheduler| match (purpose, within) {
+            (Purpose::Cycle, None) => {
+                let lap = scheduler.counts.start();
+                scheduler.decide(&attempt.pod, lap)
+            }
+            (Purpose::Cycle, Some(rows)) => {
+                scheduler.decide_within(&attempt.pod, rows, asks_post_filter)
+            }
+            // Preemption may be asked for, but nothing comes of it.
+            (Purpose::Question, None) => scheduler.decide_alone(&attempt.pod),
+            _ => scheduler.decide_within_from_scratch(&attempt.pod, within, asks_post_filter),
+        };
+        let asks_post_filter = has_turn || asks_post_filter;
+        let scope = MemberScope { within, asks_post_filter, is_measured: has_turn };
+        let mut cycle = self.decide_consulting(attempt, scope, plainly);
+        (MemberChoice::of(&mut cycle), cycle)
+    }
+
     /// Assumes a member on its node, and runs Reserve and, if it is asked, Permit. `shared` is what plugins shared in its
     /// cycle. Returns what it waits for, if it waits.
     pub(super) fn place_on_trial(

@@ -7,7 +7,7 @@ use plimsoll_framework::Time;
 
 use super::Stopwatch;
 use super::event_label::EventLabel;
-use super::groups::{GroupCounts, Preemptor};
+use super::groups::{GroupCounts, GroupPreemptionResult, Preemptor};
 use super::histogram::Histogram;
 use super::inventory;
 use super::meter::{CycleMeter, Lap, MeteredPoint, Status, Watch};
@@ -335,6 +335,28 @@ impl SchedulerCounters {
         if let Some(span) = self.watch.since(lap) {
             lazily(&mut self.group_algorithm, inventory::ATTEMPT_BUCKETS).observe_span(span);
         }
+    }
+
+    /// Records a placement on which a group of pods was tried from `lap` on.
+    pub(crate) fn placement_evaluated(&mut self, profile: usize, is_feasible: bool, lap: Lap) {
+        let took = self.watch.since(lap);
+        self.groups.evaluated(profile, is_feasible, took);
+    }
+
+    /// Records an attempt to make room for a group of pods that began at `lap`.
+    pub(crate) fn group_preemption(&mut self, result: GroupPreemptionResult, lap: Lap) {
+        let took = self.watch.since(lap);
+        self.groups.preemption(result, took);
+    }
+
+    /// What the search for nodes for a group of pods counts.
+    pub(crate) fn of_groups(&self) -> (GroupCounts, Option<Box<Histogram>>) {
+        (self.groups.clone(), self.group_algorithm.clone())
+    }
+
+    /// Counts such a search no more, as [`Self::of_groups`] was before it.
+    pub(crate) fn reset_groups(&mut self, before: (GroupCounts, Option<Box<Histogram>>)) {
+        (self.groups, self.group_algorithm) = before;
     }
 
     /// Records the cycle of a group of pods that began at `lap`.

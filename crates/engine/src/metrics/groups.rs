@@ -85,6 +85,10 @@ pub(crate) struct GroupCounts {
     /// By profile.
     pub(super) placements: Vec<PlacementCounts>,
     pub(super) preemptions: [u64; 3],
+    /// How long they took, by their result.
+    pub(super) searches: [Option<Box<Histogram>>; 3],
+    /// By preemptor: how many evictions have violated a PodDisruptionBudget.
+    pub(super) broken_budgets: [u64; 2],
     pub(super) victims: Option<Box<Histogram>>,
     /// By preemptor: how many groups, or pods of groups, were disrupted at once.
     pub(super) disruptions: [Option<Box<Histogram>>; 2],
@@ -96,11 +100,13 @@ pub(crate) struct GroupCounts {
 }
 
 /// The placements of the groups of one profile.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct PlacementCounts {
     pub(super) generated: u64,
     pub(super) feasible: u64,
     pub(super) infeasible: u64,
+    /// How long the trials took on those that are feasible, and on the others.
+    pub(super) took: [Option<Box<Histogram>>; 2],
 }
 
 impl GroupCounts {
@@ -111,17 +117,30 @@ impl GroupCounts {
     }
 
     /// Counts a placement on which a group was tried.
-    pub(crate) fn evaluated(&mut self, profile: usize, is_feasible: bool) {
+    pub(super) fn evaluated(&mut self, profile: usize, is_feasible: bool, took: Option<Duration>) {
         let counts = self.placements_of(profile);
         match is_feasible {
             true => counts.feasible += 1,
             false => counts.infeasible += 1,
         }
+        if let Some(took) = took {
+            let all = &mut counts.took[usize::from(!is_feasible)];
+            lazily(all, inventory::ATTEMPT_BUCKETS).observe_span(took);
+        }
     }
 
     /// Counts an attempt to make room for a group.
-    pub(crate) fn preemption(&mut self, result: GroupPreemptionResult) {
+    pub(super) fn preemption(&mut self, result: GroupPreemptionResult, took: Option<Duration>) {
         self.preemptions[result as usize] += 1;
+        if let Some(took) = took {
+            let all = &mut self.searches[result as usize];
+            lazily(all, inventory::PREEMPTION_BUCKETS).observe_span(took);
+        }
+    }
+
+    /// Counts evictions that violate a PodDisruptionBudget.
+    pub(crate) fn breaks_budgets(&mut self, preemptor: Preemptor, broken: i64) {
+        self.broken_budgets[preemptor as usize] += u64::try_from(broken).unwrap_or(0);
     }
 
     /// Records how many pods are evicted for a group.
@@ -155,7 +174,7 @@ impl GroupCounts {
 
     fn placements_of(&mut self, profile: usize) -> &mut PlacementCounts {
         if self.placements.len() <= profile {
-            self.placements.resize(profile + 1, PlacementCounts::default());
+            self.placements.resize_with(profile + 1, PlacementCounts::default);
         }
         &mut self.placements[profile]
     }

@@ -149,11 +149,11 @@ impl From<Code> for Status {
 
 /// The measurements of one scheduling cycle from scratch. Without a stopwatch it takes no memory and
 /// does nothing.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct CycleMeter(Option<Box<Readings>>);
 
 /// The measurements.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Readings {
     watch: Watch,
     /// Whether single plugins are measured.

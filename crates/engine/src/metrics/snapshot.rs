@@ -236,14 +236,20 @@ impl Scheduler {
             for (profile, counts) in self.profiles.names().iter().zip(&counts.placements) {
                 book.number(&known::PLACEMENTS, &[profile], counts.generated);
                 let results = [("feasible", counts.feasible), ("infeasible", counts.infeasible)];
-                for (result, count) in results {
+                for ((result, count), took) in results.into_iter().zip(&counts.took) {
                     book.counted(&known::PLACEMENT_EVALUATIONS, &[result, profile], count);
+                    let Some(took) = took else { continue };
+                    book.histogram(&known::PLACEMENT_EVALUATION_TOOK, &[result, profile], took);
                 }
             }
         }
         for result in GroupPreemptionResult::ALL {
             let count = counts.preemptions[result as usize];
             book.counted(&known::GROUP_PREEMPTIONS, &[result.as_str()], count);
+            if let Some(took) = &counts.searches[result as usize] {
+                let labels = [Preemptor::Group.as_str(), result.as_str()];
+                book.histogram(&known::PREEMPTION_EVALUATION, &labels, took);
+            }
         }
         if let Some(victims) = &counts.victims {
             book.histogram(&known::GROUP_VICTIMS, &[], victims);
@@ -252,6 +258,8 @@ impl Scheduler {
             if let Some(disruptions) = &counts.disruptions[preemptor as usize] {
                 book.histogram(&known::DISRUPTIONS, &[preemptor.as_str()], disruptions);
             }
+            let broken = counts.broken_budgets[preemptor as usize];
+            book.counted(&known::BROKEN_BUDGETS, &[preemptor.as_str()], broken);
             let executions = &counts.executions[preemptor as usize];
             for (took, result) in executions.iter().zip(["success", "error"]) {
                 let Some(took) = took else { continue };

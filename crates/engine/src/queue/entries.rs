@@ -31,6 +31,8 @@ pub(super) struct GroupEntries {
     entries: FxHashMap<GroupRef, GroupEntry>,
     /// The pods that have failed in the cycle that is in progress.
     returned: Option<Vec<PodId>>,
+    /// The groups whose cycles wait for extenders.
+    in_cycle: BTreeSet<GroupRef>,
 }
 
 /// The pods of a PodGroup, by arrival. Those in flight stand apart, so that finding the first one that waits takes no longer
@@ -85,6 +87,7 @@ impl GroupEntries {
             members: FxHashMap::default(),
             entries: FxHashMap::default(),
             returned: None,
+            in_cycle: BTreeSet::new(),
         })
     }
 
@@ -224,7 +227,7 @@ impl Queue {
     }
 
     /// Puts a pod that is on no shelf to the others of its entry, wherever they are. If there are none, the entry begins
-    /// anew, and the pod is ready.
+    /// anew, unless it is in its cycle, and the pod is ready.
     pub(super) fn join(&mut self, now: Time, id: PodId, with: Surroundings<'_>) {
         let leaf = group_of(&self.pods[id].info.pod);
         let other = leaf.and_then(|leaf| self.first_waiting_in(&leaf, Some(id), with));
@@ -232,13 +235,15 @@ impl Queue {
         let gate = self.own_gate(id, with);
         let place = match other.map(|other| self.pods[other].info.place.clone()) {
             None => {
-                self.change_entry(id, with, |entry| {
-                    *entry = GroupEntry {
-                        queued: now,
-                        leaves: std::mem::take(&mut entry.leaves),
-                        ..GroupEntry::default()
-                    };
-                });
+                if !self.is_in_cycle(id, with) {
+                    self.change_entry(id, with, |entry| {
+                        *entry = GroupEntry {
+                            queued: now,
+                            leaves: std::mem::take(&mut entry.leaves),
+                            ..GroupEntry::default()
+                        };
+                    });
+                }
                 gate.unwrap_or(QueuePlace::Active)
             }
             Some(place @ QueuePlace::Gated { .. }) => place,
@@ -378,6 +383,29 @@ impl Queue {
     /// The entry of a pod has its turn: it is in no queue.
     pub(super) fn entry_leaves(&mut self, id: PodId, with: Surroundings<'_>) {
         self.change_entry(id, with, |entry| entry.counted_in = None);
+    }
+
+    /// The cycle of a group waits for extenders. Its pods stay in flight.
+    pub(crate) fn group_waits(&mut self, root: &GroupRef) {
+        if let Some(entries) = &mut self.entries {
+            entries.in_cycle.insert(root.clone());
+        }
+    }
+
+    /// The cycle of a group does not wait for extenders any more.
+    pub(crate) fn group_goes_on(&mut self, root: &GroupRef) {
+        if let Some(entries) = &mut self.entries {
+            entries.in_cycle.remove(root);
+        }
+    }
+
+    /// Whether the entry of a pod is in a cycle that waits.
+    fn is_in_cycle(&self, id: PodId, with: Surroundings<'_>) -> bool {
+        let waits = |entries: &GroupEntries| !entries.in_cycle.is_empty();
+        self.entries.as_ref().is_some_and(waits)
+            && self.entry_of(id, with).is_some_and(|root| {
+                self.entries.as_ref().is_some_and(|entries| entries.in_cycle.contains(&root))
+            })
     }
 
     /// Begins the cycle of a group: its pods that fail wait until [`end_group_cycle`](Self::end_group_cycle).

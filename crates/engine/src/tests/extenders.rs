@@ -3,6 +3,7 @@
 mod binding;
 mod by_hand;
 mod going_on;
+mod groups;
 mod preemption;
 mod staleness;
 mod turns;

@@ -1,6 +1,7 @@
 //! A scheduler in virtual time, with a world that does as the script says.
 
 mod extenders;
+mod groups;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -8,7 +9,7 @@ use std::fmt::Write as _;
 use plimsoll_api::{
     ClaimRef, Labels, Namespace, Node, PersistentVolume, Pod, PodKey, Resources, Str, Timestamp,
 };
-use plimsoll_framework::{FeatureGates, Point, Release, Time, WriteCause, WriteVerb};
+use plimsoll_framework::{FeatureGates, Point, Registry, Release, Time, WriteCause, WriteVerb};
 
 use super::plugins::registry;
 use crate::metrics::Family;
@@ -71,8 +72,13 @@ impl Lab {
         let profiles = specs.iter().map(|spec| made(spec, options.release)).collect();
         let options = Options { detail: Detail::Outcome, audit_every: 1, ..options };
         let scheduler = Scheduler::new(profiles, options, 0);
+        Lab::of(scheduler.expect("all profiles order the queue alike"))
+    }
+
+    /// A lab with this scheduler.
+    fn of(scheduler: Scheduler) -> Self {
         Lab {
-            scheduler: scheduler.expect("all profiles order the queue alike"),
+            scheduler,
             now: Time::ZERO,
             pods: BTreeMap::new(),
             binds: WriteFate::Works,
@@ -99,7 +105,16 @@ fn spec(
     percentage_of_nodes_to_score: Option<u8>,
     at: impl Fn(Point) -> bool,
 ) -> ProfileSpec {
-    let registry = registry();
+    spec_of(&registry(), scheduler_name, percentage_of_nodes_to_score, at)
+}
+
+/// The same with the plugins of a registry.
+fn spec_of(
+    registry: &Registry,
+    scheduler_name: &str,
+    percentage_of_nodes_to_score: Option<u8>,
+    at: impl Fn(Point) -> bool,
+) -> ProfileSpec {
     let mut spec = ProfileSpec {
         scheduler_name: scheduler_name.into(),
         percentage_of_nodes_to_score,
@@ -122,11 +137,11 @@ impl Lab {
     /// Does what a line says, after everything that is due before it.
     ///
     /// `5 pod p cpu=1 prio=2 gate=g on=NODE uid=u version=1 unreadable=WHY leaves=yes nominated=NODE
-    /// for=SCHEDULER also=NODE KEY=LABEL...` ·
+    /// for=SCHEDULER also=NODE of=GROUP KEY=LABEL...` ·
     /// `5 node a cpu=4 taint=KEY cordoned=yes KEY=LABEL...` · `5 delete pod p` · `5 delete node a` ·
     /// `5 namespace KEY=LABEL...` · `5 disk d [OWNER]` · `5 binds fail|work|hang` · `5 patches ...` ·
     /// `5 evictions ...` · `5 answer p ok|fail` · `5 allow p PLUGIN` · `5 reject p PLUGIN` · `5 wait` ·
-    /// `5 extender e ...` · `5 reply e p ...`, as [`extenders`] says
+    /// `5 extender e ...` · `5 reply e p ...`, as [`extenders`] says · `5 group g ...`, as [`groups`] says
     pub(super) fn act(&mut self, line: &str) {
         let words: Vec<&str> = line.split_whitespace().collect();
         let at: i64 = words[0].parse().expect("a line begins with a time in seconds");
@@ -166,6 +181,7 @@ impl Lab {
             ["reject", name, plugin] => {
                 self.scheduler.reject_waiting_pod(&key(name), plugin, "not today");
             }
+            ["group", name, what @ ..] => self.tell(Event::object(groups::group(name, what))),
             ["extender", name, what @ ..] => self.add_extender(name, what),
             ["reply", extender, name, what @ ..] => self.reply(extender, name, what),
             ["wait"] => {}
@@ -236,6 +252,7 @@ impl Lab {
             };
             self.note(&text);
         }
+        self.groups_decided();
     }
 
     fn perform(&mut self, effect: Effect) {
@@ -355,6 +372,7 @@ pub(crate) fn pod(name: &str, what: &[&str]) -> Pod {
             "unreadable" => pod.unreadable = Some(value.into()),
             "leaves" => pod.deletion = Some(Timestamp::default()),
             "for" => pod.scheduler_name = value.into(),
+            "of" => pod.scheduling_group = Some(value.into()),
             "also" => pod.annotations = [(key, value)].into_iter().collect(),
             _ => labels.push((key, value)),
         }

@@ -464,3 +464,66 @@ fn all_that_is_told_stands_in_the_inventory_in_its_order_with_all_labels() {
         }
     }
 }
+
+#[test]
+fn trials_on_placements_and_searches_for_room_are_counted_and_measured() {
+    let mut lab = Lab::with_groups_and(Release::V1_37, Some(tick));
+    for line in [
+        "0 node a cpu=2 zone=x",
+        "0 node b cpu=2 zone=y",
+        "0 pod low cpu=2 on=a",
+        "0 group g min=1 topo=zone prio=5",
+        "0 pod p cpu=2 prio=5 of=g",
+        "1 group h min=1 topo=zone prio=5",
+        "1 pod q cpu=2 prio=5 of=h",
+    ] {
+        lab.act(line);
+    }
+    let names = ["placements_total", "placement_evaluations_total", "evaluation_duration_seconds"];
+    expect![[r#"
+        scheduler_generated_placements_total
+          profile=lab 6
+        scheduler_placement_evaluation_duration_seconds
+          result=feasible profile=lab 2 values
+          result=infeasible profile=lab 4 values
+        scheduler_placement_evaluations_total
+          result=feasible profile=lab 2
+          result=infeasible profile=lab 4
+        scheduler_preemption_evaluation_duration_seconds
+          preemptor=podgroup result=Success 1 values
+    "#]]
+    .assert_eq(&flush_left(&told(&lab.metrics(), &names)));
+}
+
+#[test]
+fn what_extenders_are_asked_for_a_group_is_counted_once() {
+    let mut lab = Lab::with_groups_and(Release::V1_37, Some(tick));
+    for line in [
+        "0 extender e filter prioritize",
+        "0 node a cpu=2 zone=x",
+        "0 node b cpu=2 zone=x",
+        "0 group g min=1 topo=zone",
+        "0 pod p cpu=2 of=g",
+        "1 reply e p pass=a+b",
+        "2 reply e p rank=a:1",
+    ] {
+        lab.act(line);
+    }
+    let names = [
+        "placements_total",
+        "evaluations_total",
+        "evaluation_duration_seconds",
+        "group_scheduling_algorithm_duration_seconds",
+    ];
+    expect![[r#"
+        scheduler_generated_placements_total
+          profile=lab 1
+        scheduler_placement_evaluation_duration_seconds
+          result=feasible profile=lab 1 values
+        scheduler_placement_evaluations_total
+          result=feasible profile=lab 1
+        scheduler_podgroup_scheduling_algorithm_duration_seconds
+          1 values
+    "#]]
+    .assert_eq(&flush_left(&told(&lab.metrics(), &names)));
+}

@@ -107,6 +107,11 @@ impl Filter for Broken {
     }
 }
 
+fn nominates(node: Str, victims: Vec<PodKey>) -> PostFilterAnswer {
+    let nomination = Nomination { node, victims, broken_budgets: 0, says: "".into() };
+    PostFilterAnswer::Nominated(nomination)
+}
+
 plugin!(Oust);
 impl PostFilter for Oust {
     fn without_nodes(&self, pod: &PodInfo, _: bool) -> Option<PostFilterAnswer> {
@@ -129,7 +134,7 @@ impl PostFilter for Oust {
             if let Ok(candidate) = self.select_victims(pod, &mut node, dry_run.view().stores) {
                 let node = dry_run.view().nodes.name_of(row).clone();
                 let victims = candidate.victims.to_vec();
-                return PostFilterAnswer::Nominated(Nomination { node, victims, says: "".into() });
+                return nominates(node, victims);
             }
         }
         PostFilterAnswer::Hopeless("nobody to oust".into())
@@ -199,7 +204,7 @@ impl PostFilterByNode for Oust {
             return Some(PostFilterAnswer::Hopeless("nobody to oust".into()));
         };
         let (node, victims) = (nodes.node(place).clone(), nodes.victims(place));
-        Some(PostFilterAnswer::Nominated(Nomination { node, victims, says: "".into() }))
+        Some(nominates(node, victims))
     }
 }
 

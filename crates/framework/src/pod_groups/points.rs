@@ -148,6 +148,8 @@ pub enum GroupPostFilterAnswer {
         /// The members for which room is reserved, each with its node. Since 1.37; before, the engine reserves where they
         /// fitted.
         nominations: Vec<(PodKey, Str)>,
+        /// How many of the evictions violate a PodDisruptionBudget.
+        broken_budgets: i64,
         /// What is added to the status of the group.
         says: Reason,
     },

@@ -41,6 +41,7 @@ pub(crate) fn unschedulable(message: &str, victims: &[&str]) -> Outcome {
     let nomination = (!victims.is_empty()).then(|| Nomination {
         node: "n1".into(),
         victims: victims.iter().map(|name| key(name)).collect(),
+        broken_budgets: 0,
         says: plimsoll_framework::Reason::Text(""),
     });
     Outcome::Unschedulable { message: message.to_owned(), pre_filter: None, nomination }

@@ -9,13 +9,14 @@ use axum::extract::State;
 use axum::routing::post;
 use axum::{Json, Router};
 use plimsoll_config::Catalogue;
-use plimsoll_engine::Profile;
-use plimsoll_framework::FeatureGates;
-use plimsoll_kube::run::RunConfig;
+use plimsoll_engine::{Gates, Profile};
+use plimsoll_framework::{FeatureGates, Release};
+use plimsoll_kube::run::{Exit, RunConfig};
 use plimsoll_plugins::{default_profile, in_tree};
 use plimsoll_testserver::{Options, TestServer};
 use serde_json::{Value, json};
 
+use crate::groups::condition;
 use crate::lab::{Instance, check, eventually, fill, node, placed, pod, pods, until_placed};
 
 /// A pod that asks for what extenders manage.
@@ -28,14 +29,20 @@ fn with_gpu(name: &str) -> Value {
 
 /// Sets an instance up as a configuration file with these extenders does.
 fn configure(config: &mut RunConfig, extenders: &str) {
+    configure_with(config, extenders, &FeatureGates::default());
+}
+
+/// The same with feature gates, and as their release decides.
+fn configure_with(config: &mut RunConfig, extenders: &str, gates: &FeatureGates) {
     let head = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n";
     let (registry, profile) = (in_tree(), default_profile());
-    let catalogue = Catalogue::of(&registry, &profile);
+    let catalogue = Catalogue::of(&registry, &profile).with_gates(gates.clone());
     let text = format!("{head}extenders:\n{extenders}");
     let configuration = plimsoll_config::load("s.yaml", &text, &catalogue).expect("it is valid");
-    let profiles =
-        Profile::all_of(&configuration.profile_specs(), &registry, &FeatureGates::default());
+    let profiles = Profile::all_of(&configuration.profile_specs(), &registry, gates);
     config.profiles = profiles.expect("they can be made");
+    config.engine.release = gates.release();
+    config.engine.gates = Gates::of(gates);
     config.extenders = configuration.extenders_in_order().into_iter().cloned().collect();
 }
 
@@ -166,4 +173,51 @@ fn an_extender_that_does_not_answer_delays_only_the_pods_that_need_it() {
     until_placed(&server, 20);
     assert!(!placed(&server).contains_key("gpu"));
     check(&server);
+}
+
+/// A pod of a group that asks for what extenders manage.
+fn member(group: &str, number: u32) -> Value {
+    let mut pod = with_gpu(&format!("{group}-{number}"));
+    pod["spec"]["schedulingGroup"] = json!({"podGroupName": group});
+    pod
+}
+
+#[test]
+fn a_gang_is_placed_where_an_extender_lets_its_pods_and_bound_by_it_as_a_whole() {
+    let also = vec!["scheduling.k8s.io/v1beta1".to_owned()];
+    let server = TestServer::start(Options { release: 37, also, ..Options::default() });
+    fill(&server, (0..9).map(node));
+    fill(&server, pods("plain", 20));
+    fill(
+        &server,
+        [json!({
+            "apiVersion": "scheduling.k8s.io/v1beta1", "kind": "PodGroup",
+            "metadata": {"name": "train", "namespace": "default"},
+            "spec": {"schedulingPolicy": {"gang": {"minCount": 6}}},
+        })],
+    );
+    fill(&server, (0..6).map(|number| member("train", number)));
+    let kubeconfig = server.kubeconfig_file().expect("there is room for a file");
+    let (address, bound) = Gpus::begin(&kubeconfig);
+    let extenders = format!(
+        "- urlPrefix: http://{address}\n  filterVerb: filter\n  prioritizeVerb: prioritize\n  \
+         weight: 100\n  bindVerb: bind\n  httpTimeout: 60s\n  \
+         managedResources: [{{name: example.com/gpu, ignoredByScheduler: true}}]\n"
+    );
+    let gates = FeatureGates::of(Release::V1_37).with("GenericWorkload", true);
+    let instance = Instance::with(&server, |config| configure_with(config, &extenders, &gates));
+    until_placed(&server, 26);
+    check(&server);
+    for (pod, node) in placed(&server).into_iter().filter(|(pod, _)| pod.starts_with("train-")) {
+        assert_eq!(node, "node-00004", "{pod}");
+    }
+    let mut bound = bound.lock().expect("nobody panics").clone();
+    bound.sort();
+    let expected: Vec<String> = (0..6).map(|number| format!("train-{number}")).collect();
+    assert_eq!(bound, expected);
+    eventually("the group says so", || {
+        condition(&server, "train", "PodGroupInitiallyScheduled")
+            .is_some_and(|[status, ..]| status == "True")
+    });
+    assert_eq!(instance.stop(), Exit::Stopped);
 }

@@ -55,7 +55,7 @@ pub(crate) fn member(group: &str, number: u32, milli_cpu: u32) -> Value {
 }
 
 /// The condition of a group that has this type: status, reason and message.
-fn condition(server: &TestServer, group: &str, of_type: &str) -> Option<[String; 3]> {
+pub(crate) fn condition(server: &TestServer, group: &str, of_type: &str) -> Option<[String; 3]> {
     let group = server.store().get("podgroups", "default", group)?;
     let conditions = group["status"]["conditions"].as_array()?;
     let one = conditions.iter().find(|one| one["type"] == of_type)?;

@@ -38,8 +38,8 @@ pub(super) const DROPPED: [&str; 5] = [
     "ServiceAffinity",
 ];
 
-/// The points that plugins have in 1.36 and did not have in 1.20.
-pub(super) const GROWN: [Grown; 9] = [
+/// The points that plugins have in 1.37 and did not have in 1.20.
+pub(super) const GROWN: [Grown; 10] = [
     grown("VolumeRestrictions", Point::Filter, Point::PreFilter),
     grown("NodeVolumeLimits", Point::Filter, Point::PreFilter),
     grown("VolumeBinding", Point::Filter, Point::PreFilter),
@@ -49,14 +49,16 @@ pub(super) const GROWN: [Grown; 9] = [
     grown("NodeResourcesFit", Point::Score, Point::PreScore),
     grown("NodeResourcesBalancedAllocation", Point::Score, Point::PreScore),
     grown("DefaultPreemption", Point::PostFilter, Point::PreEnqueue),
+    grown("DefaultPreemption", Point::PostFilter, Point::PodGroupPostFilter),
 ];
 
-/// The points that they have in 1.36 and did not have in 1.26.
-pub(super) const GROWN_SINCE_1_26: [Grown; 4] = [
+/// The points that they have in 1.37 and did not have in 1.26.
+pub(super) const GROWN_SINCE_1_26: [Grown; 5] = [
     grown("NodeVolumeLimits", Point::Filter, Point::PreFilter),
     grown("NodeResourcesFit", Point::Score, Point::PreScore),
     grown("NodeResourcesBalancedAllocation", Point::Score, Point::PreScore),
     grown("DefaultPreemption", Point::PostFilter, Point::PreEnqueue),
+    grown("DefaultPreemption", Point::PostFilter, Point::PodGroupPostFilter),
 ];
 
 pub(super) const fn grown(plugin: &'static str, beside: Point, at: Point) -> Grown {

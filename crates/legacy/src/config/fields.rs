@@ -24,24 +24,41 @@ pub(super) fn rules(form: Form) -> FieldRules {
     let v1beta3 = FieldRules {
         lacks: &["delayCacheUntilActive"],
         profile_lacks: &["percentageOfNodesToScore"],
-        point_lacks: &["placementGenerate", "placementScore"],
+        point_lacks: &["placementGenerate", "placementScore", "podGroupPostFilter"],
         dropped: &[],
         has_unreserve: false,
     };
     match form {
         V1BETA2 => FieldRules {
-            point_lacks: &["multiPoint", "placementGenerate", "placementScore"],
+            point_lacks: &[
+                "multiPoint",
+                "placementGenerate",
+                "placementScore",
+                "podGroupPostFilter",
+            ],
             dropped: &ADDRESSES,
             ..v1beta3
         },
         V1BETA1 => FieldRules {
-            point_lacks: &["multiPoint", "preEnqueue", "placementGenerate", "placementScore"],
+            point_lacks: &[
+                "multiPoint",
+                "preEnqueue",
+                "placementGenerate",
+                "placementScore",
+                "podGroupPostFilter",
+            ],
             dropped: &ADDRESSES,
             ..v1beta3
         },
         V1ALPHA2 => FieldRules {
             lacks: &["delayCacheUntilActive", "parallelism"],
-            point_lacks: &["multiPoint", "preEnqueue", "placementGenerate", "placementScore"],
+            point_lacks: &[
+                "multiPoint",
+                "preEnqueue",
+                "placementGenerate",
+                "placementScore",
+                "podGroupPostFilter",
+            ],
             dropped: &ADDRESSES,
             has_unreserve: true,
             ..v1beta3
@@ -56,6 +73,7 @@ pub(super) fn rules(form: Form) -> FieldRules {
                 "preScore",
                 "placementGenerate",
                 "placementScore",
+                "podGroupPostFilter",
             ],
             dropped: &["healthzBindAddress", "metricsBindAddress", "failureDomains"],
             has_unreserve: true,

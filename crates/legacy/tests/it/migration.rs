@@ -489,7 +489,7 @@ pub(crate) fn random(version: &str, chance: &mut Chance) -> Value {
     let catalogue = catalogue_of_all_releases();
     let points: Vec<Point> = Point::ALL
         .into_iter()
-        .filter(|point| !matches!(point, Point::PlacementGenerate | Point::PlacementScore))
+        .filter(|point| *point < Point::PlacementGenerate)
         .filter(|point| !matches!(point, Point::PreEnqueue | Point::Bind))
         .collect();
     let mut profiles = Vec::new();

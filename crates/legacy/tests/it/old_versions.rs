@@ -380,7 +380,7 @@ profiles:
         old.yaml:4: delayCacheUntilActive: unknown field `delayCacheUntilActive`: version v1beta3 does not have it
         old.yaml:7: profiles[0].percentageOfNodesToScore: unknown field `percentageOfNodesToScore`: version v1beta3 does not have it
         old.yaml:11: profiles[0].plugins.placementScore: unknown field `placementScore`: version v1beta3 does not have it
-        old.yaml:12: profiles[0].plugins.unreserve: unknown field `unreserve`, expected one of `preEnqueue`, `queueSort`, `preFilter`, `filter`, `postFilter`, `preScore`, `score`, `reserve`, `permit`, `preBind`, `bind`, `postBind`, `multiPoint`, `placementGenerate`, `placementScore`
+        old.yaml:12: profiles[0].plugins.unreserve: unknown field `unreserve`, expected one of `preEnqueue`, `queueSort`, `preFilter`, `filter`, `postFilter`, `preScore`, `score`, `reserve`, `permit`, `preBind`, `bind`, `postBind`, `multiPoint`, `placementGenerate`, `placementScore`, `podGroupPostFilter`
     "#]],
     );
     check_errors(
@@ -391,7 +391,7 @@ profiles:
         old.yaml:7: profiles[0].percentageOfNodesToScore: unknown field `percentageOfNodesToScore`: version v1beta2 does not have it
         old.yaml:9: profiles[0].plugins.multiPoint: unknown field `multiPoint`: version v1beta2 does not have it
         old.yaml:11: profiles[0].plugins.placementScore: unknown field `placementScore`: version v1beta2 does not have it
-        old.yaml:12: profiles[0].plugins.unreserve: unknown field `unreserve`, expected one of `preEnqueue`, `queueSort`, `preFilter`, `filter`, `postFilter`, `preScore`, `score`, `reserve`, `permit`, `preBind`, `bind`, `postBind`, `multiPoint`, `placementGenerate`, `placementScore`
+        old.yaml:12: profiles[0].plugins.unreserve: unknown field `unreserve`, expected one of `preEnqueue`, `queueSort`, `preFilter`, `filter`, `postFilter`, `preScore`, `score`, `reserve`, `permit`, `preBind`, `bind`, `postBind`, `multiPoint`, `placementGenerate`, `placementScore`, `podGroupPostFilter`
     "#]],
     );
     check_errors(
@@ -403,7 +403,7 @@ profiles:
         old.yaml:9: profiles[0].plugins.multiPoint: unknown field `multiPoint`: version v1beta1 does not have it
         old.yaml:10: profiles[0].plugins.preEnqueue: unknown field `preEnqueue`: version v1beta1 does not have it
         old.yaml:11: profiles[0].plugins.placementScore: unknown field `placementScore`: version v1beta1 does not have it
-        old.yaml:12: profiles[0].plugins.unreserve: unknown field `unreserve`, expected one of `preEnqueue`, `queueSort`, `preFilter`, `filter`, `postFilter`, `preScore`, `score`, `reserve`, `permit`, `preBind`, `bind`, `postBind`, `multiPoint`, `placementGenerate`, `placementScore`
+        old.yaml:12: profiles[0].plugins.unreserve: unknown field `unreserve`, expected one of `preEnqueue`, `queueSort`, `preFilter`, `filter`, `postFilter`, `preScore`, `score`, `reserve`, `permit`, `preBind`, `bind`, `postBind`, `multiPoint`, `placementGenerate`, `placementScore`, `podGroupPostFilter`
     "#]],
     );
     check_errors(

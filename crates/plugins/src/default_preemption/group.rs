@@ -61,9 +61,9 @@ impl GroupPostFilter for DefaultPreemption {
         match self.groups.rules {
             GroupRules::V1_36 => Self::preempt_as_1_36(group, dry_run),
             GroupRules::V1_37 => match self.preempt_as_1_37(group, dry_run) {
-                GroupPostFilterAnswer::Preempts { victims, nominations, says } => {
+                GroupPostFilterAnswer::Preempts { victims, nominations, broken_budgets, says } => {
                     let says = format!("{PREFIX}{says}").into();
-                    GroupPostFilterAnswer::Preempts { victims, nominations, says }
+                    GroupPostFilterAnswer::Preempts { victims, nominations, broken_budgets, says }
                 }
                 GroupPostFilterAnswer::Unschedulable(why) => {
                     GroupPostFilterAnswer::Unschedulable(format!("{PREFIX}{why}").into())
@@ -99,6 +99,7 @@ impl DefaultPreemption {
             return GroupPostFilterAnswer::Preempts {
                 victims: Vec::new(),
                 nominations: group.members.iter().filter_map(nominated).collect(),
+                broken_budgets: 0,
                 says: ONGOING.into(),
             };
         }
@@ -119,9 +120,9 @@ impl DefaultPreemption {
         };
         units.sort_by_cached_key(UnitSince1_37::importance);
         let (breaking, harmless) = units::by_budget(units, dry_run.view().stores.of());
-        let breaking = breaking.into_iter().map(|(unit, _)| unit);
-        let mut victims = Vec::new();
-        for unit in breaking.chain(harmless) {
+        let harmless = harmless.into_iter().map(|unit| (unit, 0));
+        let (mut victims, mut broken_budgets) = (Vec::new(), 0);
+        for (unit, broken) in breaking.into_iter().chain(harmless) {
             for pod in &unit.pods {
                 dry_run.put_back(&pod.key);
             }
@@ -130,6 +131,7 @@ impl DefaultPreemption {
                     dry_run.remove(&pod.key);
                 }
                 victims.extend(unit.pods);
+                broken_budgets += broken;
             }
         }
         let n_victims = victims.len();
@@ -137,6 +139,7 @@ impl DefaultPreemption {
         GroupPostFilterAnswer::Preempts {
             victims: staying.map(|victim| victim.key.clone()).collect(),
             nominations,
+            broken_budgets,
             says: format!("found a placement for podgroup, preempting {n_victims} victims").into(),
         }
     }
@@ -202,6 +205,7 @@ impl DefaultPreemption {
         GroupPostFilterAnswer::Preempts {
             victims: staying.map(|victim| victim.key.clone()).collect(),
             nominations: Vec::new(),
+            broken_budgets: 0,
             says: "".into(),
         }
     }

@@ -149,7 +149,12 @@ fn of_the_nodes_that_extenders_leave_the_one_with_the_least_harm_is_taken() {
     // Extenders return victims in any order: the most important one on `b` is the second.
     let nominated = |node: &str, victims: &[&str]| {
         let victims = victims.iter().map(|name| PodKey::new("default", *name)).collect();
-        PostFilterAnswer::Nominated(Nomination { node: node.into(), victims, says: "".into() })
+        PostFilterAnswer::Nominated(Nomination {
+            node: node.into(),
+            victims,
+            broken_budgets: 0,
+            says: "".into(),
+        })
     };
     assert_eq!(answer(&left), nominated("c", &["low", "low"]));
     assert_eq!(answer(&left[..3]), nominated("d", &["low"]));

@@ -4,20 +4,21 @@
 //! once Permit is content with one of its members on the cluster with those before it. Members may evict by themselves.
 
 use std::cmp::Reverse;
+use std::sync::Arc;
 
 use plimsoll_api::pod_group::GroupCondition;
 use plimsoll_api::{ObjectKey, PodGroup, PodKey, Str};
 use plimsoll_framework::{GroupPlacement, GroupPostFilterAnswer, GroupRef, PodInfo, Row, Time};
 
 use crate::binding::Unbound;
-use crate::cycle::{self, AttemptFailure, CycleResult};
+use crate::cycle::{self, AttemptFailure};
 use crate::effect::Effect;
 use crate::groups::decision::{
     GroupDecision, GroupResult, MemberDecision, MemberResult, PlacementDecision,
 };
 use crate::groups::placements::FeasiblePlacement;
 use crate::groups::submit::Nominates;
-use crate::groups::trial::{MemberTrial, Permits, Purpose};
+use crate::groups::trial::{MemberChoice, MemberTrial, Permits, Purpose};
 use crate::groups::{GroupCycle, NO_PLACEMENTS, differing_names};
 use crate::queue::{Attempt, Surroundings};
 use crate::scheduler::{Detail, Scheduler};
@@ -87,14 +88,32 @@ impl Scheduler {
     pub(in crate::groups) fn attempt_as_1_36(
         &mut self,
         now: Time,
-        key: ObjectKey,
+        key: &ObjectKey,
         first: Attempt,
         effects: &mut Vec<Effect>,
     ) {
-        let members = self.take_members(&key, first);
+        let members = self.take_members(key, first);
         let root = GroupRef::Pods(key.clone());
         self.has_turn(&root, &members);
-        let mut decision = self.begin_record(&root);
+        if self.join_cycle(&root, &members) {
+            return;
+        }
+        let decision = self.begin_record(&root);
+        self.cycle_as_1_36(now, key, members, decision, effects);
+    }
+
+    /// Runs the cycle of a group, up to its end or to questions to extenders.
+    pub(in crate::groups) fn cycle_as_1_36(
+        &mut self,
+        now: Time,
+        key: &ObjectKey,
+        mut members: Vec<Attempt>,
+        mut decision: GroupDecision,
+        effects: &mut Vec<Effect>,
+    ) {
+        let arrival = |id| self.queue.get(id).map_or(0, crate::QueuedPodInfo::arrival);
+        members.sort_by_key(|one| (Reverse(one.pod.priority), arrival(one.id)));
+        let root = GroupRef::Pods(key.clone());
         if let Some(error) =
             differing_names(members.iter().map(|one| one.pod.scheduler_name.as_str()))
         {
@@ -106,18 +125,33 @@ impl Scheduler {
             self.log_group(decision);
             return;
         }
-        let Some(tried) = self.leave_out(now, members, &mut decision, effects) else {
+        if self.lines_up(&root, &members, &decision) {
+            return;
+        }
+        let Some(tried) = self.leave_out(members, &mut decision, effects) else {
             self.has_had_turn(now, &root, decision.result);
             self.log_group(decision);
             return;
         };
-        let object = self.cache.view().stores.of::<PodGroup>().get(&key).cloned();
+        let object = self.cache.view().stores.of::<PodGroup>().get(key).cloned();
         let object = object.map(|object| PodGroup::clone(&object));
-        let group = GroupCycle::single(key, object, tried);
-        let lap = self.counts.start();
+        let group = GroupCycle::single(key.clone(), object, tried);
+        let lap = self.cycle_began();
         let mut outcome = self.decide_group(now, &group, (Purpose::Cycle, Some(effects)));
         self.counts.group_searched(lap);
-        let mut victims = self.preempt_for_group(now, &group, &mut outcome, effects);
+        let preempts = self.make_room(now, &group, &mut outcome);
+        if self.awaits_extenders() {
+            return;
+        }
+        let clearings = self.consulting.take().map(|consulting| consulting.into_clearings());
+        for (member, nomination, plugin) in clearings.unwrap_or_default() {
+            self.clear_way(now, &group.attempts[member], &nomination, plugin, effects);
+        }
+        let mut victims = Vec::new();
+        if let Some((plugin, of_group)) = preempts {
+            self.evict_for_group(now, &group, (plugin, &of_group, 0), effects);
+            victims = of_group;
+        }
         victims.extend(outcome.trial.victims().cloned());
         victims.sort();
         victims.dedup();
@@ -131,8 +165,7 @@ impl Scheduler {
         self.log_group(decision);
     }
 
-    /// Takes the other members out of the queue, and returns all in the order in which they are tried: by priority, then by
-    /// arrival.
+    /// Takes the other members out of the queue, and returns all.
     fn take_members(&mut self, key: &ObjectKey, first: Attempt) -> Vec<Attempt> {
         let state = self.cache.view().stores.groups.get(key);
         let pods: Vec<PodKey> = state.into_iter().flat_map(|state| state.pods().cloned()).collect();
@@ -142,8 +175,6 @@ impl Scheduler {
             let with = Surroundings { profiles: &self.profiles, cache: &self.cache };
             members.extend(id.and_then(|id| self.queue.pop_member(id, with)));
         }
-        let arrival = |id| self.queue.get(id).map_or(0, crate::QueuedPodInfo::arrival);
-        members.sort_by_key(|one| (Reverse(one.pod.priority), arrival(one.id)));
         members
     }
 
@@ -255,39 +286,30 @@ impl Scheduler {
         let mut trial = Trial::untried(group, TrialResult::Unschedulable);
         let (mut placed, mut is_permitted, mut preempts) = (Vec::new(), false, false);
         for (place, attempt) in group.attempts.iter().enumerate() {
-            let mut cycle = match (purpose, within) {
-                (Purpose::Cycle, None) => {
-                    let lap = self.counts.start();
-                    self.decide(&attempt.pod, lap)
-                }
-                (Purpose::Cycle, Some(rows)) => {
-                    self.decide_within(&attempt.pod, rows, effects.is_some())
-                }
-                // Preemption may be asked for, but nothing comes of it.
-                (Purpose::Question, None) => self.decide_alone(&attempt.pod),
-                _ => self.decide_within_from_scratch(&attempt.pod, within, effects.is_some()),
-            };
-            let result = std::mem::replace(&mut cycle.result, CycleResult::Error(String::new()));
-            let (row, failure) = match result {
-                CycleResult::Found { row, best } => {
-                    cycle.result = CycleResult::Found { row, best };
-                    (row, None)
-                }
-                CycleResult::Unschedulable(failure) => {
+            let asks = effects.is_some();
+            let (choice, cycle) = self.decide_on_trial(attempt, purpose, within, asks);
+            let (row, failure) = match choice {
+                MemberChoice::Node(row) => (row, None),
+                MemberChoice::Nowhere(failure) => {
                     let cleared = failure.nomination.as_ref().filter(|_| effects.is_some());
                     let cleared = cleared.and_then(|nomination| self.cache.row(&nomination.node));
                     let Some(row) = cleared else {
-                        trial.members[place] =
-                            MemberTrial::Unfit { failure, cycle: Box::new(cycle) };
+                        trial.members[place] = MemberTrial::Unfit { failure, cycle };
                         continue;
                     };
                     if let (Some(effects), Some(nomination)) = (&mut effects, &failure.nomination) {
                         let plugin = failure.nominated_by;
-                        self.clear_way(now, attempt, nomination, plugin, effects);
+                        match &mut self.consulting {
+                            // The cycle may run again.
+                            Some(consulting) => {
+                                consulting.clears((place, nomination.clone(), plugin));
+                            }
+                            None => self.clear_way(now, attempt, nomination, plugin, effects),
+                        }
                     }
                     (row, Some(failure))
                 }
-                CycleResult::Error(error) => {
+                MemberChoice::Error(error) => {
                     trial.members[place] = MemberTrial::Error(error.clone());
                     trial.result = failed(&error);
                     break;
@@ -303,7 +325,7 @@ impl Scheduler {
                 Ok(waits_for) => waits_for,
                 Err(Unbound::Rejected { plugin, why }) => {
                     let failure = Box::new(cycle::rejected_on_its_node(plugin, &why));
-                    trial.members[place] = MemberTrial::Unfit { failure, cycle: Box::new(cycle) };
+                    trial.members[place] = MemberTrial::Unfit { failure, cycle };
                     continue;
                 }
                 Err(Unbound::TooLate(why)) => {
@@ -324,8 +346,8 @@ impl Scheduler {
             }
             preempts |= failure.is_some();
             trial.members[place] = match failure {
-                None => MemberTrial::Fits { row, cycle: Box::new(cycle) },
-                Some(failure) => MemberTrial::NeedsPreemption { failure, cycle: Box::new(cycle) },
+                None => MemberTrial::Fits { row, cycle },
+                Some(failure) => MemberTrial::NeedsPreemption { failure, cycle },
             };
         }
         if is_permitted && trial.result == TrialResult::Unschedulable {
@@ -338,23 +360,8 @@ impl Scheduler {
         trial
     }
 
-    /// Looks for pods to evict if the group does not fit, and evicts them. Returns the victims. As in
+    /// Looks for pods to evict if the group does not fit. Returns them, with the plugin that found them. As in
     /// schedule_one_podgroup.go, runWorkloadAwarePreemption.
-    fn preempt_for_group(
-        &mut self,
-        now: Time,
-        group: &GroupCycle,
-        outcome: &mut GroupOutcome,
-        effects: &mut Vec<Effect>,
-    ) -> Vec<PodKey> {
-        let Some((plugin, victims)) = self.make_room(now, group, outcome) else {
-            return Vec::new();
-        };
-        self.evict_for_group(now, group, &victims, plugin, effects);
-        victims
-    }
-
-    /// Looks for pods to evict if the group does not fit. Returns them, with the plugin that found them.
     fn make_room(
         &mut self,
         now: Time,
@@ -414,10 +421,11 @@ impl Scheduler {
                     MemberResult::Error { message: text.clone() }
                 }
                 (MemberTrial::Fits { row, cycle }, TrialResult::Success) => {
-                    self.member_fits(now, attempt, row, *cycle, effects)
+                    self.member_fits(now, attempt, row, Arc::unwrap_or_clone(cycle), effects)
                 }
                 (MemberTrial::Unfit { failure, cycle }, _) => {
-                    self.member_is_unfit(now, attempt, *failure, *cycle, effects)
+                    let cycle = Arc::unwrap_or_clone(cycle);
+                    self.member_is_unfit(now, attempt, *failure, cycle, effects)
                 }
                 (MemberTrial::Fits { row, .. }, TrialResult::WaitsOnPreemption) => {
                     let node = self.cache.view().nodes.name_of(row).clone();

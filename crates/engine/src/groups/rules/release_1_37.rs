@@ -10,12 +10,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use plimsoll_api::{ObjectKey, PodKey, PreemptionPolicy, Str};
 use plimsoll_framework::{
-    CycleState, GroupForest, GroupMisfit, GroupPlacement, GroupPostFilterAnswer,
+    CycleState, GroupForest, GroupMisfit, GroupPlacement, GroupPostFilterAnswer, GroupRef,
     PlacementFeasibility, PlacementProgress, PodGroupState, PodInfo, Row, Time,
 };
 
 use crate::binding::Unbound;
-use crate::cycle::{self, CycleResult};
+use crate::cycle;
 use crate::effect::Effect;
 use crate::filters::Filters;
 use crate::groups::decision::{
@@ -23,9 +23,9 @@ use crate::groups::decision::{
 };
 use crate::groups::placements::FeasiblePlacement;
 use crate::groups::preemption::{unfit, with_reasons};
-use crate::groups::trial::{MemberTrial, Permits, Placed, Purpose};
+use crate::groups::trial::{MemberChoice, MemberTrial, Permits, Placed, Purpose};
 use crate::groups::{GroupCycle, GroupNode, NO_PLACEMENTS};
-use crate::metrics::CycleMeter;
+use crate::metrics::{CycleMeter, Lap};
 use crate::queue::{Attempt, CycleEnd, Surroundings};
 use crate::scheduler::Scheduler;
 use crate::unit::Snapshot;
@@ -141,28 +141,46 @@ impl Scheduler {
         let root = self.root_of(leaf);
         let with = Surroundings { profiles: &self.profiles, cache: &self.cache };
         let others = self.queue.pop_members(first.id, with);
-        let mut members: Vec<Attempt> = std::iter::once(first).chain(others).collect();
+        let members: Vec<Attempt> = std::iter::once(first).chain(others).collect();
+        self.has_turn(&root, &members);
+        if self.join_cycle(&root, &members) {
+            return;
+        }
+        let decision = self.begin_record(&root);
+        self.tree_goes_on(now, &root, members, decision, effects);
+    }
+
+    /// Runs the cycle of a tree, up to its end or to questions to extenders.
+    pub(in crate::groups) fn tree_goes_on(
+        &mut self,
+        now: Time,
+        root: &GroupRef,
+        mut members: Vec<Attempt>,
+        mut decision: GroupDecision,
+        effects: &mut Vec<Effect>,
+    ) {
         let arrival = |id| self.queue.get(id).map_or(0, crate::QueuedPodInfo::arrival);
         members.sort_by_key(|one| (std::cmp::Reverse(one.number), arrival(one.id)));
-        self.has_turn(&root, &members);
         let forest = GroupForest::of(self.cache.view().stores, self.options.gates.groups);
-        let group = GroupCycle::tree(&root, forest, members);
-        let mut decision = self.begin_record(&root);
+        let group = GroupCycle::tree(root, forest, members);
         self.queue.begin_group_cycle();
         let end = self.cycle_as_1_37(now, group, &mut decision, effects);
         let with = Surroundings { profiles: &self.profiles, cache: &self.cache };
-        self.queue.end_group_cycle(now, end, with);
-        self.has_had_turn(now, &root, decision.result);
-        self.log_group(decision);
+        self.queue.end_group_cycle(now, end.unwrap_or(CycleEnd::Failed), with);
+        if end.is_some() {
+            self.has_had_turn(now, root, decision.result);
+            self.log_group(decision);
+        }
     }
 
+    /// `None` if it waits for extenders.
     fn cycle_as_1_37(
         &mut self,
         now: Time,
         group: GroupCycle,
         decision: &mut GroupDecision,
         effects: &mut Vec<Effect>,
-    ) -> CycleEnd {
+    ) -> Option<CycleEnd> {
         if let Err(error) = self.validate(&group) {
             for attempt in &group.attempts {
                 let pod = attempt.pod.key.clone();
@@ -181,30 +199,42 @@ impl Scheduler {
                     condition: self.condition_of(&below.group),
                 });
             }
-            return CycleEnd::Failed;
+            return Some(CycleEnd::Failed);
         }
         let GroupCycle { root, attempts, .. } = group;
-        let Some(tried) = self.leave_out(now, attempts, decision, effects) else {
-            return CycleEnd::Failed;
+        if self.lines_up(&root.group, &attempts, decision) {
+            return None;
+        }
+        let Some(tried) = self.leave_out(attempts, decision, effects) else {
+            return Some(CycleEnd::Failed);
         };
         let forest = GroupForest::of(self.cache.view().stores, self.options.gates.groups);
         let group = GroupCycle::tree(&root.group, forest, tried);
-        let lap = self.counts.start();
+        let lap = self.cycle_began();
         let trial = TreeTrial { now, group: &group, purpose: Purpose::Cycle };
         let mut results = self.try_tree(trial);
         self.counts.group_searched(lap);
         complete(&group.root, &NodeStatus::Success, &mut results);
         let room = match &results[&group.root.number].status {
+            NodeStatus::Unschedulable(_) => self.make_room_for_group(now, &group),
+            NodeStatus::Success | NodeStatus::Error(_) => None,
+        };
+        if self.awaits_extenders() {
+            return None;
+        }
+        // It is over: whatever is asked from here on has no part in it.
+        drop(self.consulting.take());
+        let room = match &results[&group.root.number].status {
             NodeStatus::Unschedulable(_) => {
                 let done = self.remedy_for_group(now, &unfit(&group, &results), Some(effects));
-                with_reasons(done, self.make_room_for_group(now, &group))
+                with_reasons(done, room)
             }
-            NodeStatus::Success | NodeStatus::Error(_) => None,
+            NodeStatus::Success | NodeStatus::Error(_) => room,
         };
         let end = self.submit_as_1_37(now, &group, (results, room), decision, effects);
         self.count_group(&group.pods[0], decision.result, lap);
         self.may_reserve(now, &group, decision.result);
-        end
+        Some(end)
     }
 
     /// What would be decided about a tree if it had its turn now, or why it cannot be judged, and the answer of the plugins
@@ -335,9 +365,10 @@ impl Scheduler {
             Err(error) => of(node, NodeResult::new(node, NodeStatus::Error(error))),
             Ok(None) => {
                 self.count_generated(trial, 1);
+                let lap = self.counts.start();
                 let mut results = self.try_level(trial, node, within, placed);
                 let own = results.get_mut(&node.number).expect("it was tried");
-                self.count_evaluated(trial, own);
+                self.count_evaluated(trial, own, lap);
                 own.fits_on_none_of(1);
                 own.untried = own.status.clone();
                 results
@@ -361,11 +392,11 @@ impl Scheduler {
         self.count_generated(trial, placements.len());
         let mut tried: Vec<(GroupPlacement, Results)> = Vec::new();
         for placement in placements {
-            let mut on_trial = Vec::new();
+            let (mut on_trial, lap) = (Vec::new(), self.counts.start());
             let mut results = self.try_level(trial, node, Some(&placement.rows), &mut on_trial);
             self.take_all_back(trial.now, on_trial);
             let own = results.get_mut(&node.number).expect("it was tried");
-            self.count_evaluated(trial, own);
+            self.count_evaluated(trial, own, lap);
             if own.is_error() {
                 own.placements = decisions;
                 return results;
@@ -414,11 +445,11 @@ impl Scheduler {
         }
     }
 
-    /// Counts a trial on one placement. As in schedule_one_podgroup.go: an error is no verdict.
-    fn count_evaluated(&mut self, trial: TreeTrial<'_>, result: &NodeResult) {
+    /// Counts a trial on one placement that began at `lap`. As in schedule_one_podgroup.go: an error is no verdict.
+    fn count_evaluated(&mut self, trial: TreeTrial<'_>, result: &NodeResult, lap: Lap) {
         if trial.purpose != Purpose::Question && !result.is_error() {
             let profile = self.profile_of(&trial.group.pods[0]).index;
-            self.counts.groups.evaluated(profile, result.is_success());
+            self.counts.placement_evaluated(profile, result.is_success(), lap);
         }
     }
 
@@ -518,30 +549,18 @@ impl Scheduler {
         placed: &mut Vec<Placed>,
     ) -> MemberTrial {
         let attempt = &trial.group.attempts[member];
-        let mut cycle = match (trial.purpose, within) {
-            (Purpose::Cycle, None) => {
-                let lap = self.counts.start();
-                self.decide(&attempt.pod, lap)
-            }
-            (Purpose::Cycle, Some(rows)) => self.decide_within(&attempt.pod, rows, false),
-            (Purpose::Question, None) => self.decide_alone(&attempt.pod),
-            _ => self.decide_within_from_scratch(&attempt.pod, within, false),
+        let (choice, cycle) = self.decide_on_trial(attempt, trial.purpose, within, false);
+        let row = match choice {
+            MemberChoice::Node(row) => row,
+            MemberChoice::Nowhere(failure) => return MemberTrial::Unfit { failure, cycle },
+            MemberChoice::Error(error) => return MemberTrial::Error(error),
         };
-        let result = std::mem::replace(&mut cycle.result, CycleResult::Error(String::new()));
-        let (row, best) = match result {
-            CycleResult::Found { row, best } => (row, best),
-            CycleResult::Unschedulable(failure) => {
-                return MemberTrial::Unfit { failure, cycle: Box::new(cycle) };
-            }
-            CycleResult::Error(error) => return MemberTrial::Error(error),
-        };
-        cycle.result = CycleResult::Found { row, best };
         let on = (row, cycle.shared.clone());
         match self.place_on_trial(trial.now, attempt, on, Permits::Unasked, placed) {
-            Ok(_) => MemberTrial::Fits { row, cycle: Box::new(cycle) },
+            Ok(_) => MemberTrial::Fits { row, cycle },
             Err(Unbound::Rejected { plugin, why }) => {
                 let failure = Box::new(cycle::rejected_on_its_node(plugin, &why));
-                MemberTrial::Unfit { failure, cycle: Box::new(cycle) }
+                MemberTrial::Unfit { failure, cycle }
             }
             Err(Unbound::TooLate(why)) => MemberTrial::Error(why.to_string()),
             Err(Unbound::Error(error)) => MemberTrial::Error(error),

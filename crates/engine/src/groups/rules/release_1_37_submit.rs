@@ -1,5 +1,7 @@
 //! What becomes of the members of a tree under the rules of 1.37. As in submitPodGroupAlgorithmResult.
 
+use std::sync::Arc;
+
 use plimsoll_api::Str;
 use plimsoll_api::pod_group::GroupCondition;
 use plimsoll_framework::{GroupPostFilterAnswer, Time};
@@ -40,8 +42,12 @@ impl Scheduler {
         let mut on_preemption = false;
         match room {
             None => {}
-            Some((plugin, GroupPostFilterAnswer::Preempts { victims, nominations: to, says })) => {
-                self.evict_for_group(now, group, &victims, plugin, effects);
+            Some((
+                plugin,
+                GroupPostFilterAnswer::Preempts { victims, nominations: to, broken_budgets, says },
+            )) => {
+                let evicts = (plugin, victims.as_slice(), broken_budgets);
+                self.evict_for_group(now, group, evicts, effects);
                 decision.victims = victims;
                 decision.victims.sort();
                 nominations.extend(to);
@@ -128,7 +134,7 @@ impl Scheduler {
         let to = to.map_or(Nominates::AsBefore, Nominates::To);
         match (member, waits.status) {
             (MemberTrial::Fits { row, cycle }, NodeStatus::Success) => {
-                self.member_fits(now, attempt, row, *cycle, effects)
+                self.member_fits(now, attempt, row, Arc::unwrap_or_clone(cycle), effects)
             }
             (MemberTrial::Fits { .. }, status) => {
                 let to = if waits.on_preemption { to } else { Nominates::Nothing };
