@@ -140,20 +140,65 @@ impl Scheduler {
         Some(cycle)
     }
 
-    /// Decides a member of a unit from scratch, on the nodes of a placement. The decision is not measured.
+    /// Decides a member of a unit on the nodes of a placement, from what is remembered where that is possible. The decision
+    /// is not measured.
     pub(crate) fn decide_within(
+        &mut self,
+        pod: &PodInfo,
+        within: &[Row],
+        asks_post_filter: bool,
+    ) -> Cycle {
+        let before = self.chances();
+        self.refresh_memo();
+        let (member, mut context) = self.context_within(pod, Some(within), asks_post_filter);
+        context.recognise(member);
+        let remembered = Remembered.decide(member, &mut context);
+        let Some(mut cycle) = remembered else {
+            return self.decide_within_from_scratch(pod, Some(within), asks_post_filter);
+        };
+        self.count_judged(&cycle);
+        if self.profiles.share_filter_state {
+            cycle.shared = self.shared_at_pre_filter(pod);
+        }
+        if !self.audit.is_due() {
+            return cycle;
+        }
+        let after = self.reset_chances(before);
+        let expected = self.decide_within_from_scratch(pod, Some(within), asks_post_filter);
+        let kind = DeciderKind::Remembered;
+        if self.audit.compare(pod, kind, &cycle, &expected, &self.cache.view()) {
+            self.reset_chances(after);
+            cycle
+        } else {
+            self.forget_derived();
+            expected
+        }
+    }
+
+    /// The same from scratch; `within` is `None` for all nodes.
+    pub(crate) fn decide_within_from_scratch(
         &mut self,
         pod: &PodInfo,
         within: Option<&[Row]>,
         asks_post_filter: bool,
     ) -> Cycle {
-        let (member, mut context) = self.context(pod);
-        context.counts = None;
-        (context.on.within, context.on.asks_post_filter) = (within, asks_post_filter);
+        let (member, mut context) = self.context_within(pod, within, asks_post_filter);
         let cycle = FromScratch.decide(member, &mut context);
         let cycle = cycle.expect("everything can be decided from scratch");
         self.count_judged(&cycle);
         cycle
+    }
+
+    fn context_within<'a>(
+        &'a mut self,
+        pod: &'a PodInfo,
+        within: Option<&'a [Row]>,
+        asks_post_filter: bool,
+    ) -> (Member<'a>, DecisionContext<'a>) {
+        let (member, mut context) = self.context(pod);
+        context.counts = None;
+        (context.on.within, context.on.asks_post_filter) = (within, asks_post_filter);
+        (member, context)
     }
 
     /// Decides by one decider, so that the next decision is made as if it had not been asked.

@@ -1,8 +1,7 @@
 //! TopologyPlacementGenerator: a group stays in one domain of a topology.
 
-use std::collections::BTreeMap;
-
 use plimsoll_framework::prelude::*;
+use rustc_hash::FxHashMap;
 
 /// One placement for each value of the label that the `schedulingConstraints` of a group name, among the nodes that
 /// have this label.
@@ -39,15 +38,18 @@ impl PlacementGenerate for TopologyPlacementGenerator {
         }
         let Some(key) = group.topology_key() else { return Ok(None) };
         let fixed = fixed_domain(group, key, view)?;
-        let mut domains = BTreeMap::<Str, Vec<Row>>::new();
+        let mut domains = FxHashMap::<&Str, Vec<Row>>::default();
         for &row in all {
             let value = view.nodes.node(row).labels.get(key);
             let value = value.filter(|value| fixed.as_ref().is_none_or(|fixed| fixed == *value));
             if let Some(value) = value {
-                domains.entry(value.clone()).or_default().push(row);
+                domains.entry(value).or_default().push(row);
             }
         }
-        Ok(Some(domains.into_iter().map(|(name, rows)| GroupPlacement { name, rows }).collect()))
+        let placement = |(name, rows): (&Str, _)| GroupPlacement { name: name.clone(), rows };
+        let mut placements: Vec<GroupPlacement> = domains.into_iter().map(placement).collect();
+        placements.sort_unstable_by(|a, b| a.name.cmp(&b.name));
+        Ok(Some(placements))
     }
 }
 
@@ -59,10 +61,15 @@ fn fixed_domain(
     view: &View<'_>,
 ) -> Result<Option<Str>, Reason> {
     const PREFIX: &str = "cannot determine domain for already scheduled pods";
+    let mut placed = group.placed(view).peekable();
+    if placed.peek().is_none() {
+        return Ok(None);
+    }
+    let rows = view.nodes.rows().map(|row| (view.nodes.name_of(row), row));
+    let rows: FxHashMap<&Str, Row> = rows.collect();
     let mut found: Option<Str> = None;
-    for (pod, node) in group.placed(view) {
-        let row = view.nodes.rows().find(|row| view.nodes.name_of(*row) == node);
-        let Some(row) = row else {
+    for (pod, node) in placed {
+        let Some(&row) = rows.get(node) else {
             let text = format!("{PREFIX}: getting node for pod {pod}: node {node:?} not found");
             return Err(text.into());
         };

@@ -64,6 +64,9 @@ impl Decider for Remembered {
     }
 
     fn decide(&self, member: Member<'_>, context: &mut DecisionContext<'_>) -> Option<Cycle> {
+        if let Some(rows) = context.on.within {
+            return within(rows, member, context);
+        }
         match context.recognised.take()? {
             Recognised::Decided(cycle) => Some(*cycle),
             Recognised::Cached(signature, caches, uncached) => {
@@ -121,6 +124,26 @@ impl Decider for Scanned {
         let (best, n_judged) = best?;
         Some(found(best, n_judged, want.0, &mut context.chance))
     }
+}
+
+/// Decides a member on some of the nodes. Those without a feasible one are left to the decision from scratch, which says why,
+/// and so are members that are nominated or that uncached filters judge.
+fn within(rows: &[Row], member: Member<'_>, context: &mut DecisionContext<'_>) -> Option<Cycle> {
+    let Recognised::Cached(signature, caches, None) = context.recognised.take()? else {
+        return None;
+    };
+    let (want, on) = (context.want(), context.on);
+    let sample = context.samples.sample(member.profile);
+    let leaves_some_out = sample.order(rows.len()).is_some_and(|order| order.limit < rows.len());
+    if leaves_some_out || on.nominated.node_of(&member.pod.key).is_some() {
+        return None;
+    }
+    let memo = context.memo.as_deref_mut()?;
+    let RankedBy { with, is_moved } = memo.bring_up_for(member, (signature, caches), on)?;
+    if is_moved {
+        return None;
+    }
+    memo.choose_within(rows, with, on, want, &mut context.chance)
 }
 
 /// Chooses one of the best of the nodes that were judged. There is at least one.
@@ -251,6 +274,28 @@ impl Memo {
             NominatedNode::Rejected(own) => Some(own),
         };
         self.choose(member, with, own.as_ref(), on, want, chance)
+    }
+
+    /// Chooses among some of the nodes, from a ranking and domain counts that are up to date. `None` if the member must be
+    /// decided from scratch.
+    fn choose_within(
+        &self,
+        rows: &[Row],
+        with: (RankingId, CountsId),
+        on: Snapshot<'_>,
+        want: Want,
+        chance: &mut TieBreaker<'_, impl Rng>,
+    ) -> Option<Cycle> {
+        let node_set = self.node_set.as_ref().expect("it was built when changes were followed");
+        let (caches, cluster) = ((&self.rankings, &self.counts), node_set.with(on.view));
+        let chooser = Chooser::of(caches, with, cluster)?;
+        let feasible = chooser.feasible_now();
+        let all = SampleOrder { rows, start: 0, limit: rows.len() };
+        let visited = Visited::new(&chooser, &feasible, all, |_| true);
+        if visited.is_empty() {
+            return None;
+        }
+        visited.choose(&chooser, &feasible, rows.len(), want, chance)
     }
 
     /// Chooses among the groups of nodes. `own` is the rejection by the nominated node of the pod.

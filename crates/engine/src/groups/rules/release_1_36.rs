@@ -255,14 +255,17 @@ impl Scheduler {
         let mut trial = Trial::untried(group, TrialResult::Unschedulable);
         let (mut placed, mut is_permitted, mut preempts) = (Vec::new(), false, false);
         for (place, attempt) in group.attempts.iter().enumerate() {
-            let mut cycle = match purpose {
-                Purpose::Cycle if within.is_none() => {
+            let mut cycle = match (purpose, within) {
+                (Purpose::Cycle, None) => {
                     let lap = self.counts.start();
                     self.decide(&attempt.pod, lap)
                 }
+                (Purpose::Cycle, Some(rows)) => {
+                    self.decide_within(&attempt.pod, rows, effects.is_some())
+                }
                 // Preemption may be asked for, but nothing comes of it.
-                Purpose::Question if within.is_none() => self.decide_alone(&attempt.pod),
-                _ => self.decide_within(&attempt.pod, within, effects.is_some()),
+                (Purpose::Question, None) => self.decide_alone(&attempt.pod),
+                _ => self.decide_within_from_scratch(&attempt.pod, within, effects.is_some()),
             };
             let result = std::mem::replace(&mut cycle.result, CycleResult::Error(String::new()));
             let (row, failure) = match result {

@@ -511,13 +511,14 @@ impl Scheduler {
         placed: &mut Vec<Placed>,
     ) -> MemberTrial {
         let attempt = &trial.group.attempts[member];
-        let mut cycle = match within {
-            None if trial.purpose == Purpose::Cycle => {
+        let mut cycle = match (trial.purpose, within) {
+            (Purpose::Cycle, None) => {
                 let lap = self.counts.start();
                 self.decide(&attempt.pod, lap)
             }
-            None if trial.purpose == Purpose::Question => self.decide_alone(&attempt.pod),
-            _ => self.decide_within(&attempt.pod, within, false),
+            (Purpose::Cycle, Some(rows)) => self.decide_within(&attempt.pod, rows, false),
+            (Purpose::Question, None) => self.decide_alone(&attempt.pod),
+            _ => self.decide_within_from_scratch(&attempt.pod, within, false),
         };
         let result = std::mem::replace(&mut cycle.result, CycleResult::Error(String::new()));
         let (row, best) = match result {
