@@ -38,8 +38,8 @@ fn a_change_of_the_format_is_noticed() {
         format!("{} bytes, {:016x}", bytes.len(), hash.finish())
     });
     expect![[r#"
-        2902 bytes, c8890c8ab1269fb9
-        1887 bytes, 13ea2a7db60c8e96
-        1869 bytes, 2e3f56640b9e9727"#]]
+        2902 bytes, 46e111a6aef62659
+        1887 bytes, 84d363276a468e21
+        1869 bytes, 4712a8ad2f0159f2"#]]
     .assert_eq(&hashes.join("\n"));
 }
