@@ -43,9 +43,12 @@ scheduler_unschedulable_pods                         G plugin,profile           
 /// What is different or new in kube-scheduler 1.37.
 const CHANGED: &str = "
 scheduler_generated_placements_total                 C profile                         -             ALPHA
+scheduler_placement_evaluation_duration_seconds      H result,profile                  0.001,2,15    ALPHA
 scheduler_placement_evaluations_total                C result,profile                  -             ALPHA
 scheduler_plugin_execution_duration_seconds          H plugin,extension_point,status   0.00001,1.5,20 BETA
+scheduler_preemption_evaluation_duration_seconds     H preemptor,result                0.001,2,16    ALPHA
 scheduler_preemption_execution_duration_seconds      H preemptor,result                0.001,2,16    ALPHA
+scheduler_preemption_pdb_violations_total            C preemptor                       -             ALPHA
 scheduler_preemption_workload_disruptions            H preemptor                       1,2,11        ALPHA
 scheduler_queue_incoming_entities_total              C queue,event,type                -             ALPHA
 scheduler_queued_entities                            G queue,type                      -             ALPHA
