@@ -6,7 +6,7 @@
 //! begins, which uses the answers as far as its questions are the same.
 //!
 //! As in kube-scheduler, pods that share an extender are decided one after another, so that none takes
-//! resources that were just assigned to another. Other pods do not wait. A [group](group) is decided as a whole.
+//! resources that were just assigned to another. Other pods do not wait. A group is decided as a whole.
 
 mod call;
 mod consult;
