@@ -73,6 +73,8 @@ impl Scheduler {
             return;
         }
         let leaf_of = |one: &Attempt| group_of(&one.pod);
+        // Each run is a cycle: what its members hold is known to those after them.
+        self.cache.begin_group_cycle();
         match self.options.gates.groups.rules {
             GroupRules::V1_36 => self.cycle_as_1_36(now, root.key(), members, decision, effects),
             GroupRules::V1_37 => {
@@ -84,6 +86,7 @@ impl Scheduler {
                 }
             }
         }
+        self.cache.end_group_cycle();
         if !self.awaits_extenders() {
             self.queue.group_goes_on(&root);
         }

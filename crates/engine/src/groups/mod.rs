@@ -165,8 +165,8 @@ impl Scheduler {
     }
 
     /// Tries a group now, out of its turn, and returns the decision, which is carried out. `None` if none of its members can
-    /// be tried: they are gated, or on nodes; and if extenders have to be asked first. `group` names a PodGroup, or a CompositePodGroup; the whole tree that it is part
-    /// of is tried.
+    /// be tried: they are gated, or on nodes; and if extenders have to be asked first. `group` names a PodGroup, or a
+    /// CompositePodGroup; the whole tree that it is part of is tried.
     pub fn try_group_now(
         &mut self,
         now: Time,

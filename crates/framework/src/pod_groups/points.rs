@@ -201,8 +201,8 @@ pub trait GroupPostFilter: Plugin {
 /// plugins are asked for each pod.
 pub trait GroupRemedy: Plugin {
     /// Whether something is done for a member, and what is said about it. Called for the members that the plugin has
-    /// rejected on some node, one after the other, until something is done for one; before plugins make room for the group
-    /// by [`GroupPostFilter`]. Without `handle` it is only asked. The answers to what is written come to
+    /// rejected on some node, one after the other, until something is done for one; after the plugins that make room for the
+    /// group by [`GroupPostFilter`] were asked. Without `handle` it is only asked. The answers to what is written come to
     /// [`Answered::answered_without_node`](crate::Answered::answered_without_node).
     fn group_remedy(
         &self,

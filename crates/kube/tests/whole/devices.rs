@@ -59,7 +59,8 @@ fn one_device() -> Value {
     json!({"devices": {"requests": [{"name": "gpu", "exactly": {"deviceClassName": CLASS}}]}})
 }
 
-fn claim(name: &str) -> Value {
+/// A claim for one device.
+pub(crate) fn claim(name: &str) -> Value {
     let mut claim = object("ResourceClaim", name, &one_device());
     claim["metadata"]["namespace"] = json!("default");
     claim
@@ -89,7 +90,7 @@ pub(crate) fn template(name: &str) -> Value {
 }
 
 /// The pod with this claim.
-fn claiming(mut pod: Value, claim: &str) -> Value {
+pub(crate) fn claiming(mut pod: Value, claim: &str) -> Value {
     pod["spec"]["resourceClaims"] = json!([{"name": "gpu", "resourceClaimName": claim}]);
     pod["spec"]["containers"][0]["resources"]["claims"] = json!([{"name": "gpu"}]);
     pod

@@ -16,6 +16,7 @@ use plimsoll_plugins::{default_profile, in_tree};
 use plimsoll_testserver::{Options, TestServer};
 use serde_json::{Value, json};
 
+use crate::devices::{claim, claiming, class, node_with_devices};
 use crate::groups::condition;
 use crate::lab::{Instance, check, eventually, fill, node, placed, pod, pods, until_placed};
 
@@ -182,28 +183,61 @@ fn member(group: &str, number: u32) -> Value {
     pod
 }
 
-#[test]
-fn a_gang_is_placed_where_an_extender_lets_its_pods_and_bound_by_it_as_a_whole() {
+/// The gang that these members make.
+fn gang(name: &str, min_count: u32) -> Value {
+    json!({
+        "apiVersion": "scheduling.k8s.io/v1beta1", "kind": "PodGroup",
+        "metadata": {"name": name, "namespace": "default"},
+        "spec": {"schedulingPolicy": {"gang": {"minCount": min_count}}},
+    })
+}
+
+/// A server of 1.37 with groups of pods.
+fn server_with_groups() -> TestServer {
     let also = vec!["scheduling.k8s.io/v1beta1".to_owned()];
-    let server = TestServer::start(Options { release: 37, also, ..Options::default() });
-    fill(&server, (0..9).map(node));
-    fill(&server, pods("plain", 20));
-    fill(
-        &server,
-        [json!({
-            "apiVersion": "scheduling.k8s.io/v1beta1", "kind": "PodGroup",
-            "metadata": {"name": "train", "namespace": "default"},
-            "spec": {"schedulingPolicy": {"gang": {"minCount": 6}}},
-        })],
-    );
-    fill(&server, (0..6).map(|number| member("train", number)));
-    let kubeconfig = server.kubeconfig_file().expect("there is room for a file");
-    let (address, bound) = Gpus::begin(&kubeconfig);
-    let extenders = format!(
+    TestServer::start(Options { release: 37, also, ..Options::default() })
+}
+
+/// How the extender at this address is configured.
+fn gpus_at(address: SocketAddr) -> String {
+    format!(
         "- urlPrefix: http://{address}\n  filterVerb: filter\n  prioritizeVerb: prioritize\n  \
          weight: 100\n  bindVerb: bind\n  httpTimeout: 60s\n  \
          managedResources: [{{name: example.com/gpu, ignoredByScheduler: true}}]\n"
-    );
+    )
+}
+
+#[test]
+fn the_pods_of_a_gang_share_a_claim_although_an_extender_is_asked_about_each() {
+    let server = server_with_groups();
+    fill(&server, (0..9).filter(|number| *number != 4).map(node));
+    fill(&server, node_with_devices(4, 1));
+    fill(&server, [class(), claim("shared"), gang("train", 3)]);
+    fill(&server, (0..3).map(|number| claiming(member("train", number), "shared")));
+    let kubeconfig = server.kubeconfig_file().expect("there is room for a file");
+    let (address, _) = Gpus::begin(&kubeconfig);
+    let gates = FeatureGates::of(Release::V1_37)
+        .with("GenericWorkload", true)
+        .with("DRAWorkloadResourceClaims", true);
+    let extenders = gpus_at(address);
+    let instance = Instance::with(&server, |config| configure_with(config, &extenders, &gates));
+    until_placed(&server, 3);
+    for (pod, node) in placed(&server) {
+        assert_eq!(node, "node-00004", "{pod}");
+    }
+    assert_eq!(instance.stop(), Exit::Stopped);
+}
+
+#[test]
+fn a_gang_is_placed_where_an_extender_lets_its_pods_and_bound_by_it_as_a_whole() {
+    let server = server_with_groups();
+    fill(&server, (0..9).map(node));
+    fill(&server, pods("plain", 20));
+    fill(&server, [gang("train", 6)]);
+    fill(&server, (0..6).map(|number| member("train", number)));
+    let kubeconfig = server.kubeconfig_file().expect("there is room for a file");
+    let (address, bound) = Gpus::begin(&kubeconfig);
+    let extenders = gpus_at(address);
     let gates = FeatureGates::of(Release::V1_37).with("GenericWorkload", true);
     let instance = Instance::with(&server, |config| configure_with(config, &extenders, &gates));
     until_placed(&server, 26);
