@@ -157,7 +157,9 @@ pub use supply::{NEVER, Needs, ScoreBound, Stock, Supply};
 pub use time::Time;
 pub use view::View;
 pub use volume_use::{VolumeNumbers, VolumesInUse};
-pub use writes::{Answered, ObjectWrite, WriteCause, WriteError, WriteVerb, WriteVerbs, Writes};
+pub use writes::{
+    Answered, Json, ObjectWrite, WriteCause, WriteError, WriteVerb, WriteVerbs, Writes,
+};
 
 /// The rules for keys and values of labels.
 pub use plimsoll_api::label_syntax;

@@ -1,7 +1,11 @@
 //! What plugins write: objects of any kind that is registered.
 
+use std::fmt;
+use std::sync::Arc;
+
 use bitflags::bitflags;
 use plimsoll_api::{Kind, KindRef, ObjectKey, Str};
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::binding::{Handle, Placement};
@@ -25,15 +29,15 @@ pub struct ObjectWrite {
 #[derive(Clone, Debug, PartialEq)]
 pub enum WriteVerb {
     /// Create it. The manifest may omit version, kind, name and namespace.
-    Create(Value),
+    Create(Json),
     /// Replace it as a whole. A manifest with `metadata.resourceVersion` fails if the object has changed.
-    Update(Value),
+    Update(Json),
     /// Change it by a JSON merge patch (RFC 7386).
     Patch {
         /// The subresource, such as `status`; `None` for the object itself.
         subresource: Option<Str>,
         /// The merge patch. A patch with `metadata.resourceVersion` fails if the object has changed.
-        merge: Value,
+        merge: Json,
     },
     /// Delete it.
     Delete {
@@ -51,6 +55,56 @@ impl WriteVerb {
             WriteVerb::Patch { .. } => "patch",
             WriteVerb::Delete { .. } => "delete",
         }
+    }
+}
+
+/// A JSON document that is written. It is kept as the text that is sent, so that a copy costs nothing.
+///
+/// A [`Value`] becomes one by `into`; a type that implements [`Serialize`] is written without a `Value` by [`Json::of`].
+#[derive(Clone, PartialEq, Eq)]
+pub struct Json(Arc<str>);
+
+impl Json {
+    /// `value` as JSON.
+    ///
+    /// # Panics
+    /// If `value` has no form in JSON: if its `Serialize` fails, or if the keys of a map are not strings.
+    pub fn of(value: &(impl Serialize + ?Sized)) -> Self {
+        let text = serde_json::to_string(value).expect("what is written has a form in JSON");
+        Json(text.into())
+    }
+
+    /// The text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// The document, for those who look into it.
+    pub fn to_value(&self) -> Value {
+        serde_json::from_str(&self.0).expect("it was made from a value")
+    }
+
+    /// The parts of the document that `T` reads. `None` if it is of another form.
+    pub fn read<'a, T: Deserialize<'a>>(&'a self) -> Option<T> {
+        serde_json::from_str(&self.0).ok()
+    }
+}
+
+impl From<Value> for Json {
+    fn from(value: Value) -> Self {
+        Json(value.to_string().into())
+    }
+}
+
+impl fmt::Debug for Json {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl fmt::Display for Json {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
     }
 }
 
@@ -121,24 +175,24 @@ impl<'a> Writes<'a> {
     }
 
     /// Creates an object of kind `K`. The manifest may omit version, kind, name and namespace.
-    pub fn create<K: Kind>(&mut self, key: ObjectKey, manifest: Value) {
-        self.say::<K>(key, WriteVerb::Create(manifest));
+    pub fn create<K: Kind>(&mut self, key: ObjectKey, manifest: impl Into<Json>) {
+        self.say::<K>(key, WriteVerb::Create(manifest.into()));
     }
 
     /// Replaces an object as a whole. A manifest with `metadata.resourceVersion` fails if it has changed.
-    pub fn update<K: Kind>(&mut self, key: ObjectKey, manifest: Value) {
-        self.say::<K>(key, WriteVerb::Update(manifest));
+    pub fn update<K: Kind>(&mut self, key: ObjectKey, manifest: impl Into<Json>) {
+        self.say::<K>(key, WriteVerb::Update(manifest.into()));
     }
 
     /// Changes an object by a JSON merge patch.
-    pub fn patch<K: Kind>(&mut self, key: ObjectKey, merge: Value) {
-        self.say::<K>(key, WriteVerb::Patch { subresource: None, merge });
+    pub fn patch<K: Kind>(&mut self, key: ObjectKey, merge: impl Into<Json>) {
+        self.say::<K>(key, WriteVerb::Patch { subresource: None, merge: merge.into() });
     }
 
     /// Changes the status of an object by a JSON merge patch.
-    pub fn patch_status<K: Kind>(&mut self, key: ObjectKey, merge: Value) {
+    pub fn patch_status<K: Kind>(&mut self, key: ObjectKey, merge: impl Into<Json>) {
         let subresource = Some(Str::const_new("status"));
-        self.say::<K>(key, WriteVerb::Patch { subresource, merge });
+        self.say::<K>(key, WriteVerb::Patch { subresource, merge: merge.into() });
     }
 
     /// Deletes an object if it has this uid. An empty uid means any.
@@ -183,5 +237,37 @@ pub trait Answered: Plugin {
         _handle: &mut Handle<'_>,
     ) -> Result<(), Rejection> {
         answer.clone().map_err(|error| Rejection::error(error.message))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_document_is_what_it_was_made_of() {
+        #[derive(Serialize)]
+        struct Patch<'a> {
+            metadata: Metadata<'a>,
+        }
+        #[derive(Debug, PartialEq, Serialize, Deserialize)]
+        struct Metadata<'a> {
+            uid: &'a str,
+        }
+        #[derive(Deserialize)]
+        struct Read<'a> {
+            #[serde(borrow)]
+            metadata: Metadata<'a>,
+        }
+        let value = json!({ "metadata": { "uid": "u" } });
+        let written = Json::of(&Patch { metadata: Metadata { uid: "u" } });
+        assert_eq!(written, Json::from(value.clone()));
+        assert_eq!(written.to_string(), r#"{"metadata":{"uid":"u"}}"#);
+        assert_eq!(written.to_value(), value);
+        let read = written.read::<Read<'_>>().expect("it has this form");
+        assert_eq!(read.metadata, Metadata { uid: "u" });
+        assert!(written.read::<Vec<u8>>().is_none());
     }
 }

@@ -138,11 +138,11 @@ impl EffectDigest {
                 self.text(write.verb.as_str());
                 match &write.verb {
                     WriteVerb::Create(value) | WriteVerb::Update(value) => {
-                        self.text(&value.to_string());
+                        self.text(value.as_str());
                     }
                     WriteVerb::Patch { subresource, merge } => {
                         self.text(subresource.as_deref().unwrap_or_default());
-                        self.text(&merge.to_string());
+                        self.text(merge.as_str());
                     }
                     WriteVerb::Delete { uid } => self.text(uid),
                 }

@@ -37,22 +37,23 @@ impl PluginObjects {
             }
             WriteVerb::Create(manifest) => {
                 let uid = format!("{}-{}", write.kind.plural(), self.version + 1);
-                let mut manifest = manifest.clone();
+                let mut manifest = manifest.to_value();
                 merge(&mut manifest, &json!({ "metadata": { "uid": uid } }));
                 manifest
             }
             WriteVerb::Update(manifest) => {
                 let known = known.ok_or_else(missing)?;
-                check(write, known, manifest)?;
-                let mut manifest = manifest.clone();
+                let mut manifest = manifest.to_value();
+                check(write, known, &manifest)?;
                 merge(&mut manifest, &json!({ "metadata": { "uid": known["metadata"]["uid"] } }));
                 manifest
             }
             WriteVerb::Patch { merge: patch, .. } => {
                 let known = known.ok_or_else(missing)?;
-                check(write, known, patch)?;
+                let patch = patch.to_value();
+                check(write, known, &patch)?;
                 let mut manifest = known.clone();
-                merge(&mut manifest, patch);
+                merge(&mut manifest, &patch);
                 manifest
             }
             WriteVerb::Delete { uid } => {
@@ -183,7 +184,7 @@ mod tests {
     #[test]
     fn writes_do_what_an_api_server_does() {
         let mut objects = PluginObjects::default();
-        let patch = |merge| WriteVerb::Patch { subresource: None, merge };
+        let patch = |merge: Value| WriteVerb::Patch { subresource: None, merge: merge.into() };
         let delete = |uid: &str| WriteVerb::Delete { uid: uid.into() };
         let spec = |size: Value| json!({ "spec": { "size": size } });
         let modified = "Conflict: gadgets.example.com \"g\" the object has been modified; \
@@ -192,17 +193,17 @@ mod tests {
             (patch(spec(json!(2))), "NotFound: gadgets.example.com \"g\" not found"),
             (delete(""), "NotFound: gadgets.example.com \"g\" not found"),
             (
-                WriteVerb::Create(spec(json!("x"))),
+                WriteVerb::Create(spec(json!("x")).into()),
                 "Refused: gadgets.example.com \"g\" spec.size: invalid type: string \"x\", expected u32",
             ),
-            (WriteVerb::Create(spec(json!(1))), "1 gadgets-1 1"),
+            (WriteVerb::Create(spec(json!(1)).into()), "1 gadgets-1 1"),
             (
-                WriteVerb::Create(spec(json!(1))),
+                WriteVerb::Create(spec(json!(1)).into()),
                 "AlreadyExists: gadgets.example.com \"g\" already exists",
             ),
             (patch(spec(json!(2))), "2 gadgets-1 2"),
             (patch(json!({ "metadata": { "resourceVersion": "1" } })), modified),
-            (WriteVerb::Update(spec(json!(3))), "3 gadgets-1 3"),
+            (WriteVerb::Update(spec(json!(3)).into()), "3 gadgets-1 3"),
             (delete("another"), "Conflict: gadgets.example.com \"g\" has another uid"),
             (delete("gadgets-1"), "Gadget default/g is gone"),
             (delete(""), "NotFound: gadgets.example.com \"g\" not found"),

@@ -38,6 +38,7 @@ impl ClaimBinding {
     /// What `write` asks for, if it is about a claim.
     pub(crate) fn of(write: &ObjectWrite) -> Option<Self> {
         let WriteVerb::Patch { merge, .. } = &write.verb else { return None };
+        let merge = merge.to_value();
         let text = |at: &str| merge.pointer(at).and_then(|value| value.as_str());
         if write.kind.is::<PersistentVolume>() {
             let namespace = text("/spec/claimRef/namespace")?;
@@ -103,10 +104,11 @@ impl SimulatedVolumes {
     /// What the API server makes of a patch of a volume or a claim; `None` for other writes.
     pub(crate) fn patched(&self, write: &ObjectWrite) -> Option<Result<AnyObject, WriteError>> {
         let WriteVerb::Patch { merge, .. } = &write.verb else { return None };
+        let merge = || merge.to_value();
         if write.kind.is::<PersistentVolume>() {
-            Some(self.patched_volume(&write.key, merge).map(AnyObject::new))
+            Some(self.patched_volume(&write.key, &merge()).map(AnyObject::new))
         } else if write.kind.is::<PersistentVolumeClaim>() {
-            Some(self.patched_claim(&write.key, merge).map(AnyObject::new))
+            Some(self.patched_claim(&write.key, &merge()).map(AnyObject::new))
         } else {
             None
         }

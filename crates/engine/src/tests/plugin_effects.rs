@@ -196,7 +196,11 @@ fn a_plugin_writes_for_each_pod_that_finds_no_node() {
                     _ => None,
                 })
                 .collect();
-            assert_eq!(objects, [(name, WriteVerb::Create(json!({"seen": 3})))], "{engine:?}");
+            assert_eq!(
+                objects,
+                [(name, WriteVerb::Create(json!({"seen": 3}).into()))],
+                "{engine:?}"
+            );
             let conditions = effects.iter().filter(|effect| match &effect.write {
                 Write::Condition(condition) => condition.message.contains("3 was said"),
                 _ => false,

@@ -118,7 +118,7 @@ fn condition_patch(write: &GroupConditionWrite) -> ObjectWrite {
         "reason": condition.reason,
         "message": condition.message,
     }]}});
-    let verb = WriteVerb::Patch { subresource: Some("status".into()), merge };
+    let verb = WriteVerb::Patch { subresource: Some("status".into()), merge: merge.into() };
     ObjectWrite { kind: KindRef::of::<PodGroup>(), key: group.clone(), verb }
 }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 use http::StatusCode;
 use plimsoll_api::ObjectKey;
 use plimsoll_engine::{WriteCause, WriteError};
-use plimsoll_framework::{ObjectWrite, WriteVerb};
+use plimsoll_framework::{Json, ObjectWrite, WriteVerb};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
@@ -46,7 +46,7 @@ impl RequestSender {
             WriteVerb::Create(_) => false,
             WriteVerb::Update(wanted) | WriteVerb::Patch { merge: wanted, .. } => {
                 let object = read.ok().and_then(|body| serde_json::from_slice::<Value>(&body).ok());
-                object.is_some_and(|object| matches_patch(&object, wanted))
+                object.is_some_and(|object| matches_patch(&object, &wanted.to_value()))
             }
         }
     }
@@ -68,7 +68,7 @@ fn request(write: &ObjectWrite, resource: ApiResource) -> ApiRequest {
                 Some(subresource) => format!("{object}/{}", segment(subresource)),
                 None => object,
             };
-            ApiRequest::patch(target, MERGE_PATCH, body(merge))
+            ApiRequest::patch(target, MERGE_PATCH, merge.as_str().into())
         }
         WriteVerb::Delete { uid } if uid.is_empty() => ApiRequest::delete(object, Vec::new()),
         WriteVerb::Delete { uid } => {
@@ -83,8 +83,8 @@ fn request(write: &ObjectWrite, resource: ApiResource) -> ApiRequest {
 }
 
 /// A manifest with the fields that follow from its kind and key.
-fn complete(manifest: &Value, resource: ApiResource, key: &ObjectKey) -> Value {
-    let mut complete = resource.kind.convert(manifest.clone(), resource.api_version);
+fn complete(manifest: &Json, resource: ApiResource, key: &ObjectKey) -> Value {
+    let mut complete = resource.kind.convert(manifest.to_value(), resource.api_version);
     complete["apiVersion"] = json!(resource.api_version);
     complete["kind"] = json!(resource.kind.as_str());
     complete["metadata"]["name"] = json!(key.name);

@@ -147,10 +147,10 @@ async fn a_claim_is_changed_unless_it_has_changed_meanwhile() {
     let claim = server.store().apply(claim).expect("the claim is valid");
     create(&server, "p", None);
     let mut edge = Edge::new(&server, |_| {});
-    let patch = |merge| ObjectWrite {
+    let patch = |merge: Value| ObjectWrite {
         kind: KindRef::of::<PersistentVolumeClaim>(),
         key: ObjectKey::new("ns", "c"),
-        verb: WriteVerb::Patch { subresource: None, merge },
+        verb: WriteVerb::Patch { subresource: None, merge: merge.into() },
     };
     let merge = json!({ "metadata": {
         "uid": claim["metadata"]["uid"],
@@ -178,12 +178,13 @@ async fn what_becomes_of_the_objects_of_plugins_is_told_apart() {
     let kind = KindRef::of::<PersistentVolumeClaim>();
     let write = |verb| ObjectWrite { kind, key: ObjectKey::new("ns", "c"), verb };
     let create = |name: &str| {
-        WriteVerb::Create(json!({
+        let claim = json!({
             "spec": { "accessModes": ["ReadWriteOnce"], "storageClassName": name },
-        }))
+        });
+        WriteVerb::Create(claim.into())
     };
     let delete = |uid: &str| WriteVerb::Delete { uid: uid.into() };
-    let patch = |merge| WriteVerb::Patch { subresource: None, merge };
+    let patch = |merge: Value| WriteVerb::Patch { subresource: None, merge: merge.into() };
     for (number, (verb, expected)) in (1..).zip([
         (delete(""), Err(WriteCause::NotFound)),
         (create("a"), Ok(())),

@@ -1,8 +1,11 @@
 //! What follows from the answers to writes: the next write, another try, or giving up the pod.
 
+use std::borrow::Cow;
+
 use plimsoll_api::devices::ClaimConsumer;
 use plimsoll_framework::prelude::*;
-use serde_json::Value;
+use serde::Deserialize;
+use serde::de::IgnoredAny;
 
 use super::claims::ClaimingPod;
 use super::held::{Progress, allocate, held_for};
@@ -177,24 +180,22 @@ impl Step {
             WriteVerb::Create(_) => Step::Create,
             WriteVerb::Delete { .. } => Step::Delete,
             WriteVerb::Patch { subresource: None, merge } => {
-                let finalizers = merge["metadata"]["finalizers"].as_array();
-                let mut finalizers = finalizers.into_iter().flatten();
-                match finalizers.any(|one| one == ResourceClaim::FINALIZER) {
+                let WrittenClaim { metadata, .. } = merge.read().unwrap_or_default();
+                match metadata.finalizers.iter().any(|one| one == ResourceClaim::FINALIZER) {
                     true => Step::Finalizer,
                     false => Step::Release,
                 }
             }
             WriteVerb::Update(_) => Step::Finalizer,
             WriteVerb::Patch { merge, .. } => {
-                let status = &merge["status"];
-                let mut consumers = status["reservedFor"].as_array().into_iter().flatten();
-                let is_it = |one: &Value| {
-                    let is_group = one["resource"] == "podgroups";
-                    one["uid"] == **pod.uid
-                        || is_group && pod.group.is_some_and(|group| one["name"] == **group)
+                let WrittenClaim { status, .. } = merge.read().unwrap_or_default();
+                let is_it = |one: &WrittenConsumer<'_>| {
+                    let is_group = one.resource == "podgroups";
+                    one.uid == **pod.uid
+                        || is_group && pod.group.is_some_and(|group| one.name == **group)
                 };
-                match consumers.any(is_it) {
-                    true if status.get("allocation").is_some() => Step::Allocation,
+                match status.reserved_for.iter().flatten().any(is_it) {
+                    true if status.allocation.is_some() => Step::Allocation,
                     true => Step::Reservation,
                     false => Step::Unreservation,
                 }
@@ -253,25 +254,63 @@ fn give_up(
     Err(Rejection::error(format!("{}: {}", step.says(), error.message)))
 }
 
+/// What a patch of a claim says, as far as answers depend on it.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct WrittenClaim<'a> {
+    #[serde(borrow)]
+    metadata: WrittenMetadata<'a>,
+    #[serde(borrow)]
+    status: WrittenStatus<'a>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct WrittenMetadata<'a> {
+    #[serde(borrow)]
+    finalizers: Vec<Cow<'a, str>>,
+    #[serde(borrow)]
+    resource_version: Cow<'a, str>,
+    #[serde(borrow)]
+    uid: Cow<'a, str>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct WrittenStatus<'a> {
+    allocation: Option<IgnoredAny>,
+    /// `null` if it is emptied.
+    #[serde(borrow)]
+    reserved_for: Option<Vec<WrittenConsumer<'a>>>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct WrittenConsumer<'a> {
+    #[serde(borrow)]
+    resource: Cow<'a, str>,
+    #[serde(borrow)]
+    name: Cow<'a, str>,
+    #[serde(borrow)]
+    uid: Cow<'a, str>,
+}
+
+/// The preconditions of a patch; `None` for other writes.
+fn preconditions(write: &ObjectWrite) -> Option<WrittenMetadata<'_>> {
+    let WriteVerb::Patch { merge, .. } = &write.verb else { return None };
+    Some(merge.read::<WrittenClaim<'_>>()?.metadata)
+}
+
 /// Whether a patch is about this claim, and not about another one of the same name.
 fn is_about(write: &ObjectWrite, claim: &ResourceClaim) -> bool {
-    match &write.verb {
-        WriteVerb::Patch { merge, .. } => {
-            let uid = merge["metadata"]["uid"].as_str();
-            uid.is_none_or(|uid| uid == claim.uid)
-        }
-        _ => true,
-    }
+    preconditions(write).is_none_or(|of| of.uid.is_empty() || of.uid == *claim.uid)
 }
 
 /// Whether nothing newer is observed than the version that a write names.
 fn is_outdated(write: &ObjectWrite, claim: &ResourceClaim) -> bool {
-    match &write.verb {
-        WriteVerb::Patch { merge, .. } => {
-            merge["metadata"]["resourceVersion"] == *claim.resource_version
-        }
-        _ => false,
-    }
+    preconditions(write).is_some_and(|of| {
+        !of.resource_version.is_empty() && of.resource_version == *claim.resource_version
+    })
 }
 
 /// Waits until another version of the claim is observed.
@@ -288,6 +327,5 @@ fn wait_for_another_than(version: Str, claim: &ResourceClaim, handle: &mut Handl
 
 /// The version that a write names; empty if it names none.
 fn written_version(write: &ObjectWrite) -> Str {
-    let WriteVerb::Patch { merge, .. } = &write.verb else { return Str::default() };
-    Str::from(merge["metadata"]["resourceVersion"].as_str().unwrap_or_default())
+    Str::from(preconditions(write).unwrap_or_default().resource_version)
 }

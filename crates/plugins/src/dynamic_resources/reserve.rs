@@ -45,10 +45,17 @@ impl Reserve for DynamicResources {
             let Some(row) = at.row else {
                 return Err(Rejection::error("claim allocation not found for node"));
             };
-            // Without the pod, which counts there already.
-            let mut nodes = at.view.nodes.scratch(row);
-            nodes.displace(Row::FIRST, &at.pod.key);
-            found = self.on_node(&claims, NodeParts::at(&nodes, Row::FIRST))?;
+            // Of the pods there only claims for resources of the node read anything: without this pod, which counts already.
+            let without = self.gates.node_allocatable.then(|| {
+                let mut nodes = at.view.nodes.scratch(row);
+                nodes.displace(Row::FIRST, &at.pod.key);
+                nodes
+            });
+            let node = match &without {
+                Some(nodes) => NodeParts::at(nodes, Row::FIRST),
+                None => NodeParts::at(at.view.nodes, row),
+            };
+            found = self.on_node(&claims, node)?;
         }
         let node_allocatable = found.node_allocatable;
         let group = pod.claiming.group.cloned();

@@ -2,37 +2,71 @@
 
 use plimsoll_api::devices::{Allocation, ClaimConsumer, NodeAllocatableClaimStatus};
 use plimsoll_framework::prelude::*;
+use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 /// The annotation of a claim that was made for extended resources.
 const EXTENDED_CLAIM: &str = "resource.kubernetes.io/extended-resource-claim";
 
-/// Makes the API server refuse the write if the object is another one, or has changed.
-fn precondition(claim: &ResourceClaim) -> Map<String, Value> {
-    let mut metadata = same_object(claim);
-    if !claim.resource_version.is_empty() {
-        metadata.insert("resourceVersion".to_owned(), json!(claim.resource_version));
-    }
-    metadata
+/// A merge patch of a claim. Fields are in the order of their names, as in a `Value`.
+#[derive(Serialize)]
+struct ClaimPatch<'a, S> {
+    metadata: PatchedMetadata<'a>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    status: Option<S>,
 }
 
-/// Makes the API server refuse the write if the object is another one.
-fn same_object(claim: &ResourceClaim) -> Map<String, Value> {
-    let mut metadata = Map::new();
-    if !claim.uid.is_empty() {
-        metadata.insert("uid".to_owned(), json!(claim.uid));
+/// The uid and the version are preconditions; a precondition that is not known is left out.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct PatchedMetadata<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    finalizers: Option<Vec<&'a str>>,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    resource_version: &'a str,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    uid: &'a str,
+}
+
+impl<'a> PatchedMetadata<'a> {
+    /// Makes the API server refuse the write if the object is another one, or has changed.
+    fn of_version(claim: &'a ResourceClaim) -> Self {
+        PatchedMetadata { resource_version: &claim.resource_version, ..Self::of_object(claim) }
     }
-    metadata
+
+    /// Makes the API server refuse the write if the object is another one.
+    fn of_object(claim: &'a ResourceClaim) -> Self {
+        PatchedMetadata { finalizers: None, resource_version: "", uid: &claim.uid }
+    }
 }
 
 /// Adds the finalizer, without which a claim with devices could be gone at once.
 pub(super) fn add_finalizer(claim: &ResourceClaim, handle: &mut Handle<'_>) {
-    let mut metadata = precondition(claim);
-    let own = Str::const_new(ResourceClaim::FINALIZER);
-    let finalizers: Vec<&Str> = claim.finalizers.iter().chain([&own]).collect();
-    metadata.insert("finalizers".to_owned(), json!(finalizers));
-    let merge = json!({ "metadata": metadata });
+    let all = claim.finalizers.iter().map(Str::as_str).chain([ResourceClaim::FINALIZER]);
+    set_finalizers(claim, all.collect(), handle);
+}
+
+/// Removes the finalizer of a claim that is not needed any more.
+pub(super) fn remove_finalizer(claim: &ResourceClaim, handle: &mut Handle<'_>) {
+    let all = claim.finalizers.iter().map(Str::as_str);
+    set_finalizers(claim, all.filter(|name| *name != ResourceClaim::FINALIZER).collect(), handle);
+}
+
+fn set_finalizers(claim: &ResourceClaim, finalizers: Vec<&str>, handle: &mut Handle<'_>) {
+    let finalizers = Some(finalizers);
+    let metadata = PatchedMetadata { finalizers, ..PatchedMetadata::of_version(claim) };
+    let merge = Json::of(&ClaimPatch { metadata, status: None::<()> });
     handle.writes.patch::<ResourceClaim>(claim.key.clone(), merge);
+}
+
+fn set_status(
+    claim: &ResourceClaim,
+    metadata: PatchedMetadata<'_>,
+    status: impl Serialize,
+    handle: &mut Handle<'_>,
+) {
+    let merge = Json::of(&ClaimPatch { metadata, status: Some(status) });
+    handle.writes.patch_status::<ResourceClaim>(claim.key.clone(), merge);
 }
 
 /// Allocates devices for a claim that has none, and reserves it for a pod or a group. An allocation cannot be replaced, so the
@@ -43,7 +77,7 @@ pub(super) fn allocate(
     consumer: &ClaimConsumer,
     handle: &mut Handle<'_>,
 ) {
-    set_allocation(claim, allocation, (consumer, same_object(claim)), handle);
+    set_allocation(claim, allocation, (consumer, PatchedMetadata::of_object(claim)), handle);
 }
 
 /// The same for a claim that must not have changed.
@@ -53,66 +87,59 @@ pub(super) fn allocate_this(
     consumer: &ClaimConsumer,
     handle: &mut Handle<'_>,
 ) {
-    set_allocation(claim, allocation, (consumer, precondition(claim)), handle);
+    set_allocation(claim, allocation, (consumer, PatchedMetadata::of_version(claim)), handle);
 }
 
 fn set_allocation(
     claim: &ResourceClaim,
     allocation: &Allocation,
-    (consumer, metadata): (&ClaimConsumer, Map<String, Value>),
+    (consumer, metadata): (&ClaimConsumer, PatchedMetadata<'_>),
     handle: &mut Handle<'_>,
 ) {
-    let merge = json!({
-        "metadata": metadata,
-        "status": { "allocation": allocation.to_json(), "reservedFor": [consumer.to_json()] },
-    });
-    handle.writes.patch_status::<ResourceClaim>(claim.key.clone(), merge);
+    #[derive(Serialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Status<A, C> {
+        allocation: A,
+        reserved_for: [C; 1],
+    }
+    let status = Status { allocation: allocation.wire(), reserved_for: [consumer.wire()] };
+    set_status(claim, metadata, status, handle);
 }
 
 /// Reserves a claim with devices for one more pod, or for a group.
 pub(super) fn reserve(claim: &ResourceClaim, consumer: &ClaimConsumer, handle: &mut Handle<'_>) {
-    let all = claim.reserved_for.iter().chain([consumer]);
-    let all: Vec<Value> = all.map(ClaimConsumer::to_json).collect();
-    set_reserved(claim, &all, handle);
+    set_reserved(claim, claim.reserved_for.iter().chain([consumer]), handle);
 }
 
 /// Ends the reservation of a claim for the pod, or the group, with this uid.
 pub(super) fn unreserve(claim: &ResourceClaim, uid: &Str, handle: &mut Handle<'_>) {
-    let others = claim.reserved_for.iter().filter(|one| one.uid != *uid);
-    let others: Vec<Value> = others.map(ClaimConsumer::to_json).collect();
-    set_reserved(claim, &others, handle);
+    set_reserved(claim, claim.reserved_for.iter().filter(|one| one.uid != *uid), handle);
 }
 
-fn set_reserved(claim: &ResourceClaim, consumers: &[Value], handle: &mut Handle<'_>) {
-    let merge = json!({
-        "metadata": precondition(claim),
-        "status": { "reservedFor": consumers },
-    });
-    handle.writes.patch_status::<ResourceClaim>(claim.key.clone(), merge);
+fn set_reserved<'a>(
+    claim: &ResourceClaim,
+    consumers: impl Iterator<Item = &'a ClaimConsumer>,
+    handle: &mut Handle<'_>,
+) {
+    #[derive(Serialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Status<C> {
+        reserved_for: Vec<C>,
+    }
+    let status = Status { reserved_for: consumers.map(ClaimConsumer::wire).collect() };
+    set_status(claim, PatchedMetadata::of_version(claim), status, handle);
 }
 
 /// Takes the devices from a claim.
 pub(super) fn deallocate(claim: &ResourceClaim, handle: &mut Handle<'_>) {
-    let merge = json!({
-        "metadata": precondition(claim),
-        "status": { "allocation": null, "reservedFor": null, "devices": null },
-    });
-    handle.writes.patch_status::<ResourceClaim>(claim.key.clone(), merge);
+    let status = json!({ "allocation": null, "reservedFor": null, "devices": null });
+    set_status(claim, PatchedMetadata::of_version(claim), status, handle);
 }
 
 /// Deletes a claim that was made for extended resources. Its finalizer goes first.
 pub(super) fn delete(claim: &ResourceClaim, handle: &mut Handle<'_>) {
     remove_finalizer(claim, handle);
     handle.writes.delete::<ResourceClaim>(claim.key.clone(), claim.uid.clone());
-}
-
-/// Removes the finalizer of a claim that is not needed any more.
-pub(super) fn remove_finalizer(claim: &ResourceClaim, handle: &mut Handle<'_>) {
-    let others = claim.finalizers.iter().filter(|name| *name != ResourceClaim::FINALIZER);
-    let mut metadata = precondition(claim);
-    metadata.insert("finalizers".to_owned(), others.map(|name| json!(name)).collect());
-    let merge = json!({ "metadata": metadata });
-    handle.writes.patch::<ResourceClaim>(claim.key.clone(), merge);
 }
 
 /// Creates the claim for the extended resources of a pod.

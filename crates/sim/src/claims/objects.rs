@@ -57,7 +57,7 @@ impl ClaimObjects {
             if self.claims.contains_key(key) {
                 return Err(error(key, WriteCause::AlreadyExists, "already exists"));
             }
-            let claim = read(key, manifest)?;
+            let claim = read(key, &manifest.to_value())?;
             return Ok(Event::object(self.created(claim)));
         }
         let claim = self.claims.get(key);
@@ -65,15 +65,17 @@ impl ClaimObjects {
         match &write.verb {
             WriteVerb::Create(_) => unreachable!("it was created above"),
             WriteVerb::Update(manifest) => {
-                check(claim, manifest)?;
-                let new = read(key, manifest)?;
+                let manifest = manifest.to_value();
+                check(claim, &manifest)?;
+                let new = read(key, &manifest)?;
                 changed(claim, ResourceClaim { finalizers: new.finalizers, ..claim.clone() })
             }
             WriteVerb::Patch { subresource, merge } => {
-                check(claim, merge)?;
+                let merge = merge.to_value();
+                check(claim, &merge)?;
                 match subresource.as_deref() {
-                    None => changed(claim, with_metadata(claim, merge)?),
-                    Some("status") => changed(claim, with_status(claim, merge)?),
+                    None => changed(claim, with_metadata(claim, &merge)?),
+                    Some("status") => changed(claim, with_status(claim, &merge)?),
                     Some(other) => {
                         let why = format!("has no subresource {other}");
                         Err(error(key, WriteCause::NotFound, &why))
@@ -247,10 +249,10 @@ mod tests {
     #[test]
     fn writes_of_claims_do_what_an_api_server_does() {
         let mut objects = ClaimObjects::default();
-        let patch = |merge| WriteVerb::Patch { subresource: None, merge };
+        let patch = |merge: Value| WriteVerb::Patch { subresource: None, merge: merge.into() };
         let status = |merge: Value| WriteVerb::Patch {
             subresource: Some("status".into()),
-            merge: json!({ "status": merge }),
+            merge: json!({ "status": merge }).into(),
         };
         let finalizers = |names: &[&str]| patch(json!({ "metadata": { "finalizers": names } }));
         let delete = |uid: &str| WriteVerb::Delete { uid: uid.into() };
@@ -260,9 +262,9 @@ mod tests {
         for (verb, expected) in [
             (patch(json!({})), not_found),
             (delete(""), not_found),
-            (WriteVerb::Create(json!({ "spec": {} })), "v1"),
+            (WriteVerb::Create(json!({ "spec": {} }).into()), "v1"),
             (
-                WriteVerb::Create(json!({})),
+                WriteVerb::Create(json!({}).into()),
                 "AlreadyExists: resourceclaims.resource.k8s.io \"c\" already exists",
             ),
             (finalizers(&["f"]), "v2 f"),

@@ -16,12 +16,12 @@ pub(crate) fn patched_pod(
     write: &ObjectWrite,
 ) -> Option<Result<Pod, WriteError>> {
     let WriteVerb::Patch { subresource: Some(part), merge } = &write.verb else { return None };
-    let is_given = |field: &str| merge["status"].get(field).is_some();
-    let is_about_claims = FIELDS.iter().any(|field| is_given(field));
-    if !write.kind.is::<Pod>() || part != "status" || !is_about_claims {
+    if !write.kind.is::<Pod>() || part != "status" {
         return None;
     }
-    Some(pod_with(pod, write, merge))
+    let merge = merge.to_value();
+    let is_about_claims = FIELDS.iter().any(|field| merge["status"].get(field).is_some());
+    is_about_claims.then(|| pod_with(pod, write, &merge))
 }
 
 fn pod_with(pod: Option<&Pod>, write: &ObjectWrite, merge: &Value) -> Result<Pod, WriteError> {
@@ -67,7 +67,7 @@ mod tests {
     fn done(field: &str, value: &Value) -> String {
         let pod = Pod { key: PodKey::new("a", "p"), uid: "u".into(), ..Pod::default() };
         let merge = json!({ "metadata": { "uid": "u" }, "status": { field: value } });
-        let verb = WriteVerb::Patch { subresource: Some(Str::from("status")), merge };
+        let verb = WriteVerb::Patch { subresource: Some(Str::from("status")), merge: merge.into() };
         let kind = KindRef::of::<Pod>();
         let write = ObjectWrite { kind, key: pod.key.clone(), verb };
         match patched_pod(Some(&pod), &write) {

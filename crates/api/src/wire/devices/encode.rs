@@ -1,12 +1,13 @@
 //! The parts of claims that the scheduler writes, as JSON.
 
+use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::{Map, Value, json};
 
 use crate::Str;
 use crate::devices::{
     Allocation, AllocationConfig, AllocationMode, ClaimConsumer, ClaimSpec, ConstraintKind,
-    DeviceAsk, DeviceNodeSelector, DeviceRequest, DeviceResult, DeviceToleration, OpaqueConfig,
-    RequestKind, WrittenRequirement,
+    DeviceAsk, DeviceNodeSelector, DeviceNodeTerm, DeviceRequest, DeviceResult, DeviceToleration,
+    OpaqueConfig, RequestKind, WrittenRequirement,
 };
 
 impl ClaimSpec {
@@ -30,7 +31,7 @@ impl ClaimSpec {
             Value::Object(constraint)
         });
         add_list(&mut devices, "config", &self.config, |one| {
-            config(None, &one.requests, one.opaque.as_ref())
+            config(&one.requests, one.opaque.as_ref())
         });
         json!({ "devices": devices })
     }
@@ -38,55 +39,182 @@ impl ClaimSpec {
 
 impl Allocation {
     /// `status.allocation`. All API versions have the same.
+    pub fn wire(&self) -> impl Serialize {
+        Wire(self)
+    }
+
+    /// The same as a value.
     pub fn to_json(&self) -> Value {
-        let mut devices = Map::new();
-        add_list(&mut devices, "results", &self.devices, result);
-        add_list(&mut devices, "config", &self.config, |one: &AllocationConfig| {
-            config(Some(one.source.as_str()), &one.requests, one.opaque.as_ref())
-        });
-        let mut allocation = Map::new();
-        allocation.insert("devices".to_owned(), Value::Object(devices));
-        if let Some(selector) = &self.node_selector {
-            allocation.insert("nodeSelector".to_owned(), selector.to_json());
-        }
-        if let Some(time) = self.timestamp {
-            // As Go writes a metav1.Time: without a fraction.
-            let time = time.strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
-            allocation.insert("allocationTimestamp".to_owned(), json!(time));
-        }
-        Value::Object(allocation)
+        json!(Wire(self))
     }
 }
 
 impl ClaimConsumer {
     /// An item of `status.reservedFor`.
-    pub fn to_json(&self) -> Value {
-        let mut consumer = Map::new();
-        add(&mut consumer, "apiGroup", &self.api_group);
-        add(&mut consumer, "resource", &self.resource);
-        add(&mut consumer, "name", &self.name);
-        add(&mut consumer, "uid", &self.uid);
-        Value::Object(consumer)
+    pub fn wire(&self) -> impl Serialize {
+        Wire(self)
     }
 }
 
-impl DeviceNodeSelector {
-    /// A `NodeSelector`.
-    pub fn to_json(&self) -> Value {
-        let requirement = |one: &WrittenRequirement| {
-            let mut requirement = Map::new();
-            add(&mut requirement, "key", &one.key);
-            add(&mut requirement, "operator", &one.operator);
-            add_list(&mut requirement, "values", &one.values, |value| json!(value));
-            Value::Object(requirement)
-        };
-        let terms = self.terms().iter().map(|one| {
-            let mut term = Map::new();
-            add_list(&mut term, "matchExpressions", &one.expressions, requirement);
-            add_list(&mut term, "matchFields", &one.fields, requirement);
-            Value::Object(term)
-        });
-        json!({ "nodeSelectorTerms": terms.collect::<Vec<_>>() })
+/// A part of a claim as it is written. Fields are in the order of their names, as in a [`Value`].
+struct Wire<'a, T>(&'a T);
+
+/// A list of such parts.
+struct WireList<'a, T>(&'a [T]);
+
+impl<T> Serialize for WireList<'_, T>
+where
+    for<'a> Wire<'a, T>: Serialize,
+{
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.collect_seq(self.0.iter().map(Wire))
+    }
+}
+
+impl Serialize for Wire<'_, Allocation> {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        let Wire(Allocation { devices, config, node_selector, timestamp }) = self;
+        let mut fields = Fields::of(to)?;
+        // As Go writes a metav1.Time: without a fraction.
+        let time = timestamp.map(|time| time.strftime("%Y-%m-%dT%H:%M:%SZ").to_string());
+        fields.optional("allocationTimestamp", time.as_ref())?;
+        fields.any("devices", &Wire(&(&**config, &**devices)))?;
+        fields.optional("nodeSelector", node_selector.as_ref().map(Wire).as_ref())?;
+        fields.end()
+    }
+}
+
+impl Serialize for Wire<'_, (&[AllocationConfig], &[DeviceResult])> {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        let Wire((config, results)) = self;
+        let mut fields = Fields::of(to)?;
+        fields.list("config", config)?;
+        fields.list("results", results)?;
+        fields.end()
+    }
+}
+
+impl Serialize for Wire<'_, DeviceResult> {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        let Wire(one) = self;
+        let mut fields = Fields::of(to)?;
+        fields.optional("adminAccess", one.admin_access.as_ref())?;
+        fields.texts("bindingConditions", &one.binding_conditions)?;
+        fields.texts("bindingFailureConditions", &one.binding_failure_conditions)?;
+        if !one.consumed_capacity.is_empty() {
+            fields.any("consumedCapacity", &amounts(&one.consumed_capacity))?;
+        }
+        fields.text("device", &one.device)?;
+        fields.text("driver", &one.driver)?;
+        fields.text("pool", &one.pool)?;
+        fields.text("request", &one.request)?;
+        fields.text("shareID", one.share_id.as_deref().unwrap_or_default())?;
+        fields.list("tolerations", &one.tolerations)?;
+        fields.end()
+    }
+}
+
+impl Serialize for Wire<'_, DeviceToleration> {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        let Wire(DeviceToleration { key, operator, value, effect, seconds }) = self;
+        let mut fields = Fields::of(to)?;
+        fields.text("effect", effect)?;
+        fields.text("key", key)?;
+        fields.any("operator", operator.as_str())?;
+        fields.optional("tolerationSeconds", seconds.as_ref())?;
+        fields.text("value", value)?;
+        fields.end()
+    }
+}
+
+impl Serialize for Wire<'_, AllocationConfig> {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        let Wire(AllocationConfig { source, requests, opaque }) = self;
+        let mut fields = Fields::of(to)?;
+        if let Some(opaque) = opaque {
+            fields.any("opaque", &opaque_config(opaque))?;
+        }
+        fields.texts("requests", requests)?;
+        fields.any("source", source.as_str())?;
+        fields.end()
+    }
+}
+
+impl Serialize for Wire<'_, ClaimConsumer> {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        let Wire(ClaimConsumer { api_group, resource, name, uid }) = self;
+        let mut fields = Fields::of(to)?;
+        fields.text("apiGroup", api_group)?;
+        fields.text("name", name)?;
+        fields.text("resource", resource)?;
+        fields.text("uid", uid)?;
+        fields.end()
+    }
+}
+
+/// A `NodeSelector`.
+impl Serialize for Wire<'_, DeviceNodeSelector> {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        let mut fields = Fields::of(to)?;
+        fields.any("nodeSelectorTerms", &WireList(self.0.terms()))?;
+        fields.end()
+    }
+}
+
+impl Serialize for Wire<'_, DeviceNodeTerm> {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        let Wire(term) = self;
+        let mut fields = Fields::of(to)?;
+        fields.list("matchExpressions", &term.expressions)?;
+        fields.list("matchFields", &term.fields)?;
+        fields.end()
+    }
+}
+
+impl Serialize for Wire<'_, WrittenRequirement> {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        let Wire(WrittenRequirement { key, operator, values }) = self;
+        let mut fields = Fields::of(to)?;
+        fields.text("key", key)?;
+        fields.text("operator", operator)?;
+        fields.texts("values", values)?;
+        fields.end()
+    }
+}
+
+/// The fields of an object. What is empty is left out.
+struct Fields<S: Serializer>(S::SerializeMap);
+
+impl<S: Serializer> Fields<S> {
+    fn of(to: S) -> Result<Self, S::Error> {
+        to.serialize_map(None).map(Fields)
+    }
+
+    fn any(&mut self, name: &str, value: &(impl Serialize + ?Sized)) -> Result<(), S::Error> {
+        self.0.serialize_entry(name, value)
+    }
+
+    fn text(&mut self, name: &str, text: &str) -> Result<(), S::Error> {
+        if text.is_empty() { Ok(()) } else { self.any(name, text) }
+    }
+
+    fn texts(&mut self, name: &str, texts: &[Str]) -> Result<(), S::Error> {
+        if texts.is_empty() { Ok(()) } else { self.any(name, texts) }
+    }
+
+    fn optional(&mut self, name: &str, value: Option<&impl Serialize>) -> Result<(), S::Error> {
+        value.map_or(Ok(()), |value| self.any(name, value))
+    }
+
+    fn list<T>(&mut self, name: &str, items: &[T]) -> Result<(), S::Error>
+    where
+        for<'a> Wire<'a, T>: Serialize,
+    {
+        if items.is_empty() { Ok(()) } else { self.any(name, &WireList(items)) }
+    }
+
+    fn end(self) -> Result<S::Ok, S::Error> {
+        self.0.end()
     }
 }
 
@@ -133,63 +261,25 @@ fn asked(ask: &DeviceAsk) -> Map<String, Value> {
         AllocationMode::Other(word) => word,
     };
     asked.insert("allocationMode".to_owned(), json!(mode));
-    add_list(&mut asked, "tolerations", &ask.tolerations, toleration);
+    add_list(&mut asked, "tolerations", &ask.tolerations, |one| json!(Wire(one)));
     if let Some(capacity) = &ask.capacity {
         asked.insert("capacity".to_owned(), json!({ "requests": amounts(capacity) }));
     }
     asked
 }
 
-fn result(one: &DeviceResult) -> Value {
-    let mut result = Map::new();
-    for (field, text) in [
-        ("request", &one.request),
-        ("driver", &one.driver),
-        ("pool", &one.pool),
-        ("device", &one.device),
-    ] {
-        add(&mut result, field, text);
-    }
-    if let Some(admin) = one.admin_access {
-        result.insert("adminAccess".to_owned(), json!(admin));
-    }
-    add_list(&mut result, "tolerations", &one.tolerations, toleration);
-    add_list(&mut result, "bindingConditions", &one.binding_conditions, |name| json!(name));
-    let failures = &one.binding_failure_conditions;
-    add_list(&mut result, "bindingFailureConditions", failures, |name| json!(name));
-    if let Some(share) = &one.share_id {
-        add(&mut result, "shareID", share);
-    }
-    if !one.consumed_capacity.is_empty() {
-        result.insert("consumedCapacity".to_owned(), amounts(&one.consumed_capacity));
-    }
-    Value::Object(result)
-}
-
-fn toleration(one: &DeviceToleration) -> Value {
-    let mut toleration = Map::new();
-    add(&mut toleration, "key", &one.key);
-    toleration.insert("operator".to_owned(), json!(one.operator.as_str()));
-    add(&mut toleration, "value", &one.value);
-    add(&mut toleration, "effect", &one.effect);
-    if let Some(seconds) = one.seconds {
-        toleration.insert("tolerationSeconds".to_owned(), json!(seconds));
-    }
-    Value::Object(toleration)
-}
-
-fn config(source: Option<&str>, requests: &[Str], opaque: Option<&OpaqueConfig>) -> Value {
+fn config(requests: &[Str], opaque: Option<&OpaqueConfig>) -> Value {
     let mut config = Map::new();
-    if let Some(source) = source {
-        config.insert("source".to_owned(), json!(source));
-    }
     add_list(&mut config, "requests", requests, |name| json!(name));
-    if let Some(OpaqueConfig { driver, parameters }) = opaque {
-        let parameters: Value = serde_json::from_str(parameters).unwrap_or_default();
-        let opaque = json!({ "driver": driver, "parameters": parameters });
-        config.insert("opaque".to_owned(), opaque);
+    if let Some(opaque) = opaque {
+        config.insert("opaque".to_owned(), opaque_config(opaque));
     }
     Value::Object(config)
+}
+
+fn opaque_config(OpaqueConfig { driver, parameters }: &OpaqueConfig) -> Value {
+    let parameters: Value = serde_json::from_str(parameters).unwrap_or_default();
+    json!({ "driver": driver, "parameters": parameters })
 }
 
 fn amounts(amounts: &[(Str, crate::Quantity)]) -> Value {

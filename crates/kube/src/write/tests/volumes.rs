@@ -19,7 +19,7 @@ fn change() -> Effect {
     let write = ObjectWrite {
         kind: KindRef::of::<PersistentVolumeClaim>(),
         key: ObjectKey::new("ns", "c"),
-        verb: WriteVerb::Patch { subresource: None, merge: merge() },
+        verb: WriteVerb::Patch { subresource: None, merge: merge().into() },
     };
     effect(3, &pod("p"), Write::Object(write))
 }

@@ -125,11 +125,14 @@ fn placed(scenario: &Scenario, node: &str) -> String {
     for ObjectWrite { key, verb, .. } in &parts.written {
         let (name, what, group) = match verb {
             WriteVerb::Create(_) => ("<extended-resources>", "create", String::new()),
-            WriteVerb::Patch { merge, .. } if merge["status"]["allocation"] != Value::Null => {
-                (key.name.as_str(), "allocation", written_for_group(merge))
-            }
-            WriteVerb::Patch { merge, .. } if merge["status"]["reservedFor"] != Value::Null => {
-                (key.name.as_str(), "reservation", written_for_group(merge))
+            WriteVerb::Patch { merge, .. } => {
+                let merge = merge.to_value();
+                let (name, has) = (key.name.as_str(), |field| !merge["status"][field].is_null());
+                match () {
+                    () if has("allocation") => (name, "allocation", written_for_group(&merge)),
+                    () if has("reservedFor") => (name, "reservation", written_for_group(&merge)),
+                    () => (name, "finalizer", String::new()),
+                }
             }
             _ => (key.name.as_str(), "finalizer", String::new()),
         };
