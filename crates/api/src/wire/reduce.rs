@@ -111,9 +111,12 @@ impl Unread {
     /// Reads a manifest, and notes what was passed over. A part is unread if it is unread every time.
     pub(super) fn parse<T: DeserializeOwned>(&self, manifest: &Value) -> Result<T> {
         let mut passed_over = BTreeSet::new();
-        let parsed = serde_ignored::deserialize(manifest, |path| {
+        let mut pass_over = |path: Path<'_>| {
             passed_over.insert(Part::of(&path));
-        });
+        };
+        let noting = serde_ignored::Deserializer::new(manifest, &mut pass_over);
+        let parsed =
+            erased_serde::deserialize(&mut <dyn erased_serde::Deserializer<'_>>::erase(noting));
         // Only the usual way names the field of an error.
         let Ok(parsed) = parsed else { return super::source::Source::parse(manifest) };
         let unread = match self.0.take() {

@@ -230,10 +230,13 @@ impl<'a> Visitor<'a> for &mut HeadVisitor<'a> {
     }
 }
 
-/// Reads, and names the field in an error.
+/// Reads, and names the field in an error. Each kind is read without a type for the deserializer here: reading it again is rare,
+/// and code of its own for that would take longer to compile than the rest of this crate.
 fn tracked<'de, D: Deserializer<'de>, T: DeserializeOwned>(deserializer: D) -> Result<T> {
     let mut track = Track::new();
-    let result = T::deserialize(serde_path_to_error::Deserializer::new(deserializer, &mut track));
+    let tracking = serde_path_to_error::Deserializer::new(deserializer, &mut track);
+    let result: std::result::Result<T, _> =
+        erased_serde::deserialize(&mut <dyn erased_serde::Deserializer<'_>>::erase(tracking));
     result.map_err(|error| {
         let error = error.to_string();
         // The position in the text of this one object does not help the author of a list.

@@ -1,0 +1,54 @@
+//! Runs a workload once, for those who count instructions or look for what takes time: it is built with far fewer
+//! libraries than `plimsoll bench`, and does nothing else.
+//!
+//! ```sh
+//! cargo run --release -p plimsoll-sim --example workload -- SchedulingBasic 500 0 1000 [reference]
+//! ```
+//! The numbers are those of nodes, of pods that are there before, and of pods that are measured.
+
+#[allow(dead_code, reason = "the tests use the other profiles")]
+#[path = "../tests/it/profiles.rs"]
+mod profiles;
+
+use std::env;
+use std::error::Error;
+use std::time::{Duration, Instant};
+
+use plimsoll_engine::{Engine, Gates, Options, Scheduler};
+use plimsoll_sim::perf::{MeasurementClock, Sizes, Workload};
+
+use profiles::{gates_for, profiles_for};
+
+/// The time since it was made.
+struct SinceStart(Instant);
+
+impl MeasurementClock for SinceStart {
+    fn wall(&self) -> Duration {
+        self.0.elapsed()
+    }
+
+    fn cpu(&self) -> Option<Duration> {
+        None
+    }
+}
+
+const USAGE: &str = "usage: workload NAME NODES INIT_PODS PODS [reference]";
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let mut words: Vec<String> = env::args().skip(1).collect();
+    let mut engine = Engine::Fast;
+    if words.last().is_some_and(|word| word == "reference") {
+        words.pop();
+        engine = Engine::Reference;
+    }
+    let [name, nodes, init_pods, pods] = words.as_slice() else { return Err(USAGE.into()) };
+    let workload = Workload::named(name).ok_or_else(|| format!("no workload is named {name}"))?;
+    let (nodes, init_pods, pods) = (nodes.parse()?, init_pods.parse()?, pods.parse()?);
+    let sizes = Sizes { nodes, init_pods, pods, ..workload.sizes };
+    let gates = Gates::of(&gates_for(&workload));
+    let options = Options { gates, engine, ..Options::default() };
+    let mut scheduler = Scheduler::new(profiles_for(&workload), options, 1)?;
+    let total = workload.measure(sizes, 1, &mut scheduler, &SinceStart(Instant::now())).total();
+    println!("{} pods, {} placed in {:?}", total.pods, total.scheduled, total.wall);
+    Ok(())
+}
