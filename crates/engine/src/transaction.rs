@@ -142,7 +142,7 @@ impl<'a> Transaction<'a> {
         scheduler.cache.is_rolled_back(savepoint);
         scheduler.prepared_filters.forget_after(scheduler.cache.revision());
         for pod in new_pods.into_iter().rev() {
-            scheduler.forget_pod(pod);
+            scheduler.unlearn_pod(pod);
         }
         for (pod, node) in nominations.into_iter().rev() {
             scheduler.nominated.set(pod, node);

@@ -113,8 +113,18 @@ impl Setup {
     ) -> Result<Self> {
         let gates = given_gates(args.emulation.release(), &args.feature_gates)?;
         warn_of_gates(&gates);
-        let given = Given::choose(args, sources, &catalogue(registry, &gates))?;
-        Self::assemble(given, registry, &gates)
+        Self::choose_under(args, sources, registry, &gates)
+    }
+
+    /// The same with these feature gates.
+    pub(crate) fn choose_under(
+        args: &args::Cluster,
+        sources: &[Source],
+        registry: &Registry,
+        gates: &GivenGates,
+    ) -> Result<Self> {
+        let given = Given::choose(args, sources, &catalogue(registry, gates))?;
+        Self::assemble(given, registry, gates)
     }
 
     /// The same with these feature gates, for a command that calls extenders.

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use plimsoll_api::{Labels, ObjectKey, Pod, PodKey, PodPhase, ResourceClaim, Str};
+use plimsoll_api::pod_group::GroupPolicy;
+use plimsoll_api::{Labels, ObjectKey, Pod, PodGroup, PodKey, PodPhase, ResourceClaim, Str};
 use plimsoll_engine::Event;
 use plimsoll_framework::Time;
 
@@ -27,6 +28,8 @@ pub enum Happening {
     ClaimIsDeleted(ObjectKey),
     /// Something changes about a ResourceClaim that scheduling does not read.
     ClaimIsTouched(ObjectKey),
+    /// A gang needs another number of its pods.
+    GroupNeeds(ObjectKey, u32),
     /// Anything that does not depend on what the scheduler has done.
     Other(Event),
 }
@@ -40,9 +43,10 @@ impl Happening {
             | Happening::IsRelabelled(pod, _)
             | Happening::IsNominated(pod, _)
             | Happening::IsUngated(pod) => Some(pod),
-            Happening::ClaimIsDeleted(_) | Happening::ClaimIsTouched(_) | Happening::Other(_) => {
-                None
-            }
+            Happening::ClaimIsDeleted(_)
+            | Happening::ClaimIsTouched(_)
+            | Happening::GroupNeeds(..)
+            | Happening::Other(_) => None,
         }
     }
 
@@ -54,12 +58,20 @@ impl Happening {
         }
     }
 
-    /// The event for it at `now`, if `pod` and `claim` are the present states of what it is about.
+    /// The group that it is about.
+    pub(crate) fn group(&self) -> Option<&ObjectKey> {
+        match self {
+            Happening::GroupNeeds(group, _) => Some(group),
+            _ => None,
+        }
+    }
+
+    /// The event for it at `now`, if `pod`, `claim` and `group` are the present states of what it is about.
     pub(crate) fn event(
         self,
         now: Time,
         pod: Option<&Pod>,
-        claim: Option<&ResourceClaim>,
+        (claim, group): (Option<&ResourceClaim>, Option<&PodGroup>),
     ) -> Option<Event> {
         let alive = pod.filter(|pod| pod.phase != PodPhase::Ended);
         let changed = |pod: Pod| Some(Event::pod(pod));
@@ -91,6 +103,12 @@ impl Happening {
             Happening::ClaimIsDeleted(_) => claim.map(|claim| claims::deleted(claim, now)),
             Happening::ClaimIsTouched(_) => {
                 claim.map(|claim| Event::object(claims::next(claim.clone())))
+            }
+            Happening::GroupNeeds(_, min_count) => {
+                // A policy can neither be set nor unset.
+                let group = group.filter(|group| group.min_count().is_some())?.clone();
+                let (policy, generation) = (GroupPolicy::Gang { min_count }, group.generation + 1);
+                Some(Event::object(PodGroup { policy, generation, ..group }))
             }
             Happening::Other(event) => Some(event),
         }

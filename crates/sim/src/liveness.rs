@@ -1,15 +1,24 @@
-//! The liveness law: no pod waits that a fresh attempt would place.
+//! The liveness law: no pod waits that a fresh attempt would place, and no group of pods.
 
-use plimsoll_api::PodKey;
-use plimsoll_engine::{Outcome, QueuePlace, Scheduler};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use plimsoll_api::{ObjectKey, Pod, PodKey};
+use plimsoll_engine::{GroupResult, Outcome, QueuePlace, Scheduler};
+use plimsoll_framework::pod_groups::group_of;
+use plimsoll_framework::{GroupForest, GroupRef, Time};
 
 /// The pods that wait for a change although a fresh attempt would place them now, with the node each
-/// would get.
+/// would get. Pods of groups are left out, which are tried together.
 ///
 /// Called when the scheduler has nothing more to do at the present time. The cause is a queueing hint
 /// or the queue, which did not wake the pod.
 pub fn sleepers(scheduler: &Scheduler) -> Vec<(PodKey, String)> {
-    let asleep = scheduler.pending().filter(|info| info.place == QueuePlace::Unschedulable);
+    let tries_together = scheduler.schedules_groups();
+    let asleep = scheduler.pending().filter(|info| {
+        let is_member = tries_together && info.pod.scheduling_group.is_some();
+        info.place == QueuePlace::Unschedulable && !is_member
+    });
     asleep
         .filter_map(|info| {
             let decision = scheduler.explain(&info.pod.key)?;
@@ -19,4 +28,35 @@ pub fn sleepers(scheduler: &Scheduler) -> Vec<(PodKey, String)> {
             }
         })
         .collect()
+}
+
+/// The groups with pods that wait although a fresh attempt would place some of them now.
+///
+/// Called when the scheduler has nothing more to do at the present time, and will try none of these groups before something
+/// changes.
+pub(crate) fn sleeping_groups(scheduler: &mut Scheduler, now: Time) -> Vec<ObjectKey> {
+    if !scheduler.schedules_groups() {
+        return Vec::new();
+    }
+    let mut waiting = BTreeMap::<ObjectKey, Vec<Arc<Pod>>>::new();
+    for info in scheduler.pending() {
+        let Some(group) = group_of(&info.pod) else { continue };
+        if info.place != QueuePlace::InFlight && !info.pod.is_terminating() {
+            waiting.entry(group).or_default().push(info.pod.seen().clone());
+        }
+    }
+    let (mut asleep, mut asked) = (Vec::new(), BTreeSet::new());
+    for (group, pods) in waiting {
+        let forest = GroupForest::of(scheduler.view().stores, scheduler.group_gates());
+        let root = forest.root(&group).unwrap_or_else(|_| GroupRef::Pods(group.clone()));
+        // All pods of a tree are tried together.
+        if !asked.insert(root) {
+            continue;
+        }
+        let decided = scheduler.transaction(now, |all| all.decide_group(now, &group, pods));
+        if decided.is_ok_and(|decision| decision.result == GroupResult::Scheduled) {
+            asleep.push(group);
+        }
+    }
+    asleep
 }

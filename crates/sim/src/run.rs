@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use plimsoll_api::PodKey;
 use plimsoll_engine::{
-    Decision, Effect, Event, GroupDecision, MemberDecision, Next, Observation, Scheduler, Write,
+    Decision, Effect, Event, GroupDecision, Next, Observation, Scheduler, Write,
 };
 use plimsoll_framework::Time;
 use rand::Rng;
@@ -183,8 +183,9 @@ impl Simulation {
                 // The rest of the cluster acts only when the scheduler is idle: a decision takes no
                 // time.
                 if !self.let_happen() {
-                    self.rest();
-                    let wake = self.wake(next)?;
+                    let wake = self.wake(next);
+                    self.rest(wake.is_none());
+                    let wake = wake?;
                     if until.is_some_and(|until| until < wake) {
                         return None;
                     }
@@ -314,9 +315,7 @@ impl Simulation {
     fn audit_groups(&mut self, groups: &[GroupDecision]) {
         let Some(auditor) = &mut self.auditor else { return };
         for group in groups {
-            for decision in group.pods.iter().filter_map(MemberDecision::as_decision) {
-                auditor.decided(self.now, &decision);
-            }
+            auditor.decided_group(self.now, group);
         }
     }
 
@@ -333,16 +332,23 @@ impl Simulation {
         }
     }
 
-    /// Called when nothing is left to do at the present time.
-    fn rest(&mut self) {
+    /// Called when nothing is left to do at the present time, or at all.
+    fn rest(&mut self, is_end: bool) {
         let Some(auditor) = &mut self.auditor else { return };
         auditor.rests(self.now);
+        auditor.keeps_all(self.now, &self.scheduler.pods().map(|pod| pod.key.clone()).collect());
+        if is_end && self.scheduler.waiting_pods().is_empty() {
+            auditor.ends(self.now);
+        }
         // A pod that is being bound wakes others only when it is observed on its node.
         if !self.scheduler.is_settled() || auditor.awaits() {
             return;
         }
         for (pod, node) in liveness::sleepers(&self.scheduler) {
             auditor.sleeps(self.now, &pod, &node);
+        }
+        for group in liveness::sleeping_groups(&mut self.scheduler, self.now) {
+            auditor.group_sleeps(self.now, &group);
         }
     }
 

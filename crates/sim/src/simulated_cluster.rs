@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use plimsoll_api::{
-    AnyObject, KindRef, Labels, ObjectKey, Pod, PodKey, ResourceClaim, ResourceClaimTemplate, Str,
+    AnyObject, KindRef, Labels, ObjectKey, Pod, PodGroup, PodKey, ResourceClaim,
+    ResourceClaimTemplate, Str,
 };
 use plimsoll_engine::{
     Effect, EffectId, Event, Eviction, Observation, Write, WriteCause, WriteError,
@@ -28,6 +29,7 @@ pub struct SimulatedCluster {
     nodes: BTreeMap<Str, Labels>,
     /// How many pods are on each node that has any: most nodes that go have none, and need no search for orphans.
     n_on: BTreeMap<Str, usize>,
+    groups: BTreeMap<ObjectKey, PodGroup>,
     volumes: SimulatedVolumes,
     claims: ClaimObjects,
     claim_controller: ClaimController,
@@ -118,6 +120,7 @@ impl SimulatedCluster {
                     self.volumes_noted = true;
                     self.agenda.note(now + self.storage.binding_after, Due::VolumesAreBound);
                 }
+                self.group_happens(seen);
                 self.claim_happens(now, seen);
             }
             Event::Done(..) | Event::Extended(..) => {}
@@ -131,6 +134,20 @@ impl SimulatedCluster {
     /// A ResourceClaimTemplate is there.
     pub(crate) fn add_claim_template(&mut self, template: &ResourceClaimTemplate) {
         self.claim_controller.add_template(template);
+    }
+
+    fn group_happens(&mut self, seen: &Observation<AnyObject, (KindRef, ObjectKey)>) {
+        match seen {
+            Observation::Is(object) => {
+                if let Some(group) = object.get::<PodGroup>() {
+                    self.groups.insert(group.key.clone(), group.clone());
+                }
+            }
+            Observation::Gone((kind, key)) if kind.is::<PodGroup>() => {
+                self.groups.remove(key);
+            }
+            Observation::Gone(_) => {}
+        }
     }
 
     fn claim_happens(&mut self, now: Time, seen: &Observation<AnyObject, (KindRef, ObjectKey)>) {
@@ -351,7 +368,8 @@ impl SimulatedCluster {
                 let pod = what.pod().and_then(|pod| self.pods.get(pod));
                 let pod = pod.cloned();
                 let claim = what.claim().and_then(|claim| self.claims.get(claim));
-                what.event(now, pod.as_ref(), claim).into_iter().collect()
+                let group = what.group().and_then(|group| self.groups.get(group));
+                what.event(now, pod.as_ref(), (claim, group)).into_iter().collect()
             }
             Due::Arrives(effect, uid) => return Some(self.arrives(now, effect, &uid)),
             Due::IsSeen(key) => {

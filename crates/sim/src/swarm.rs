@@ -1,9 +1,16 @@
 //! Simulations of random clusters, each with an auditor: one seed, one simulation.
+//!
+//! A third of the seeds has groups of pods ([`has_groups`]). These need feature gates, which differ from seed to seed
+//! ([`group_gates`]).
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::Duration;
 
-use plimsoll_engine::{Detail, Effect, Options, Outcome, Profile, ProfileError, Scans, Scheduler};
-use plimsoll_framework::{Release, Time};
+use plimsoll_engine::{
+    Detail, Effect, Gates, GroupResult, MemberDecision, Options, Outcome, Profile, ProfileError,
+    Reservations, Scans, Scheduler,
+};
+use plimsoll_framework::{FeatureGates, Release, Time};
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;
 
@@ -11,7 +18,7 @@ use crate::auditor::{Extent, Violation};
 use crate::faults::RequestFaults;
 use crate::run::Simulation;
 use crate::simulated_cluster::SimulatedCluster;
-use crate::workload::RandomWorkload;
+use crate::workload::{GroupFeatures, RandomWorkload};
 
 /// The results of a simulation.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -20,8 +27,12 @@ pub struct Course {
     pub attempts: usize,
     /// How often one found a node.
     pub scheduled: usize,
-    /// How often pods were evicted for one.
+    /// How often pods were evicted for one, or for a group.
     pub preemptions: usize,
+    /// How often a group of pods was tried.
+    pub group_attempts: usize,
+    /// How often pods of one found nodes.
+    pub groups_scheduled: usize,
     /// The violations.
     pub violations: Vec<Violation>,
 }
@@ -32,6 +43,8 @@ impl Course {
         self.attempts += other.attempts;
         self.scheduled += other.scheduled;
         self.preemptions += other.preemptions;
+        self.group_attempts += other.group_attempts;
+        self.groups_scheduled += other.groups_scheduled;
         self.violations.extend_from_slice(&other.violations);
     }
 }
@@ -42,25 +55,80 @@ const MAX_DECISIONS: usize = 20_000;
 const TRANSACTION_EVERY: u32 = 4;
 /// Longer than any simulation: no pod is tried because of the flush, which would hide that no event
 /// woke it.
-const FOREVER: std::time::Duration = std::time::Duration::from_hours(1_000_000);
+const FOREVER: Duration = Duration::from_hours(1_000_000);
 
-/// Runs the simulation of a seed twice, with the profiles that `profiles` creates for `release`, and
+/// One seed in so many has groups of pods.
+const GROUPS_EVERY: u64 = 3;
+/// What makes the random numbers of gates others than those of the rest.
+const GATES: u64 = 0x51_7c_c1_b7_27_22_0a_95;
+/// The gate with which groups share claims on devices.
+const SHARES_CLAIMS: &str = "DRAWorkloadResourceClaims";
+
+/// Whether the swarm has groups of pods in the simulation of a seed.
+pub fn has_groups(seed: u64) -> bool {
+    seed.is_multiple_of(GROUPS_EVERY)
+}
+
+/// The feature gates that are switched on for the groups of a seed. Mostly these are all that there are.
+pub fn group_gates(seed: u64, release: Release) -> Vec<&'static str> {
+    let mut rng = Pcg64::seed_from_u64(seed ^ GATES);
+    let mut gates = vec!["GenericWorkload"];
+    let mut is_on = |gate, without: u32| {
+        if !rng.random_ratio(1, without) {
+            gates.push(gate);
+        }
+        gates.contains(&gate)
+    };
+    let is_topology_aware = is_on("TopologyAwareWorkloadScheduling", 5);
+    is_on(SHARES_CLAIMS, 4);
+    match release {
+        Release::V1_36 => {
+            if is_on("GangScheduling", 12) {
+                is_on("WorkloadAwarePreemption", 4);
+            }
+        }
+        Release::V1_37 => {
+            if is_topology_aware {
+                is_on("CompositePodGroup", 5);
+            }
+            is_on("PodGroupPreemptionPolicy", 2);
+        }
+    }
+    gates
+}
+
+/// When room is reserved for groups in the simulation of a seed; in some it is never.
+fn reservations(seed: u64) -> Option<Reservations> {
+    let mut rng = Pcg64::seed_from_u64(!seed ^ GATES);
+    let mut span = || Duration::from_secs(rng.random_range(0..60));
+    let (after, at_most) = (span(), span());
+    rng.random_ratio(1, 3).then_some(Reservations { after, at_most })
+}
+
+/// Runs the simulation of a seed twice, with the profiles that `profiles` creates for these `gates` and their release, and
 /// audits it to the given `extent`: once without scans, and once with scans wherever possible and with random
 /// transactions that are rolled back. A panic is a violation, and so is any difference between the writes of the two
-/// runs.
+/// runs. There are groups of pods if their gates are on, also in seeds that usually have none.
 ///
 /// It is an error if the profiles are invalid.
 pub fn try_seed(
     seed: u64,
-    release: Release,
+    gates: &FeatureGates,
     profiles: &dyn Fn() -> Vec<Profile>,
     extent: Extent,
 ) -> Result<Course, ProfileError> {
+    let of_engine = Gates::of(gates);
+    let groups = of_engine.groups.generic_workload.then(|| GroupFeatures {
+        gates: of_engine.groups,
+        shares_claims: gates.enabled(SHARES_CLAIMS, false),
+    });
     let options = Options {
-        release,
+        release: gates.release(),
+        gates: of_engine,
         detail: Detail::Outcome,
         max_in_unschedulable: FOREVER,
         audit_every: 1,
+        reservations: groups.and_then(|_| reservations(seed)),
         ..Options::default()
     };
     let mut runs = Vec::new();
@@ -68,7 +136,13 @@ pub fn try_seed(
         let options = Options { scans, ..options };
         let scheduler = Scheduler::new(profiles(), options, seed)?;
         // Nothing that a panic leaves behind is used again.
-        let run = catch_unwind(AssertUnwindSafe(|| run(seed, scheduler, extent, tries)));
+        let run = catch_unwind(AssertUnwindSafe(|| {
+            let workload = match groups {
+                Some(features) => RandomWorkload::grouped(seed, features),
+                None => RandomWorkload::of(seed),
+            };
+            run(seed, begin_with(workload, seed, scheduler, extent), tries)
+        }));
         match run {
             Ok(run) => runs.push(run),
             Err(panic) => return Ok(panicked(&*panic)),
@@ -84,9 +158,17 @@ pub fn try_seed(
     Ok(course)
 }
 
-/// The simulation of a seed, with an auditor, before the first decision.
+/// The simulation of a seed, with an auditor, before the first decision. It has no groups of pods.
 pub fn begin(seed: u64, scheduler: Scheduler, extent: Extent) -> Simulation {
-    let workload = RandomWorkload::of(seed);
+    begin_with(RandomWorkload::of(seed), seed, scheduler, extent)
+}
+
+fn begin_with(
+    workload: RandomWorkload,
+    seed: u64,
+    scheduler: Scheduler,
+    extent: Extent,
+) -> Simulation {
     let faults = RequestFaults::by_chance(seed, workload.fault_percent, workload.calm);
     let mut world = SimulatedCluster::new(workload.lifecycle, faults);
     world.devices = workload.devices;
@@ -104,13 +186,7 @@ enum Tries {
     Transactions,
 }
 
-fn run(
-    seed: u64,
-    scheduler: Scheduler,
-    extent: Extent,
-    tries: Tries,
-) -> (Course, Vec<(Time, Effect)>) {
-    let mut simulation = begin(seed, scheduler, extent);
+fn run(seed: u64, mut simulation: Simulation, tries: Tries) -> (Course, Vec<(Time, Effect)>) {
     let mut course = Course::default();
     let mut rng = Pcg64::seed_from_u64(seed);
     while let Some(decisions) = simulation.advance() {
@@ -127,6 +203,17 @@ fn run(
                 Outcome::Scheduled { .. } => course.scheduled += 1,
                 Outcome::Unschedulable { nomination: Some(_), .. } => course.preemptions += 1,
                 Outcome::Unschedulable { .. } | Outcome::Error { .. } => {}
+            }
+        }
+        for group in simulation.take_group_decisions() {
+            course.group_attempts += 1;
+            course.groups_scheduled += usize::from(group.result == GroupResult::Scheduled);
+            course.preemptions += usize::from(!group.victims.is_empty());
+            let members = group.pods.iter().filter_map(MemberDecision::as_decision);
+            for member in members {
+                course.attempts += 1;
+                let is_placed = matches!(member.outcome, Outcome::Scheduled { .. });
+                course.scheduled += usize::from(is_placed);
             }
         }
         if MAX_DECISIONS < course.attempts {

@@ -8,6 +8,7 @@ use plimsoll_api::{
 };
 use plimsoll_engine::{Detail, Scheduler, Transaction};
 use plimsoll_framework::Time;
+use plimsoll_framework::pod_groups::group_of;
 use rand::{Rng, RngExt};
 
 /// At most this many changes are in a transaction, without those nested in it.
@@ -17,6 +18,8 @@ const DEEPEST: usize = 2;
 
 /// What random transactions are made of.
 struct Parts {
+    now: Time,
+    schedules_groups: bool,
     pods: Vec<Pod>,
     nodes: Vec<Node>,
     kinds: Vec<KindRef>,
@@ -28,7 +31,8 @@ pub(crate) fn try_random(scheduler: &mut Scheduler, now: Time, rng: &mut impl Rn
     let view = scheduler.view();
     let nodes = view.nodes.rows().map(|row| Node::clone(view.nodes.node(row))).collect();
     let pods = scheduler.pods().map(|pod| Pod::clone(pod)).collect();
-    let parts = Parts { pods, nodes, kinds: scheduler.kinds() };
+    let (schedules_groups, kinds) = (scheduler.schedules_groups(), scheduler.kinds());
+    let parts = Parts { now, schedules_groups, pods, nodes, kinds };
     let mut differences = Vec::new();
     scheduler.transaction(now, |all| parts.change(all, 0, rng, &mut differences));
     differences
@@ -80,9 +84,19 @@ impl Parts {
                 _ => {
                     if let Some(pod) = pod {
                         decide(all, pod, differences);
+                        self.decide_group(all, pod);
                     }
                 }
             }
+        }
+    }
+
+    /// Decides the group of a pod that waits, as if it were the only one that does.
+    fn decide_group(&self, all: &mut Transaction<'_>, pod: &Pod) {
+        let group = group_of(pod).filter(|_| self.schedules_groups && pod.node_name.is_none());
+        if let Some(group) = group {
+            // An error says that it has a node by now.
+            let _ = all.decide_group(self.now, &group, [Arc::new(pod.clone())]);
         }
     }
 

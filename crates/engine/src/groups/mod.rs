@@ -93,13 +93,19 @@ impl Scheduler {
         self.names.insert(pod)
     }
 
-    /// Forgets the name of a pod.
+    /// Forgets a pod that is gone.
     pub(crate) fn forget_pod(&mut self, id: PodId) {
+        let group = group_of(&self.names[id]).filter(|_| self.reservation.is_some());
+        if let Some(group) = group {
+            self.end_reservation_of(&self.root_of(&group), ReservationEnd::Gone);
+        }
+        self.unlearn_pod(id);
+    }
+
+    /// Forgets the name of a pod, as if it had never been there.
+    pub(crate) fn unlearn_pod(&mut self, id: PodId) {
         let group = group_of(&self.names[id]);
         if let Some(group) = group {
-            if self.reservation.is_some() {
-                self.end_reservation_of(&self.root_of(&group), ReservationEnd::Gone);
-            }
             let reads = plimsoll_framework::parts::StoreReads::GROUPS;
             let groups = &mut self.cache.stores_mut(reads).groups;
             groups.is_gone(&self.names[id]);

@@ -1,5 +1,6 @@
 //! `plimsoll simulate --swarm`: simulates random clusters and audits every decision.
 
+use std::collections::BTreeMap;
 use std::io::Write;
 use std::panic;
 
@@ -7,13 +8,13 @@ use anyhow::{Result, bail};
 use plimsoll_engine::Profile;
 use plimsoll_framework::Registry;
 use plimsoll_sim::Extent;
-use plimsoll_sim::swarm::{Course, try_seed};
+use plimsoll_sim::swarm::{self, Course, try_seed};
 use serde_json::json;
 
 use crate::args::{Format, Simulate};
 use crate::notices;
-use crate::old_scale;
-use crate::options::Setup;
+use crate::old_scale::{self, OldRanking};
+use crate::options::{Setup, given_gates};
 use crate::progress::Progress;
 use crate::wording::count;
 
@@ -25,23 +26,7 @@ pub(crate) fn run(args: &Simulate, registry: &Registry, n: u64) -> Result<()> {
     if !args.canary.canary.is_empty() {
         notices::warning("--canary has no effect with --swarm, whose pods belong to all profiles");
     }
-    let setup = Setup::choose(&args.cluster, &[], registry)?;
-    let rankings = args.ranking.by_priorities();
-    let rankings = rankings
-        .map(|release| setup.rankings(release, args.cluster.config.is_some()))
-        .transpose()?;
-    let profiles = || {
-        let profiles =
-            Profile::all_of(&setup.configuration.profile_specs(), registry, &setup.gates);
-        let profiles = profiles.expect("they were made before");
-        match &rankings {
-            Some(rankings) => old_scale::ranked(profiles, rankings),
-            None => profiles,
-        }
-    };
-    // The auditor knows the rules of the default profile, and rules that hold for all profiles.
-    let is_default = rankings.is_none() && setup.is_default(registry);
-    let extent = if is_default { Extent::Decisions } else { Extent::Placements };
+    let mut swarm = Swarm::new(args, registry)?;
     let mut out = anstream::stdout();
     let mut whole = Course::default();
     let mut failed = 0;
@@ -49,7 +34,7 @@ pub(crate) fn run(args: &Simulate, registry: &Registry, n: u64) -> Result<()> {
     // A panic is reported as a violation with its seed, so the default message is turned off.
     panic::set_hook(Box::new(|_| {}));
     for seed in (0..n).map(|i| args.seed.wrapping_add(i)) {
-        let course = try_seed(seed, setup.gates.release(), &profiles, extent)?;
+        let course = swarm.course(seed)?;
         progress.step();
         failed += u64::from(!course.violations.is_empty());
         match args.output.format {
@@ -76,6 +61,68 @@ pub(crate) fn run(args: &Simulate, registry: &Registry, n: u64) -> Result<()> {
     Ok(())
 }
 
+/// What decides in the simulations.
+struct Swarm<'a> {
+    args: &'a Simulate,
+    registry: &'a Registry,
+    setup: Setup,
+    rankings: Option<Vec<OldRanking>>,
+    extent: Extent,
+    /// The configuration with the feature gates that some seeds need.
+    with_groups: BTreeMap<Vec<&'static str>, Setup>,
+}
+
+impl<'a> Swarm<'a> {
+    fn new(args: &'a Simulate, registry: &'a Registry) -> Result<Self> {
+        let setup = Setup::choose(&args.cluster, &[], registry)?;
+        let rankings = args.ranking.by_priorities();
+        let rankings = rankings
+            .map(|release| setup.rankings(release, args.cluster.config.is_some()))
+            .transpose()?;
+        // The auditor knows the rules of the default profile, and rules that hold for all profiles.
+        let is_default = rankings.is_none() && setup.is_default(registry);
+        let extent = if is_default { Extent::Decisions } else { Extent::Placements };
+        let with_groups = BTreeMap::new();
+        Ok(Swarm { args, registry, setup, rankings, extent, with_groups })
+    }
+
+    /// Runs the simulation of a seed.
+    fn course(&mut self, seed: u64) -> Result<Course> {
+        let cluster = &self.args.cluster;
+        let release = cluster.emulation.release();
+        // Gates that are given count for all seeds. The releases with the scale of 10 had no groups.
+        let may_have_groups = cluster.feature_gates.is_empty() && self.rankings.is_none();
+        if !may_have_groups || !swarm::has_groups(seed) {
+            let profiles = || self.profiles(&self.setup);
+            return Ok(try_seed(seed, &self.setup.gates, &profiles, self.extent)?);
+        }
+        let gates = swarm::group_gates(seed, release);
+        if !self.with_groups.contains_key(&gates) {
+            let setup = setup_with(self.args, self.registry, &gates)?;
+            self.with_groups.insert(gates.clone(), setup);
+        }
+        let setup = &self.with_groups[&gates];
+        Ok(try_seed(seed, &setup.gates, &|| self.profiles(setup), self.extent)?)
+    }
+
+    fn profiles(&self, setup: &Setup) -> Vec<Profile> {
+        let specs = setup.configuration.profile_specs();
+        let profiles = Profile::all_of(&specs, self.registry, &setup.gates);
+        let profiles = profiles.expect("they were made before");
+        match &self.rankings {
+            Some(rankings) => old_scale::ranked(profiles, rankings),
+            None => profiles,
+        }
+    }
+}
+
+/// The configuration with more feature gates.
+fn setup_with(args: &Simulate, registry: &Registry, gates: &[&str]) -> Result<Setup> {
+    let gates: Vec<String> = gates.iter().map(|gate| format!("{gate}=true")).collect();
+    let gates = given_gates(args.cluster.emulation.release(), &gates)?;
+    Setup::choose_under(&args.cluster, &[], registry, &gates)
+}
+
 fn record(seed: u64, course: &Course) -> serde_json::Value {
     let violations: Vec<String> = course.violations.iter().map(ToString::to_string).collect();
     json!({
@@ -83,6 +130,8 @@ fn record(seed: u64, course: &Course) -> serde_json::Value {
         "attempts": course.attempts,
         "scheduled": course.scheduled,
         "preemptions": course.preemptions,
+        "groupAttempts": course.group_attempts,
+        "groupsScheduled": course.groups_scheduled,
         "violations": violations,
     })
 }
@@ -94,8 +143,13 @@ fn tell(out: &mut impl Write, args: &Simulate, seed: u64, course: &Course) -> Re
     }
     let config = args.cluster.config.as_ref();
     let config = config.map(|file| format!(" --config {}", file.display())).unwrap_or_default();
+    let gates = &args.cluster.feature_gates;
+    let gates = match gates.is_empty() {
+        true => String::new(),
+        false => format!(" --feature-gates {}", gates.join(",")),
+    };
     let (release, scale) = (args.cluster.emulation.typed(), args.ranking.typed());
-    writeln!(out, "plimsoll simulate --swarm 1 {release}{scale}--seed {seed}{config}")?;
+    writeln!(out, "plimsoll simulate --swarm 1 {release}{scale}--seed {seed}{config}{gates}")?;
     for violation in course.violations.iter().take(VIOLATIONS) {
         writeln!(out, "  {violation}")?;
     }

@@ -10,7 +10,7 @@ use super::ObservedCluster;
 
 impl ObservedCluster {
     /// Whether the auditor can check the whole decision about a pod. It does not cover volume binding,
-    /// claims on devices, default constraints because of a Service or controller, resources reserved for
+    /// claims on devices, groups of pods, default constraints because of a Service or controller, resources reserved for
     /// nominated pods, and ports that several pods use at once.
     pub(super) fn is_reckoned(&self, pod: &Pod) -> bool {
         let has_defaults = pod.spread.is_empty() && self.n_selecting != 0;
@@ -18,7 +18,8 @@ impl ObservedCluster {
         let none_is_nominated = self.cleared.is_empty() && !self.pods.values().any(waits);
         let is_plain = pod.volumes.is_empty()
             && self.shared_ports.is_empty()
-            && !self.devices.are_claimed_by(pod);
+            && !self.devices.are_claimed_by(pod)
+            && !self.is_member(pod);
         is_plain && !has_defaults && none_is_nominated
     }
 
@@ -46,9 +47,9 @@ impl ObservedCluster {
         }
     }
 
-    /// Whether each victim is needed.
+    /// Whether each victim is needed. Pods of groups may leave with others.
     pub(super) fn is_frugal(&self, pod: &Pod, nomination: &Nomination) -> Result<(), String> {
-        if !is_helped_by_any_eviction(pod) {
+        if !is_helped_by_any_eviction(pod) || self.has_placed_members() {
             return Ok(());
         }
         for victim in &nomination.victims {
@@ -64,7 +65,7 @@ impl ObservedCluster {
     /// Whether no evictions could make room for a pod.
     pub(super) fn has_no_victims(&self, pod: &Pod) -> Result<(), String> {
         let may_evict = pod.preemption_policy != PreemptionPolicy::Never && !self.are_spared;
-        if !may_evict || !is_helped_by_any_eviction(pod) {
+        if !may_evict || !is_helped_by_any_eviction(pod) || self.has_placed_members() {
             return Ok(());
         }
         for node in self.nodes.keys() {

@@ -2,11 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use plimsoll_api::devices::{ClaimSource, Device, DeviceNodeSelector, DeviceResult};
+use plimsoll_api::devices::{ClaimConsumer, ClaimSource, Device, DeviceNodeSelector, DeviceResult};
 use plimsoll_api::{
     DeviceClass, Node, ObjectKey, Pod, PodResourceClaim, Quantity, ResourceClaim, ResourceSlice,
     Str,
 };
+use plimsoll_framework::GroupRules;
 use plimsoll_framework::pod_groups::group_of;
 
 use super::ObservedCluster;
@@ -175,16 +176,24 @@ impl ObservedCluster {
     /// Whether a claim is reserved for the group of a pod that is bound now, is one that the pods of the group share, and can
     /// be used where the pod goes.
     fn is_reserved_for_group_of(&self, pod: &Pod, claim: &ResourceClaim) -> Result<(), String> {
-        let group = group_of(pod).and_then(|key| self.groups.get(&key));
+        let group = group_of(pod).and_then(|key| self.groups.groups.get(&key));
+        // In 1.36 the name is enough: a pod does not know the uid of its group.
+        let by_name = self.groups.gates.rules == GroupRules::V1_36;
         let group = group.filter(|group| {
-            claim.reserved_for.iter().any(|one| one.is_group() && one.uid == group.uid)
+            let is_it = |one: &ClaimConsumer| {
+                one.uid == group.uid || (by_name && one.name == group.key.name)
+            };
+            claim.reserved_for.iter().any(|one| one.is_group() && is_it(one))
         });
         let Some(group) = group else {
             return Err(format!("its claim {} is not reserved for it", claim.key));
         };
         let is_it = |named: &&PodResourceClaim| match &named.source {
             ClaimSource::Claim(name) => *name == claim.key.name,
-            ClaimSource::Template(_) => claim.is_made_for_group(&group.key.name),
+            // One that was made before the group was there is the pod's own.
+            ClaimSource::Template(_) => {
+                claim.is_made_for_group(&group.key.name) || claim.is_made_for(pod)
+            }
             ClaimSource::Unknown => false,
         };
         if !pod.resource_claims.iter().filter(is_it).any(|named| group.shares(named)) {

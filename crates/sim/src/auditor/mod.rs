@@ -8,6 +8,7 @@ mod claims;
 mod decisions;
 mod devices;
 mod feasible;
+mod groups;
 mod pods;
 mod ports;
 mod scores;
@@ -18,18 +19,16 @@ mod tests;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-use plimsoll_api::pod_group::DisruptionMode;
 use plimsoll_api::{
     AnyObject, CsiNode, CsiNodeDriver, DeviceClass, HostPort, KindRef, Labels, Namespace, Node,
-    ObjectKey, PersistentVolume, PersistentVolumeClaim, Pod, PodGroup, PodKey, PodPhase,
-    PreemptionPolicy, ReplicaSet, ReplicationController, ResourceClaim, ResourceSlice, Service,
-    StatefulSet, Str,
+    ObjectKey, PersistentVolume, PersistentVolumeClaim, Pod, PodKey, PodPhase, PreemptionPolicy,
+    ReplicaSet, ReplicationController, ResourceClaim, ResourceSlice, Service, StatefulSet, Str,
 };
 use plimsoll_engine::{Decision, Effect, EffectId, Event, Observation, Outcome, Scheduler, Write};
-use plimsoll_framework::pod_groups::group_of;
 use plimsoll_framework::{Nomination, Time};
 
 use self::devices::ObservedDevices;
+use self::groups::ObservedGroups;
 
 /// A violation of a rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -62,6 +61,8 @@ pub enum Extent {
 pub struct Auditor {
     known: ObservedCluster,
     extent: Extent,
+    /// The scheduler names of the profiles.
+    schedulers: BTreeSet<String>,
     /// Evictions that the scheduler has requested.
     evictions: BTreeSet<EffectId>,
     /// Nodes that are overcommitted because of something other than the scheduler.
@@ -69,6 +70,10 @@ pub struct Auditor {
     violations: Vec<Violation>,
     /// Pods that wait for a change, with the scheduler's last message about them.
     waiting: BTreeMap<PodKey, String>,
+    /// Groups of which was reported that they sleep.
+    asleep: BTreeSet<ObjectKey>,
+    /// Pods of which was reported that they are lost.
+    lost: BTreeSet<PodKey>,
     /// How often nodes and slices of devices have changed.
     n_changes: u64,
     /// For each pod, how often they had changed when a node was chosen for it last, and that node.
@@ -87,7 +92,7 @@ pub(crate) struct ObservedCluster {
     pub(crate) namespaces: BTreeMap<Str, Labels>,
     pub(crate) volumes: BTreeMap<Str, PersistentVolume>,
     pub(crate) claims: BTreeMap<ObjectKey, PersistentVolumeClaim>,
-    pub(crate) groups: BTreeMap<ObjectKey, PodGroup>,
+    pub(crate) groups: ObservedGroups,
     devices: ObservedDevices,
     /// For each node, how many volumes of each driver it can attach.
     pub(crate) limits: BTreeMap<Str, BTreeMap<Str, usize>>,
@@ -130,8 +135,11 @@ impl ObservedCluster {
 impl Auditor {
     /// An auditor of a scheduler with this extent.
     pub(crate) fn new(scheduler: &Scheduler, extent: Extent) -> Self {
-        let known = ObservedCluster { filters: scheduler.filters(), ..ObservedCluster::default() };
-        Auditor { known, extent, ..Auditor::default() }
+        let groups = ObservedGroups { gates: scheduler.group_gates(), ..ObservedGroups::default() };
+        let filters = scheduler.filters();
+        let known = ObservedCluster { filters, groups, ..ObservedCluster::default() };
+        let schedulers = scheduler.profile_names().into_iter().collect();
+        Auditor { known, extent, schedulers, ..Auditor::default() }
     }
 
     /// Records an input of the scheduler.
@@ -159,14 +167,13 @@ impl Auditor {
     }
 
     fn object(&mut self, seen: &Observation<AnyObject, (KindRef, ObjectKey)>) {
+        self.known.groups.observe(seen);
         match seen {
             Observation::Is(object) => {
                 if let Some(volume) = object.get::<PersistentVolume>() {
                     self.known.volumes.insert(volume.name.clone(), volume.clone());
                 } else if let Some(claim) = object.get::<PersistentVolumeClaim>() {
                     self.known.claims.insert(claim.key.clone(), claim.clone());
-                } else if let Some(group) = object.get::<PodGroup>() {
-                    self.known.groups.insert(group.key.clone(), group.clone());
                 } else if let Some(claim) = object.get::<ResourceClaim>() {
                     self.claim_is(claim);
                 } else if let Some(slice) = object.get::<ResourceSlice>() {
@@ -209,6 +216,9 @@ impl Auditor {
     /// Checks a claim that has got devices.
     fn claim_is(&mut self, claim: &ResourceClaim) {
         let before = self.known.devices.claims.insert(claim.key.clone(), claim.clone());
+        if let Err(why) = Self::is_for_groups(claim) {
+            self.violated(self.now, format!("{} is wrong: {why}", claim.key));
+        }
         let had_devices = before.is_none_or(|before| before.allocation.is_some());
         if had_devices || claim.allocation.is_none() {
             return;
@@ -346,7 +356,9 @@ impl Auditor {
         for victim in &victims {
             self.victim(pod, victim, false)?;
             let on = self.known.pods.get(victim).and_then(|victim| self.known.place(victim));
-            if on != Some(&nomination.node) && !self.leaves_with_others(victim) {
+            let pod = self.known.pods.get(victim);
+            let leaves = pod.is_some_and(|pod| self.known.groups.leaves_with_others(pod));
+            if on != Some(&nomination.node) && !leaves {
                 return Err(format!("its victim {victim} is not there"));
             }
         }
@@ -363,13 +375,6 @@ impl Auditor {
         self.known.feasible(pod, &nomination.node, &victims)
     }
 
-    /// Whether a pod may have to leave because others of its group do, on whatever nodes they are.
-    fn leaves_with_others(&self, pod: &PodKey) -> bool {
-        let group = self.known.pods.get(pod).and_then(group_of);
-        let group = group.and_then(|group| self.known.groups.get(&group));
-        group.is_some_and(|group| group.disruption == DisruptionMode::All || group.parent.is_some())
-    }
-
     /// Whether a pod may be evicted for another, or for the group of that.
     fn victim(&self, pod: &Pod, victim: &PodKey, for_group: bool) -> Result<(), String> {
         if pod.preemption_policy == PreemptionPolicy::Never {
@@ -378,16 +383,8 @@ impl Auditor {
         let Some(victim) = self.known.pods.get(victim) else {
             return Err(format!("its victim {victim} is not there"));
         };
-        // For a group its own priority counts, and a group that is evicted as a whole has its own, too.
-        let group = |pod: &Pod| self.known.groups.get(&group_of(pod)?);
-        let whole = group(victim).filter(|group| group.disruption == DisruptionMode::All);
-        let (its, other) = match for_group {
-            false => (pod.priority, victim.priority),
-            true => (
-                group(pod).map_or(0, |group| group.priority),
-                whole.map_or(victim.priority, |group| group.priority),
-            ),
-        };
+        let its = self.known.groups.priority_of_preemptor(pod, for_group);
+        let other = self.known.groups.priority_of_victim(victim, for_group);
         if its <= other {
             return Err(format!(
                 "priority {other} of its victim {} is not below {its}",
@@ -452,6 +449,33 @@ impl Auditor {
     pub(crate) fn sleeps(&mut self, now: Time, pod: &PodKey, node: &str) {
         if let Some(message) = self.waiting.remove(pod) {
             let what = format!("{pod} sleeps, but {node} would take it; it was told {message:?}");
+            self.violated(now, what);
+        }
+    }
+
+    /// Checks that the scheduler knows all pods: `known` are those that it does.
+    pub(crate) fn keeps_all(&mut self, now: Time, known: &BTreeSet<PodKey>) {
+        let is_ours = |pod: &Pod| {
+            // What waits while it is being deleted is of no interest to it.
+            let is_tried =
+                !pod.is_terminating() && self.schedulers.contains(pod.scheduler_name.as_str());
+            pod.node_name.is_some() || is_tried
+        };
+        let ours = self.known.pods.values().filter(|pod| is_ours(pod)).map(|pod| &pod.key);
+        let is_lost = |pod: &&PodKey| !known.contains(*pod) && !self.lost.contains(*pod);
+        let lost: Vec<PodKey> = ours.filter(is_lost).cloned().collect();
+        for pod in lost {
+            self.violated(now, format!("{pod} is lost: the scheduler does not know it"));
+            self.lost.insert(pod);
+        }
+    }
+
+    /// Checks, when nothing can happen any more, that no pod is still on its way to its node.
+    pub(crate) fn ends(&mut self, now: Time) {
+        let chosen = self.known.chosen.iter();
+        let stuck: Vec<String> =
+            chosen.map(|(pod, (_, node))| format!("{pod} never came to {node}")).collect();
+        for what in stuck {
             self.violated(now, what);
         }
     }

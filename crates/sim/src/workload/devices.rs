@@ -46,7 +46,7 @@ struct DeviceTraits {
 impl RandomWorkload {
     /// Adds devices and claims on them to every other workload. They have random numbers of their own, so all else is as
     /// it would be without them.
-    pub(super) fn with_devices(self, seed: u64, mut maker: Maker) -> Self {
+    pub(super) fn with_devices(self, seed: u64, maker: &mut Maker) -> Self {
         maker.rng = Pcg64::seed_from_u64(!seed);
         if maker.once_in(2) {
             return self;

@@ -1,6 +1,7 @@
 //! Random clusters and their changes. The same seed gives the same workload.
 
 mod devices;
+mod groups;
 mod nodes;
 mod objects;
 mod pods;
@@ -14,6 +15,7 @@ use plimsoll_framework::Time;
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;
 
+pub(crate) use self::groups::GroupFeatures;
 use crate::cluster::InitialCluster;
 use crate::happening::Happening;
 use crate::lifecycle::Lifecycle;
@@ -63,12 +65,25 @@ struct Maker {
 impl RandomWorkload {
     /// The workload of a seed.
     pub fn of(seed: u64) -> Self {
+        Self::made(seed, None)
+    }
+
+    /// The same with groups of pods, which take the place of about half of the other pods.
+    pub(crate) fn grouped(seed: u64, features: GroupFeatures) -> Self {
+        Self::made(seed, Some(features))
+    }
+
+    fn made(seed: u64, groups: Option<GroupFeatures>) -> Self {
         let mut rng = Pcg64::seed_from_u64(seed);
         let traits = pods::Traits::of(&mut rng);
         let n_nodes = rng.random_range(1..=8);
         let n_pods = rng.random_range(5..=40);
         let mut maker = Maker { rng, traits, n_nodes, n_pods };
-        maker.workload().with_devices(seed, maker)
+        let workload = maker.workload().with_devices(seed, &mut maker);
+        match groups {
+            Some(features) => workload.with_groups(seed, features, &mut maker),
+            None => workload,
+        }
     }
 }
 

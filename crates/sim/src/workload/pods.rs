@@ -80,10 +80,7 @@ impl Maker {
         let traits = self.traits;
         let requests =
             if self.has(traits.requests) { self.requests() } else { Resources::default() };
-        let non_zero = NonZero {
-            milli_cpu: requests.milli_cpu.max(100),
-            memory: requests.memory.max(200 * MIB),
-        };
+        let non_zero = non_zero(&requests);
         let own_users = self.has(traits.features) && self.once_in(4);
         let uid = format!("{key}-{}", self.rng.random_range(0..u32::MAX)).into();
         let template = PodTemplate {
@@ -317,4 +314,9 @@ impl Maker {
             honor_node_taints: self.once_in(3),
         }
     }
+}
+
+/// What counts in scores for a pod with these requests.
+pub(super) fn non_zero(requests: &Resources) -> NonZero {
+    NonZero { milli_cpu: requests.milli_cpu.max(100), memory: requests.memory.max(200 * MIB) }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use plimsoll_api::wire::{self, Object};
 use plimsoll_api::{Pod, PodKey};
-use plimsoll_engine::{Options, QueuePlace, Reservations, Scheduler};
+use plimsoll_engine::{Event, Options, QueuePlace, Reservations, Scheduler};
 use plimsoll_framework::{Release, Time};
 use plimsoll_sim::{
     Happening, InitialCluster, Lifecycle, RequestFaults, SimulatedCluster, Simulation,
@@ -141,6 +141,53 @@ fn a_gang_behind_a_stream_of_small_pods_gets_its_turn_within_a_bound() {
     }
 }
 
+/// A node that has no room for a gang, but would have without a pod on it that never ends.
+fn full() -> InitialCluster {
+    let objects = [
+        json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "a"},
+            "status": {"allocatable": {"cpu": "4", "memory": "1Gi", "pods": "9"}}}),
+        json!({"apiVersion": "scheduling.k8s.io/v1beta1", "kind": "PodGroup",
+            "metadata": {"name": "gang", "namespace": "default", "uid": "gang"},
+            "spec": {"schedulingPolicy": {"gang": {"minCount": 2}}}}),
+    ];
+    let mut cluster = InitialCluster::default();
+    for object in &objects {
+        match wire::object(object).expect("it is right") {
+            Object::Node(node) => cluster.nodes.push(*node),
+            Object::Other(object) => cluster.objects.push(object),
+            other => panic!("{other:?} is not in the cluster"),
+        }
+    }
+    let running = Pod { node_name: Some("a".into()), ..pod("running", None, 1, 0) };
+    cluster.pods.push(running);
+    cluster.pods.extend((0..2).map(|n| pod(&format!("gang-{n}"), Some("gang"), 2, 0)));
+    cluster
+}
+
+#[test]
+fn a_question_about_a_group_does_not_end_its_reservation() {
+    for release in RULES {
+        let rule = Reservations { after: Duration::ZERO, at_most: Duration::from_mins(10) };
+        let with = |options| Options { reservations: Some(rule), ..options };
+        let mut simulation = Simulation::new(scheduler_with(release, with), full());
+        while simulation.advance().is_some() {}
+        let now = simulation.now();
+        let another = pod("gang-2", Some("gang"), 1, 0);
+        let placed = simulation.scheduler_mut().transaction(now, |all| all.place(another, "a"));
+        assert_eq!(placed, Ok(()));
+        let is_ended = |simulation: &Simulation| {
+            let metrics = simulation.scheduler().metrics();
+            let name = "plimsoll_podgroup_reservations_total";
+            let family = metrics.iter().find(|family| family.descriptor.name == name);
+            let series = format!("{:?}", family.expect("it is there").series);
+            series.contains(r#"["gone"], value: Number(1)"#)
+        };
+        assert!(!is_ended(&simulation), "{release}");
+        simulation.happens(Event::pod_gone(PodKey::new("default", "gang-0")));
+        assert!(is_ended(&simulation), "{release}: there was one");
+    }
+}
+
 fn n_small_placed(simulation: &Simulation) -> u64 {
     let metrics = simulation.scheduler().metrics();
     let name = "scheduler_pod_scheduling_attempts";
@@ -156,25 +203,7 @@ fn others_wait_no_longer_than_the_limit_and_those_of_a_higher_priority_not_at_al
     for release in RULES {
         let rule = Reservations { after: Duration::from_secs(5), at_most: Duration::from_secs(20) };
         let with = |options| Options { reservations: Some(rule), ..options };
-        let objects = [
-            json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "a"},
-                "status": {"allocatable": {"cpu": "4", "memory": "1Gi", "pods": "9"}}}),
-            json!({"apiVersion": "scheduling.k8s.io/v1beta1", "kind": "PodGroup",
-                "metadata": {"name": "gang", "namespace": "default", "uid": "gang"},
-                "spec": {"schedulingPolicy": {"gang": {"minCount": 2}}}}),
-        ];
-        let mut cluster = InitialCluster::default();
-        for object in &objects {
-            match wire::object(object).expect("it is right") {
-                Object::Node(node) => cluster.nodes.push(*node),
-                Object::Other(object) => cluster.objects.push(object),
-                other => panic!("{other:?} is not in the cluster"),
-            }
-        }
-        // It would never end, so the gang does not fit although it would without it.
-        let running = Pod { node_name: Some("a".into()), ..pod("running", None, 1, 0) };
-        cluster.pods.push(running);
-        cluster.pods.extend((0..2).map(|n| pod(&format!("gang-{n}"), Some("gang"), 2, 0)));
+        let cluster = full();
         let mut world = SimulatedCluster::new(Lifecycle::default(), RequestFaults::default());
         for (second, name, priority) in [(18, "urgent", 1), (18, "small", 0)] {
             let at = Time::ZERO + Duration::from_secs(second);

@@ -46,7 +46,7 @@ pub(crate) fn gates_for(workload: &Workload) -> FeatureGates {
     workload.gates(Release::NEWEST).iter().fold(off, |gates, gate| gates.with(gate, true))
 }
 
-fn profiles_with(gates: &FeatureGates) -> Vec<Profile> {
+pub(crate) fn profiles_with(gates: &FeatureGates) -> Vec<Profile> {
     let registry = in_tree();
     let catalogue = Catalogue::of(&registry, &default_profile()).with_gates(gates.clone());
     let specs = Configuration::default_for(&catalogue).profile_specs();

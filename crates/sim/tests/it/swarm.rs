@@ -1,18 +1,56 @@
-//! Random simulations with an auditor. `SWARM=A..B` tries other seeds.
+//! Random simulations with an auditor. `SWARM=A..B` tries other seeds, and `SWARM_GROUPS=A..B` other seeds with groups of pods.
 
 use std::fmt::Write as _;
 use std::ops::Range;
 
+use plimsoll_config::GivenGates;
 use plimsoll_engine::Profile;
 use plimsoll_framework::Release;
 use plimsoll_sim::Extent;
-use plimsoll_sim::swarm::{Course, try_seed};
+use plimsoll_sim::swarm::{self, Course, try_seed};
 
-use crate::profiles::{CONFIGURATIONS, configured, profiles_of, release_of};
+use crate::profiles::{CONFIGURATIONS, configured, profiles_of, profiles_with, release_of};
 
 #[test]
 fn nothing_that_must_not_be_is_found_in_a_swarm() {
     audited(seeds(), Extent::Decisions, &profiles_of);
+}
+
+#[test]
+fn nothing_that_must_not_be_is_found_in_a_swarm_with_groups() {
+    let mut wrong = String::new();
+    for release in Release::ALL {
+        let mut whole = Course::default();
+        for seed in seeds_of("SWARM_GROUPS", 0..120).filter(|seed| swarm::has_groups(*seed)) {
+            let course = with_groups(release, seed);
+            whole.add(&course);
+            report(&mut wrong, release, seed, &course);
+        }
+        let few = whole.group_attempts / 20;
+        assert!(few < whole.groups_scheduled, "hardly any group is placed: {whole:?}");
+    }
+    assert!(wrong.is_empty(), "{wrong}");
+}
+
+/// Seeds with groups that have found bugs: a question about a group ended what was reserved for it, and the sum of what nodes
+/// have exceeded 63 bits.
+const FOUND_WITH_GROUPS: [(Release, u64); 3] =
+    [(Release::V1_36, 141), (Release::V1_36, 993), (Release::V1_37, 759)];
+
+#[test]
+fn what_was_found_once_with_groups_is_not_found_again() {
+    for (release, seed) in FOUND_WITH_GROUPS {
+        let violations = with_groups(release, seed).violations;
+        assert!(violations.is_empty(), "{release} --seed {seed}: {violations:?}");
+    }
+}
+
+fn with_groups(release: Release, seed: u64) -> Course {
+    let gates = swarm::group_gates(seed, release).into_iter();
+    let gates: Vec<String> = gates.map(|gate| format!("{gate}=true")).collect();
+    let gates = GivenGates::parse(release, &gates, &[]).expect("they exist").plugins;
+    let course = try_seed(seed, &gates, &|| profiles_with(&gates), Extent::Decisions);
+    course.expect("there is one profile")
 }
 
 /// Seeds that have found bugs: pods were not woken when a node was added, when a disk or reserved resources became free,
@@ -30,7 +68,8 @@ const FOUND: [u64; 35] = [
 fn what_was_found_once_is_not_found_again() {
     for seed in FOUND {
         for release in Release::ALL {
-            let course = try_seed(seed, release, &|| profiles_of(release), Extent::Decisions);
+            let gates = GivenGates::of(release).plugins;
+            let course = try_seed(seed, &gates, &|| profiles_of(release), Extent::Decisions);
             let violations = course.expect("there is one profile").violations;
             assert!(violations.is_empty(), "{release} --seed {seed}: {violations:?}");
         }
@@ -56,22 +95,31 @@ fn audited(seeds: Range<u64>, extent: Extent, profiles: &dyn Fn(Release) -> Vec<
     let mut whole = Course::default();
     for seed in seeds {
         let release = release_of(seed);
-        let course = try_seed(seed, release, &|| profiles(release), extent);
+        let gates = GivenGates::of(release).plugins;
+        let course = try_seed(seed, &gates, &|| profiles(release), extent);
         let course = course.expect("there is one profile");
         whole.add(&course);
-        for violation in course.violations.iter().take(3) {
-            let command =
-                format!("plimsoll simulate --swarm 1 --emulated-version {release} --seed {seed}");
-            writeln!(wrong, "{command}: {violation}").expect("text can grow");
-        }
+        report(&mut wrong, release, seed, &course);
     }
     assert!(wrong.is_empty(), "{wrong}");
     let few = whole.attempts / 20;
     assert!(few < whole.scheduled, "hardly anything is placed: {whole:?}");
 }
 
+fn report(wrong: &mut String, release: Release, seed: u64, course: &Course) {
+    for violation in course.violations.iter().take(3) {
+        let command =
+            format!("plimsoll simulate --swarm 1 --emulated-version {release} --seed {seed}");
+        writeln!(wrong, "{command}: {violation}").expect("text can grow");
+    }
+}
+
 fn seeds() -> Range<u64> {
-    let Ok(text) = std::env::var("SWARM") else { return 0..500 };
-    let (from, to) = text.split_once("..").expect("SWARM=FROM..TO");
+    seeds_of("SWARM", 0..500)
+}
+
+fn seeds_of(variable: &str, otherwise: Range<u64>) -> Range<u64> {
+    let Ok(text) = std::env::var(variable) else { return otherwise };
+    let (from, to) = text.split_once("..").expect("FROM..TO");
     from.parse().expect("a seed")..to.parse().expect("a seed")
 }
