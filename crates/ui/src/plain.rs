@@ -35,8 +35,8 @@ const STREAM_SPAN: Duration = Duration::from_mins(10);
 
 /// What the page shows.
 pub trait Source: Send + Sync + 'static {
-    /// Answers a question about the cluster.
-    fn answer(&self, question: &Question) -> Result<Value, Failure>;
+    /// Answers a question about the cluster, as JSON.
+    fn answer(&self, question: &Question) -> Result<String, Failure>;
 
     /// The least that would have to change so that a pod fits, or why it is on its node.
     fn why(&self, question: &WhyQuestion) -> Result<Value, Failure>;
@@ -204,7 +204,7 @@ async fn question(State(served): App, uri: Uri, Query(query): Pairs) -> Response
         return refusal(StatusCode::NOT_FOUND, "there is no such path");
     };
     match parsed {
-        Ok(question) => served.answer(move |source| source.answer(&question)).await,
+        Ok(question) => served.send(move |source| source.answer(&question)).await,
         Err(error) => refusal(StatusCode::BAD_REQUEST, &error.to_string()),
     }
 }
@@ -278,12 +278,20 @@ impl Served {
         self: &Arc<Self>,
         ask: impl FnOnce(&dyn Source) -> Result<Value, Failure> + Send + 'static,
     ) -> Response {
+        self.send(move |source| ask(source).map(|answer| answer.to_string())).await
+    }
+
+    /// Answers with JSON, on a thread for work that blocks.
+    async fn send(
+        self: &Arc<Self>,
+        ask: impl FnOnce(&dyn Source) -> Result<String, Failure> + Send + 'static,
+    ) -> Response {
         let Ok(_permit) = self.answers.acquire().await else {
             return refusal(StatusCode::SERVICE_UNAVAILABLE, "the server is stopping");
         };
         let source = self.source.clone();
         let written =
-            tokio::task::spawn_blocking(move || ask(&*source).map(|answer| format!("{answer}\n")));
+            tokio::task::spawn_blocking(move || ask(&*source).map(|answer| answer + "\n"));
         match written.await {
             Ok(Ok(answer)) => json_of(StatusCode::OK, answer),
             Ok(Err(Failure::NotFound(why))) => refusal(StatusCode::NOT_FOUND, &why),
@@ -324,10 +332,10 @@ mod tests {
     struct Echo;
 
     impl Source for Echo {
-        fn answer(&self, question: &Question) -> Result<Value, Failure> {
+        fn answer(&self, question: &Question) -> Result<String, Failure> {
             match question {
                 Question::Node(name) => Err(Failure::NotFound(format!("nodes {name:?} not found"))),
-                _ => Ok(json!(format!("{question:?}"))),
+                _ => Ok(json!(format!("{question:?}")).to_string()),
             }
         }
         fn why(&self, question: &WhyQuestion) -> Result<Value, Failure> {

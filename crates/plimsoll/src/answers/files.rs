@@ -16,8 +16,8 @@ use plimsoll_journal::{JournalError, Reader};
 use plimsoll_kube::serve::{AdviceError, Advisor, OPENAPI};
 use plimsoll_sim::{InitialCluster, Simulation};
 use plimsoll_ui::{
-    Chart, Failure, KnownDecision, Line, Picture, Question, SeenConfiguration, Source, Timeline,
-    Views, WhyQuestion,
+    Chart, ClusterAndQueue, Failure, KnownDecision, Line, Picture, Question, SeenConfiguration,
+    Source, Timeline, Views, WhyQuestion,
 };
 use serde_json::{Value, json};
 
@@ -206,13 +206,13 @@ impl FilesCluster {
 }
 
 impl Source for FilesSource {
-    fn answer(&self, question: &Question) -> Result<Value, Failure> {
+    fn answer(&self, question: &Question) -> Result<String, Failure> {
         let picture = lock(&self.picture).clone();
         if let Some(answer) = picture.answer(question, &|_| true) {
             return answer;
         }
         if *question == Question::Configuration {
-            return Ok(self.configuration.clone());
+            return Ok(self.configuration.to_string());
         }
         if let Question::Shadow(_) = question {
             let why = "files are not compared with a scheduler: `plimsoll shadow --secure-port PORT` serves its report";
@@ -224,7 +224,7 @@ impl Source for FilesSource {
             Question::Journal => notable(&journal),
             _ => timeline(&journal).map(|timeline| json!(timeline)),
         };
-        answer.map_err(|error| Failure::Failed(error.to_string()))
+        answer.map(|answer| answer.to_string()).map_err(|error| Failure::Failed(error.to_string()))
     }
 
     fn why(&self, question: &WhyQuestion) -> Result<Value, Failure> {
@@ -271,6 +271,9 @@ fn picture_of(
     decisions: BTreeMap<PodKey, KnownDecision>,
     views: Views,
 ) -> Picture {
+    if let Some(cluster) = cluster {
+        return Picture::of(&lock(&cluster.scheduler), cluster.now, decisions, views);
+    }
     let nothing = ClusterSnapshot {
         taken: Time::ZERO,
         nodes: Vec::new(),
@@ -278,11 +281,7 @@ fn picture_of(
         nominated: Vec::new(),
         objects: Vec::new(),
     };
-    let (snapshot, queue) = match cluster {
-        Some(cluster) => (cluster.snapshot.clone(), cluster.queue.clone()),
-        None => (nothing, Vec::new()),
-    };
-    Picture::new(snapshot, queue, decisions, views)
+    Picture::new(ClusterAndQueue { cluster: nothing, queue: Vec::new() }, decisions, views)
 }
 
 /// Attempts by hour.
