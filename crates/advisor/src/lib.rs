@@ -17,6 +17,7 @@ mod new_nodes;
 mod placed;
 mod proposal;
 mod rebuilt;
+mod rebuilt_claims;
 mod relaxations;
 mod remedy;
 mod search;
@@ -31,6 +32,7 @@ pub use self::groups::{
 pub use self::nearest::{NearNode, Refusal};
 pub use self::placed::RunnerUp;
 pub use self::rebuilt::RebuiltPod;
+pub use self::rebuilt_claims::rebuilt_claim;
 pub use self::relaxations::requests::{lower as lower_request, names as requested_resources};
 pub use self::remedy::{Remedy, RemedyKind, size};
 pub use self::search::{Alternative, Limits};

@@ -430,6 +430,13 @@ impl Scheduler {
         self.queue.iter()
     }
 
+    /// The pods that are not bound yet, in no particular order: each as it is assumed on its node, if it is, and with its
+    /// place in the queue.
+    pub fn pending_in_any_order(&self) -> impl Iterator<Item = (&PodInfo, &QueuedPodInfo)> {
+        let queued = self.queue.iter_in_any_order();
+        queued.map(|(id, info)| (self.cache.pod(id).unwrap_or(&info.pod), info))
+    }
+
     /// How often a pod that is not bound yet has waited at Permit and was rejected there.
     pub fn vain_waits(&self, pod: &PodKey) -> u32 {
         let info = self.names.find(pod).and_then(|id| self.queue.get(id));

@@ -39,12 +39,22 @@ pub struct PendingPod {
 impl Scheduler {
     /// The cluster at this moment.
     pub fn snapshot(&self, now: Time) -> ClusterSnapshot {
+        self.snapshot_with(now, self.pods().cloned().collect())
+    }
+
+    /// The cluster at this moment, without the pods that are not bound yet.
+    pub fn snapshot_of_bound(&self, now: Time) -> ClusterSnapshot {
+        let bound = self.cache.pods_of(|id| self.queue.get(id).is_none());
+        self.snapshot_with(now, bound.cloned().collect())
+    }
+
+    fn snapshot_with(&self, now: Time, pods: Vec<PodInfo>) -> ClusterSnapshot {
         let view = self.view();
         let nominated = self.nominated.iter();
         ClusterSnapshot {
             taken: now,
             nodes: view.nodes.rows().map(|row| view.nodes.node(row).clone()).collect(),
-            pods: self.pods().cloned().collect(),
+            pods,
             nominated: nominated.map(|(node, pod)| (pod.key.clone(), node.clone())).collect(),
             objects: view.stores.all().collect(),
         }

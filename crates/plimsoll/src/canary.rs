@@ -98,12 +98,17 @@ pub(crate) struct Canaries {
 impl Canaries {
     /// The given rules; `None` if there are none. An error if the configuration lacks a profile that they name.
     pub(crate) fn new(flags: &CanaryFlags, setup: &Setup) -> Result<Option<Self>> {
-        let names: Vec<&str> = setup
-            .configuration
-            .profiles
-            .iter()
-            .map(|profile| profile.scheduler_name.as_str())
-            .collect();
+        let profiles = setup.configuration.profiles.iter();
+        let names = profiles.map(|profile| profile.scheduler_name.as_str()).collect();
+        Canaries::among(flags, names, GroupGates::of(&setup.gates))
+    }
+
+    /// The same for profiles with these scheduler names.
+    pub(crate) fn among(
+        flags: &CanaryFlags,
+        names: Vec<&str>,
+        groups: GroupGates,
+    ) -> Result<Option<Self>> {
         for Rule { profile, .. } in &flags.canary {
             if !names.contains(&profile.as_str()) {
                 bail!(
@@ -112,7 +117,6 @@ impl Canaries {
                 );
             }
         }
-        let groups = GroupGates::of(&setup.gates);
         let members = match (groups.generic_workload, groups.composite) {
             (false, _) => DecidedWith::Nobody,
             (true, false) => DecidedWith::Group,

@@ -403,6 +403,32 @@ impl Shadow {
         &self.judges[0].1.counts
     }
 
+    /// The counts of each configuration so far, by its name.
+    pub fn agreements(&self) -> impl Iterator<Item = (&str, &Agreement)> {
+        self.judges.iter().map(|(judge, tally)| (judge.name.as_str(), &tally.counts))
+    }
+
+    /// How many disagreements there were so far, of all configurations.
+    pub fn disagreements(&self) -> u64 {
+        self.n_disagreements
+    }
+
+    /// How many pods were first seen on a node, so that they could not be compared.
+    pub fn not_seen_pending(&self) -> u64 {
+        self.not_seen_pending
+    }
+
+    /// How many events wait to be processed. Each waits for the window at least.
+    pub fn waiting_events(&self) -> usize {
+        self.arrived.len()
+    }
+
+    /// For how long the next event could have been processed.
+    pub fn lag(&self, now: Time) -> Duration {
+        let first = self.arrived.front();
+        first.map_or(Duration::ZERO, |first| now.since(first.at + self.settings.window))
+    }
+
     /// Everything that was found so far.
     pub fn report(&self, now: Time) -> Report {
         let (judge, tally) = &self.judges[0];

@@ -11,6 +11,7 @@ mod events;
 mod picture;
 mod plain;
 mod question;
+mod queued;
 mod timeline;
 
 pub use self::assets::{Asset, SECURITY_HEADERS, asset};
@@ -21,6 +22,8 @@ pub use self::events::{PING, changes};
 pub use self::picture::{KnownDecision, Picture, PodState, Views};
 pub use self::plain::{ListenError, PlainServer, Source};
 pub use self::question::{
-    BadQuestion, Failure, MOST_PODS, PodsQuestion, Question, ShadowQuestion, WhyQuestion,
+    BadQuestion, Failure, MOST_PODS, PodsQuestion, Question, ShadowQuestion, WhyGroupQuestion,
+    WhyQuestion,
 };
+pub use self::queued::{ClusterAndQueue, QueuedRow};
 pub use self::timeline::{Chart, Line, Timeline};

@@ -1,6 +1,7 @@
 //! The cluster at one moment, indexed for the page.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 use std::sync::Arc;
 
 use plimsoll_api::resources::{CPU, EPHEMERAL_STORAGE, MEMORY, PODS};
@@ -8,13 +9,13 @@ use plimsoll_api::{
     CompositePodGroup, Node, PodGroup, PodKey, ResourceClaim, ResourceSlice, Resources, Str,
     Timestamp,
 };
-use plimsoll_engine::{ClusterSnapshot, QueuePlace, QueuedPodInfo};
+use plimsoll_engine::{ClusterSnapshot, QueuePlace, Scheduler};
 use plimsoll_framework::{PodInfo, Time};
 use serde::Serialize;
-use serde_json::Value;
 
 use crate::documents;
 use crate::question::{Failure, Question};
+use crate::queued::{ClusterAndQueue, QueuedRow};
 
 /// The label of a node with its zone.
 const ZONE: &str = "topology.kubernetes.io/zone";
@@ -60,7 +61,7 @@ impl PodState {
         }
     }
 
-    fn of(place: &QueuePlace) -> Self {
+    pub(crate) fn of(place: &QueuePlace) -> Self {
         match place {
             QueuePlace::Active => PodState::Active,
             QueuePlace::Backoff { .. } | QueuePlace::ErrorBackoff { .. } => PodState::Backoff,
@@ -112,8 +113,12 @@ pub struct Picture {
     pub(crate) views: Views,
     /// Sorted by name.
     pub(crate) nodes: Vec<PictureNode>,
-    /// Pending ones first, then sorted by name.
-    pub(crate) pods: Vec<PicturePod>,
+    /// The pods that are not bound, sorted by state and name.
+    pending: Vec<QueuedRow>,
+    /// The other pods, sorted by name.
+    bound: Vec<PodInfo>,
+    /// The numbers of the pods on nodes, node by node.
+    on_nodes: Vec<u32>,
     /// The resources that nodes have or pods request: first those that most nodes have.
     pub(crate) resources: Vec<Str>,
     /// The namespaces that have pods.
@@ -132,97 +137,103 @@ pub(crate) struct PictureNode {
     pub(crate) node: Arc<Node>,
     /// What its pods request, with their number.
     pub(crate) requested: Resources,
-    /// The indexes of its pods.
-    pub(crate) pods: Vec<usize>,
+    /// Where the numbers of its pods are.
+    on_it: Range<usize>,
 }
 
 /// A pod.
-#[derive(Debug)]
-pub(crate) struct PicturePod {
-    pub(crate) info: PodInfo,
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct PicturePod<'a> {
+    pub(crate) info: &'a PodInfo,
     pub(crate) state: PodState,
-    pub(crate) queued: Option<Queued>,
-    pub(crate) decision: Option<KnownDecision>,
-}
-
-/// What the queue knows of a pod.
-#[derive(Debug)]
-pub(crate) struct Queued {
-    pub(crate) attempts: u32,
-    pub(crate) since: Time,
-    pub(crate) rejectors: Vec<&'static str>,
-    /// What holds it back, if something does.
-    pub(crate) gate: Option<String>,
+    /// What the queue knows of it, unless it is bound.
+    pub(crate) queued: Option<&'a QueuedRow>,
 }
 
 impl PictureNode {
     pub(crate) fn zone(&self) -> Option<&Str> {
         self.node.labels.get(ZONE)
     }
+
+    /// How many pods it has.
+    pub(crate) fn n_pods(&self) -> usize {
+        self.on_it.len()
+    }
 }
 
 impl Picture {
-    /// The picture of a snapshot, with the pods of the queue, and with what is decided about pods that were never tried.
-    /// `views` says what can be asked beside the snapshot.
+    /// The picture of a cluster, with what is decided about pods that were never tried. `views` says what can be asked beside
+    /// it.
     pub fn new(
-        snapshot: ClusterSnapshot,
-        queue: Vec<QueuedPodInfo>,
+        seen: ClusterAndQueue,
         mut decisions: BTreeMap<PodKey, KnownDecision>,
         views: Views,
     ) -> Self {
-        let ClusterSnapshot { taken, nodes, pods, nominated, objects } = snapshot;
-        let mut queue: BTreeMap<PodKey, QueuedPodInfo> =
-            queue.into_iter().map(|info| (info.pod.key.clone(), info)).collect();
-        let pods = pods.into_iter().map(|info| {
-            let queued = queue.remove(&info.key);
-            let decision = decisions.remove(&info.key);
-            PicturePod::new(info, queued, decision)
+        let ClusterAndQueue { cluster, queue: mut pending } = seen;
+        let ClusterSnapshot { taken, nodes, pods: mut bound, nominated, objects } = cluster;
+        for pod in &mut pending {
+            if let Some(decision) = decisions.remove(&pod.info.key) {
+                pod.decided(decision);
+            }
+        }
+        // Sorting in place needs no memory, and no two pods have the same name.
+        pending.sort_unstable_by(|one, other| {
+            (one.state, &one.info.key).cmp(&(other.state, &other.info.key))
         });
-        let mut pods: Vec<PicturePod> = pods.collect();
-        pods.sort_by(|one, other| (one.state, &one.info.key).cmp(&(other.state, &other.info.key)));
+        bound.shrink_to_fit();
+        bound.sort_unstable_by(|one, other| one.key.cmp(&other.key));
         let nodes = nodes.into_iter().map(|node| PictureNode {
             node,
             requested: Resources::default(),
-            pods: Vec::new(),
+            on_it: 0..0,
         });
         let mut nodes: Vec<PictureNode> = nodes.collect();
-        nodes.sort_by(|one, other| one.node.name.cmp(&other.node.name));
-        for (index, pod) in pods.iter().enumerate() {
-            let Some(name) = pod.info.node() else { continue };
-            let Ok(at) = nodes.binary_search_by(|node| node.node.name.cmp(name)) else { continue };
-            nodes[at].requested.add(&pod.info.requests);
-            nodes[at].requested.pods += 1;
-            nodes[at].pods.push(index);
-        }
+        nodes.sort_unstable_by(|one, other| one.node.name.cmp(&other.node.name));
+        let on_nodes = {
+            let pods = pending.iter().map(|pod| &pod.info).chain(&bound);
+            place(&mut nodes, pods)
+        };
         let mut picture = Picture {
             taken,
             views,
             resources: resources(&nodes),
             nodes,
-            namespaces: namespaces_of(&pods),
-            pods,
+            namespaces: namespaces_of(pending.iter().map(|pod| &pod.info).chain(&bound)),
+            pending,
+            bound,
+            on_nodes,
             nominated: nominated.into_iter().collect(),
             groups: objects.iter().filter_map(plimsoll_api::AnyObject::shared).collect(),
             composites: objects.iter().filter_map(plimsoll_api::AnyObject::shared).collect(),
             slices: objects.iter().filter_map(plimsoll_api::AnyObject::shared).collect(),
             claims: objects.iter().filter_map(plimsoll_api::AnyObject::shared).collect(),
         };
-        let has_members = picture.pods.iter().any(|pod| pod.info.scheduling_group.is_some());
+        let has_members = picture.pods().any(|pod| pod.info.scheduling_group.is_some());
         picture.views.groups =
             has_members || !picture.groups.is_empty() || !picture.composites.is_empty();
         picture.views.devices = !picture.slices.is_empty() || !picture.claims.is_empty();
         picture
     }
 
-    /// The answer to a question about the cluster. Only pods of namespaces for which `shows` is true are named. `None` for
-    /// questions about something else: the configuration, or the past.
+    /// The picture of what a scheduler knows.
+    pub fn of(
+        scheduler: &Scheduler,
+        now: Time,
+        decisions: BTreeMap<PodKey, KnownDecision>,
+        views: Views,
+    ) -> Self {
+        Picture::new(ClusterAndQueue::of(scheduler, now), decisions, views)
+    }
+
+    /// The answer to a question about the cluster, as JSON. Only pods of namespaces for which `shows` is true are named. `None`
+    /// for questions about something else: the configuration, or the past.
     pub fn answer(
         &self,
         question: &Question,
         shows: &dyn Fn(&str) -> bool,
-    ) -> Option<Result<Value, Failure>> {
-        fn written(document: &impl Serialize) -> Result<Value, Failure> {
-            serde_json::to_value(document).map_err(|error| Failure::Failed(error.to_string()))
+    ) -> Option<Result<String, Failure>> {
+        fn written(document: &impl Serialize) -> Result<String, Failure> {
+            serde_json::to_string(document).map_err(|error| Failure::Failed(error.to_string()))
         }
         Some(match question {
             Question::Overview => written(&documents::overview(self)),
@@ -249,7 +260,7 @@ impl Picture {
     pub fn namespaces(&self, question: &Question) -> BTreeSet<String> {
         let names: BTreeSet<&Str> = match question {
             Question::Node(name) => {
-                let pods = self.node(name).map(|node| node.pods.iter().map(|&at| &self.pods[at]));
+                let pods = self.node(name).map(|node| self.pods_on(node));
                 pods.into_iter().flatten().map(|pod| &pod.info.key.namespace).collect()
             }
             Question::Pod(key) | Question::History(key) => [&key.namespace].into(),
@@ -258,7 +269,7 @@ impl Picture {
                 None => self.namespaces.iter().collect(),
             },
             Question::Groups => {
-                let members = self.pods.iter().filter(|pod| pod.info.scheduling_group.is_some());
+                let members = self.pods().filter(|pod| pod.info.scheduling_group.is_some());
                 let members = members.map(|pod| &pod.info.key.namespace);
                 let groups = self.groups.iter().map(|group| &group.key.namespace);
                 let composites = self.composites.iter().map(|group| &group.key.namespace);
@@ -291,8 +302,25 @@ impl Picture {
         Some(&self.nodes[at])
     }
 
-    pub(crate) fn pod(&self, key: &PodKey) -> Option<&PicturePod> {
-        self.pods.iter().find(|pod| pod.info.key == *key)
+    pub(crate) fn pod(&self, key: &PodKey) -> Option<PicturePod<'_>> {
+        self.pods().find(|pod| pod.info.key == *key)
+    }
+
+    /// All pods: pending ones first, then sorted by name.
+    pub(crate) fn pods(&self) -> impl Iterator<Item = PicturePod<'_>> {
+        self.pending.iter().map(PicturePod::pending).chain(self.bound.iter().map(PicturePod::bound))
+    }
+
+    /// The pods on a node.
+    pub(crate) fn pods_on(&self, node: &PictureNode) -> impl Iterator<Item = PicturePod<'_>> {
+        let numbers = &self.on_nodes[node.on_it.clone()];
+        numbers.iter().map(|&number| {
+            let at = number as usize;
+            match self.pending.get(at) {
+                Some(pod) => PicturePod::pending(pod),
+                None => PicturePod::bound(&self.bound[at - self.pending.len()]),
+            }
+        })
     }
 
     /// When it was taken, as text.
@@ -301,36 +329,54 @@ impl Picture {
     }
 }
 
-impl PicturePod {
-    fn new(info: PodInfo, queued: Option<QueuedPodInfo>, decision: Option<KnownDecision>) -> Self {
-        let state = match (&queued, &decision) {
-            (None, _) => PodState::Placed,
-            (Some(queued), Some(KnownDecision::Rejected(_)))
-                if queued.place == QueuePlace::Active =>
-            {
-                PodState::Unschedulable
-            }
-            (Some(queued), _) => PodState::of(&queued.place),
-        };
-        let queued = queued.map(|queued| Queued {
-            attempts: queued.attempts,
-            since: queued.queued,
-            rejectors: queued.rejectors().collect(),
-            gate: match &queued.place {
-                QueuePlace::Gated { why, .. } => Some(why.to_string()),
-                _ => None,
-            },
-        });
-        PicturePod { info, state, queued, decision }
+impl<'a> PicturePod<'a> {
+    fn pending(pod: &'a QueuedRow) -> Self {
+        PicturePod { info: &pod.info, state: pod.state, queued: Some(pod) }
+    }
+
+    fn bound(info: &'a PodInfo) -> Self {
+        PicturePod { info, state: PodState::Placed, queued: None }
     }
 }
 
+/// Tells the nodes which of the pods are on them, by number, and returns the numbers.
+fn place<'a>(
+    nodes: &mut [PictureNode],
+    pods: impl Iterator<Item = &'a PodInfo> + Clone,
+) -> Vec<u32> {
+    let find = |nodes: &[PictureNode], pod: &PodInfo| {
+        let name = pod.node()?;
+        nodes.binary_search_by(|node| node.node.name.cmp(name)).ok()
+    };
+    let rows = pods.clone().map(|pod| find(nodes, pod).and_then(|at| u32::try_from(at).ok()));
+    let rows: Vec<u32> = rows.map(|row| row.unwrap_or(u32::MAX)).collect();
+    for (pod, &row) in pods.zip(&rows) {
+        let Some(node) = nodes.get_mut(row as usize) else { continue };
+        node.requested.add(&pod.requests);
+        node.requested.pods += 1;
+        node.on_it.end += 1;
+    }
+    let mut begin = 0;
+    for node in &mut *nodes {
+        let n = node.on_it.end;
+        node.on_it = begin..begin;
+        begin += n;
+    }
+    let mut on_nodes = vec![0; begin];
+    for (number, &row) in (0..).zip(&rows) {
+        let Some(node) = nodes.get_mut(row as usize) else { continue };
+        on_nodes[node.on_it.end] = number;
+        node.on_it.end += 1;
+    }
+    on_nodes
+}
+
 /// The namespaces of pods. Most pods are in the namespace of the one before.
-fn namespaces_of(pods: &[PicturePod]) -> BTreeSet<Str> {
+fn namespaces_of<'a>(pods: impl Iterator<Item = &'a PodInfo>) -> BTreeSet<Str> {
     let mut names = BTreeSet::new();
     let mut last: Option<&Str> = None;
     for pod in pods {
-        let name = &pod.info.key.namespace;
+        let name = &pod.key.namespace;
         if last != Some(name) {
             names.insert(name.clone());
             last = Some(name);
@@ -357,4 +403,74 @@ fn resources(nodes: &[PictureNode]) -> Vec<Str> {
 pub(crate) fn text_of(time: Time) -> String {
     let text = Timestamp::from_millisecond(time.millis()).map(|timestamp| timestamp.to_string());
     text.unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use plimsoll_api::Pod;
+
+    use super::*;
+
+    fn pod(name: &str, node: Option<&str>, milli_cpu: i64) -> PodInfo {
+        let (key, node_name) = (PodKey::new("team", name), node.map(Str::from));
+        let mut pod = Pod { key, node_name, ..Pod::default() };
+        pod.requests.milli_cpu = milli_cpu;
+        PodInfo::new(pod)
+    }
+
+    fn waiting(info: PodInfo, state: PodState) -> QueuedRow {
+        QueuedRow {
+            info,
+            state,
+            attempts: 0,
+            since: Time::ZERO,
+            rejectors: Box::default(),
+            gate: None,
+            decision: None,
+        }
+    }
+
+    fn names<'a>(pods: impl Iterator<Item = PicturePod<'a>>) -> String {
+        let names: Vec<&str> = pods.map(|pod| pod.info.key.name.as_str()).collect();
+        names.join(" ")
+    }
+
+    #[test]
+    fn each_node_has_the_pods_that_are_bound_to_it_or_assumed_to_be_on_it() {
+        let node = |name: &str| Arc::new(Node { name: name.into(), ..Node::default() });
+        let cluster = ClusterSnapshot {
+            taken: Time::ZERO,
+            nodes: ["n2", "n3", "n1"].map(node).into(),
+            pods: vec![
+                pod("c", Some("n1"), 100),
+                pod("b", Some("n2"), 20),
+                pod("a", Some("n1"), 3),
+                pod("lost", Some("gone"), 7),
+            ],
+            nominated: Vec::new(),
+            objects: Vec::new(),
+        };
+        let queue = vec![
+            waiting(pod("y", None, 5).placed_on("n1".into()), PodState::InFlight),
+            waiting(pod("z", None, 9), PodState::Active),
+        ];
+        let rejected = KnownDecision::Rejected("no room".to_owned());
+        let decisions = [(PodKey::new("team", "z"), rejected)].into();
+        let seen = ClusterAndQueue { cluster, queue };
+        let picture = Picture::new(seen, decisions, Views::default());
+        assert_eq!(names(picture.pods()), "z y a b c lost");
+        let first = picture.pods().next().expect("there are some");
+        assert_eq!(first.state, PodState::Unschedulable, "it fits nowhere as the next pod");
+        let on: Vec<_> = picture
+            .nodes
+            .iter()
+            .map(|node| {
+                let requested = (node.requested.milli_cpu, node.requested.pods);
+                (node.node.name.as_str(), names(picture.pods_on(node)), requested)
+            })
+            .collect();
+        let on: Vec<_> =
+            on.iter().map(|(name, pods, requested)| (*name, &**pods, *requested)).collect();
+        assert_eq!(on, [("n1", "y a c", (108, 3)), ("n2", "b", (20, 1)), ("n3", "", (0, 0))]);
+    }
 }

@@ -19,7 +19,7 @@ use tokio::sync::Semaphore;
 
 use crate::assets::{SECURITY_HEADERS, asset};
 use crate::events::changes;
-use crate::question::{Failure, Question, WhyQuestion};
+use crate::question::{Failure, Question, WhyGroupQuestion, WhyQuestion};
 
 /// The largest body of a question, in bytes: the manifests of a release.
 const BODY_BYTES: usize = 1024 * 1024;
@@ -35,17 +35,23 @@ const STREAM_SPAN: Duration = Duration::from_mins(10);
 
 /// What the page shows.
 pub trait Source: Send + Sync + 'static {
-    /// Answers a question about the cluster.
-    fn answer(&self, question: &Question) -> Result<Value, Failure>;
+    /// Answers a question about the cluster, as JSON.
+    fn answer(&self, question: &Question) -> Result<String, Failure>;
 
     /// The least that would have to change so that a pod fits, or why it is on its node.
     fn why(&self, question: &WhyQuestion) -> Result<Value, Failure>;
+
+    /// Why a group of pods waits, and what would let it be scheduled.
+    fn why_group(&self, question: &WhyGroupQuestion) -> Result<Value, Failure>;
 
     /// What would happen if the cluster changed.
     fn what_if(&self, request: &Value) -> Result<Value, Failure>;
 
     /// How many more pods fit.
     fn capacity(&self, request: &Value) -> Result<Value, Failure>;
+
+    /// Which pods should move.
+    fn rebalance(&self, request: &Value) -> Result<Value, Failure>;
 
     /// The description of the API.
     fn description(&self) -> &'static str;
@@ -118,8 +124,10 @@ fn routes(source: Arc<dyn Source>) -> Router {
         .route("/", get(page))
         .route("/{asset}", get(page_asset))
         .route("/api/v1/why", get(why))
+        .route("/api/v1/why-group", get(why_group))
         .route("/api/v1/what-if", post(what_if))
         .route("/api/v1/capacity", post(capacity))
+        .route("/api/v1/rebalance", post(rebalance))
         .route("/api/v1/openapi.json", get(description))
         .route("/api/v1/events", get(events))
         .route("/api/v1/{question}", get(question))
@@ -204,7 +212,7 @@ async fn question(State(served): App, uri: Uri, Query(query): Pairs) -> Response
         return refusal(StatusCode::NOT_FOUND, "there is no such path");
     };
     match parsed {
-        Ok(question) => served.answer(move |source| source.answer(&question)).await,
+        Ok(question) => served.send(move |source| source.answer(&question)).await,
         Err(error) => refusal(StatusCode::BAD_REQUEST, &error.to_string()),
     }
 }
@@ -212,6 +220,13 @@ async fn question(State(served): App, uri: Uri, Query(query): Pairs) -> Response
 async fn why(State(served): App, Query(query): Pairs) -> Response {
     match WhyQuestion::parse(&query) {
         Ok(question) => served.answer(move |source| source.why(&question)).await,
+        Err(error) => refusal(StatusCode::BAD_REQUEST, &error.to_string()),
+    }
+}
+
+async fn why_group(State(served): App, Query(query): Pairs) -> Response {
+    match WhyGroupQuestion::parse(&query) {
+        Ok(question) => served.answer(move |source| source.why_group(&question)).await,
         Err(error) => refusal(StatusCode::BAD_REQUEST, &error.to_string()),
     }
 }
@@ -226,6 +241,13 @@ async fn what_if(State(served): App, headers: HeaderMap, body: Body) -> Response
 async fn capacity(State(served): App, headers: HeaderMap, body: Body) -> Response {
     match posted(&headers, body).await {
         Ok(request) => served.answer(move |source| source.capacity(&request)).await,
+        Err(refusal) => *refusal,
+    }
+}
+
+async fn rebalance(State(served): App, headers: HeaderMap, body: Body) -> Response {
+    match posted(&headers, body).await {
+        Ok(request) => served.answer(move |source| source.rebalance(&request)).await,
         Err(refusal) => *refusal,
     }
 }
@@ -278,12 +300,20 @@ impl Served {
         self: &Arc<Self>,
         ask: impl FnOnce(&dyn Source) -> Result<Value, Failure> + Send + 'static,
     ) -> Response {
+        self.send(move |source| ask(source).map(|answer| answer.to_string())).await
+    }
+
+    /// Answers with JSON, on a thread for work that blocks.
+    async fn send(
+        self: &Arc<Self>,
+        ask: impl FnOnce(&dyn Source) -> Result<String, Failure> + Send + 'static,
+    ) -> Response {
         let Ok(_permit) = self.answers.acquire().await else {
             return refusal(StatusCode::SERVICE_UNAVAILABLE, "the server is stopping");
         };
         let source = self.source.clone();
         let written =
-            tokio::task::spawn_blocking(move || ask(&*source).map(|answer| format!("{answer}\n")));
+            tokio::task::spawn_blocking(move || ask(&*source).map(|answer| answer + "\n"));
         match written.await {
             Ok(Ok(answer)) => json_of(StatusCode::OK, answer),
             Ok(Err(Failure::NotFound(why))) => refusal(StatusCode::NOT_FOUND, &why),
@@ -324,20 +354,26 @@ mod tests {
     struct Echo;
 
     impl Source for Echo {
-        fn answer(&self, question: &Question) -> Result<Value, Failure> {
+        fn answer(&self, question: &Question) -> Result<String, Failure> {
             match question {
                 Question::Node(name) => Err(Failure::NotFound(format!("nodes {name:?} not found"))),
-                _ => Ok(json!(format!("{question:?}"))),
+                _ => Ok(json!(format!("{question:?}")).to_string()),
             }
         }
         fn why(&self, question: &WhyQuestion) -> Result<Value, Failure> {
             Ok(json!(question.pod.to_string()))
+        }
+        fn why_group(&self, question: &WhyGroupQuestion) -> Result<Value, Failure> {
+            Ok(json!(question.group.to_string()))
         }
         fn what_if(&self, request: &Value) -> Result<Value, Failure> {
             Ok(request.clone())
         }
         fn capacity(&self, _: &Value) -> Result<Value, Failure> {
             Err(Failure::Wrong("pods are missing".to_owned()))
+        }
+        fn rebalance(&self, request: &Value) -> Result<Value, Failure> {
+            Ok(json!([request]))
         }
         fn description(&self) -> &'static str {
             "{}"
@@ -415,11 +451,15 @@ mod tests {
         assert_eq!(ask(to("GET", "/api/v1/why?pod=a/b"), "").await.2, "\"a/b\"\n");
         let json = |path| to("POST", path).header(CONTENT_TYPE, "application/json; charset=utf-8");
         assert_eq!(ask(json("/api/v1/what-if"), "[1]").await.2, "[1]\n");
+        assert_eq!(ask(json("/api/v1/rebalance"), "1").await.2, "[1]\n");
+        let group = to("GET", "/api/v1/why-group?group=a/b&remedies=3");
+        assert_eq!(ask(group, "").await.2, "\"a/b\"\n");
         for (request, body, code, message) in [
             (to("GET", "/api/v1/node?name=n9"), "", 404, "nodes \"n9\" not found"),
             (to("GET", "/api/v1/node"), "", 400, "ask for one node"),
             (to("GET", "/api/v1/nothing"), "", 404, "there is no such path"),
             (to("GET", "/api/v1/why"), "", 400, "ask for one pod"),
+            (to("GET", "/api/v1/why-group?pod=a/b"), "", 400, "unknown parameter \"pod\""),
             (to("GET", "/api/v1/what-if"), "", 405, "ask with another method"),
             (json("/api/v1/what-if"), "{", 400, "the body is not JSON"),
             (json("/api/v1/capacity"), "{}", 400, "pods are missing"),

@@ -1,6 +1,6 @@
 //! What the page asks.
 
-use plimsoll_api::PodKey;
+use plimsoll_api::{ObjectKey, PodKey};
 
 use crate::picture::PodState;
 
@@ -84,6 +84,15 @@ pub struct WhyQuestion {
     pub nearest: Option<usize>,
 }
 
+/// Why does a group of pods wait?
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WhyGroupQuestion {
+    /// The group.
+    pub group: ObjectKey,
+    /// How many changes are wanted; `None` for the default.
+    pub remedies: Option<usize>,
+}
+
 /// A question that is wrong. The text says what to ask instead.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadQuestion {
@@ -130,6 +139,8 @@ const POD: &str = "ask for one pod: /api/v1/pod?pod=NAMESPACE/NAME";
 const HISTORY: &str = "ask for one pod: /api/v1/history?pod=NAMESPACE/NAME";
 const WHY: &str =
     "ask for one pod: /api/v1/why?pod=NAMESPACE/NAME, with remedies=N and nearest=N if you like";
+const WHY_GROUP: &str =
+    "ask for one group: /api/v1/why-group?group=NAMESPACE/NAME, with remedies=N if you like";
 const NONE: &str = "this path has no parameters";
 
 impl Question {
@@ -160,9 +171,20 @@ impl WhyQuestion {
     pub fn parse(query: &[(String, String)]) -> Result<Self, BadQuestion> {
         let parameters = Parameters::of(query, &["pod", "remedies", "nearest"], WHY)?;
         Ok(WhyQuestion {
-            pod: parameters.pod()?.ok_or(BadQuestion::Missing(WHY))?,
+            pod: parameters.key("pod")?.ok_or(BadQuestion::Missing(WHY))?,
             remedies: parameters.number("remedies", MOST)?,
             nearest: parameters.number("nearest", MOST)?,
+        })
+    }
+}
+
+impl WhyGroupQuestion {
+    /// The question of a request for `/api/v1/why-group`.
+    pub fn parse(query: &[(String, String)]) -> Result<Self, BadQuestion> {
+        let parameters = Parameters::of(query, &["group", "remedies"], WHY_GROUP)?;
+        Ok(WhyGroupQuestion {
+            group: parameters.key("group")?.ok_or(BadQuestion::Missing(WHY_GROUP))?,
+            remedies: parameters.number("remedies", MOST)?,
         })
     }
 }
@@ -201,7 +223,7 @@ fn node(query: &[(String, String)]) -> Result<Question, BadQuestion> {
 }
 
 fn one_pod(query: &[(String, String)], usage: &'static str) -> Result<PodKey, BadQuestion> {
-    Parameters::of(query, &["pod"], usage)?.pod()?.ok_or(BadQuestion::Missing(usage))
+    Parameters::of(query, &["pod"], usage)?.key("pod")?.ok_or(BadQuestion::Missing(usage))
 }
 
 /// Parameters that are known, each at most once.
@@ -260,14 +282,15 @@ impl<'a> Parameters<'a> {
         })
     }
 
-    fn pod(&self) -> Result<Option<PodKey>, BadQuestion> {
-        let Some(value) = self.get("pod") else { return Ok(None) };
+    /// The name of an object of a namespace.
+    fn key(&self, parameter: &'static str) -> Result<Option<ObjectKey>, BadQuestion> {
+        let Some(value) = self.get(parameter) else { return Ok(None) };
         let key = value.split_once('/').filter(|(namespace, name)| {
             !namespace.is_empty() && !name.is_empty() && !name.contains('/')
         });
-        let key = key.map(|(namespace, name)| PodKey::new(namespace, name));
+        let key = key.map(|(namespace, name)| ObjectKey::new(namespace, name));
         key.map(Some).ok_or_else(|| BadQuestion::Value {
-            parameter: "pod",
+            parameter,
             value: value.to_owned(),
             expected: "write NAMESPACE/NAME".to_owned(),
         })

@@ -20,7 +20,7 @@ const MOST_NODES: usize = 3;
 /// A limit of a driver is raised by no more than this.
 const MOST_MORE: i32 = 4;
 const HOSTNAME: &str = "kubernetes.io/hostname";
-const CLAIM: &str = "PersistentVolumeClaim";
+pub(crate) const CLAIM: &str = "PersistentVolumeClaim";
 /// Volumes of these kinds are no storage of their own.
 const LOCAL: [&str; 6] =
     ["emptyDir", "configMap", "secret", "projected", "downwardAPI", "hostPath"];
@@ -418,7 +418,7 @@ impl Storage<'_> {
 }
 
 /// The name of an access mode on the wire.
-fn mode_name(flag: &str) -> &'static str {
+pub(crate) fn mode_name(flag: &str) -> &'static str {
     match flag {
         "READ_ONLY_MANY" => "ReadOnlyMany",
         "READ_WRITE_MANY" => "ReadWriteMany",

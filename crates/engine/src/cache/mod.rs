@@ -290,6 +290,15 @@ impl Cache {
         self.pods.iter().map(|(_, cached)| &cached.pod)
     }
 
+    /// Those of the pods on nodes of whose ids `is_meant` is true, in no particular order.
+    pub(crate) fn pods_of(
+        &self,
+        is_meant: impl Fn(PodId) -> bool,
+    ) -> impl Iterator<Item = &PodInfo> {
+        let all = self.pods.iter().filter(move |(id, _)| is_meant(*id));
+        all.map(|(_, cached)| &cached.pod)
+    }
+
     /// The row of the node that a pod is on, if the node is known.
     pub(crate) fn row_of(&self, id: PodId) -> Option<Row> {
         self.pods.get(id)?.at.map(|(row, _)| row)

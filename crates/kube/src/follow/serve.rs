@@ -7,8 +7,9 @@ use std::time::{Duration, Instant};
 use futures::future::BoxFuture;
 use plimsoll_api::{KindRef, ObjectKey, PodKey};
 use plimsoll_engine::metrics::Family;
-use plimsoll_engine::{ClusterSnapshot, PendingPod, QueuedPodInfo};
+use plimsoll_engine::{ClusterSnapshot, PendingPod};
 use plimsoll_framework::PodInfo;
+use plimsoll_ui::ClusterAndQueue;
 use serde_json::Value;
 use tokio::sync::watch;
 
@@ -168,7 +169,7 @@ impl SchedulerView for FollowedView {
         Box::pin(self.engine.snapshot(pod))
     }
 
-    fn picture(&self) -> Soon<'_, (ClusterSnapshot, Vec<QueuedPodInfo>)> {
+    fn picture(&self) -> Soon<'_, ClusterAndQueue> {
         Box::pin(self.engine.picture())
     }
 

@@ -194,7 +194,10 @@ pub async fn run(config: RunConfig, stop: CancellationToken) -> Result<Exit, Run
     let (ready, is_ready) = watch::channel(false);
     let begins_to_audit = is_ready.clone();
     let (heartbeat, stuck) = (Heartbeat::new(config.stall_timeout), CancellationToken::new());
-    let remedies = remedies::begin(config.remedies, &engine_handle, &connection, config.rate);
+    let remedies = {
+        let reading = (config.rate, served.clone());
+        remedies::begin(config.remedies, &engine_handle, &connection, reading)
+    };
     let end_serving = CancellationToken::new();
     let _ends = end_serving.clone().drop_guard();
     if let Some(serving) = config.serving {

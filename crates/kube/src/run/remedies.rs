@@ -8,20 +8,25 @@
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use plimsoll_api::{KindRef, Pod, PodKey, Str};
+use plimsoll_api::{
+    KindRef, ObjectKey, PersistentVolumeClaim, Pod, PodKey, ResourceClaim, ResourceClaimTemplate,
+    Str,
+};
 use plimsoll_engine::{
     Condition, Effect, EffectId, EventRecord, NOTE_LENGTH_LIMIT, QueuePlace, Scheduler, Write,
 };
 use serde_json::Value;
+use tokio::runtime::Handle;
 use tokio::sync::mpsc;
 
 use super::served;
-use crate::api_resource::ApiResource;
+use crate::api_resource::{ApiResource, ServedVersions};
 use crate::client::{Caller, Connection};
 use crate::limit::Rate;
-use crate::serve::{Advisor, EngineHandle, NoManifests, WhyQuestion};
+use crate::serve::{Advisor, EngineHandle, ManifestError, ManifestSource, WhyQuestion};
 
 /// At most so many pods wait for an answer; others are asked about after their next attempt.
 const MOST_QUESTIONS: usize = 256;
@@ -31,6 +36,8 @@ const MOST_KNOWN: usize = 8192;
 const PAUSE: Duration = Duration::from_millis(200);
 /// So many changes are asked for, since some may name pods of other namespaces.
 const CHANGES: usize = 5;
+/// At most so many claims are read for one pod.
+const MOST_CLAIMS: usize = 32;
 
 const UNSCHEDULABLE: &str = "Unschedulable";
 const FAILED: &str = "FailedScheduling";
@@ -86,13 +93,13 @@ pub(super) fn begin(
     source: Option<RemedySource>,
     engine: &EngineHandle,
     connection: &Connection,
-    rate: Rate,
+    (rate, versions): (Rate, ServedVersions),
 ) -> Option<RemedyNotes> {
     let source = source?;
     let (engine, manifests) = (engine.clone(), connection.caller("remedies", rate));
     let (questions, asked) = mpsc::channel(MOST_QUESTIONS);
     let (answer, answers) = mpsc::channel(MOST_QUESTIONS);
-    tokio::spawn(find(Finder { source, engine, manifests }, asked, answer));
+    tokio::spawn(find(Finder { source, engine, manifests, versions }, asked, answer));
     Some(RemedyNotes { known: HashMap::new(), questions, answers })
 }
 
@@ -200,6 +207,43 @@ struct Finder {
     source: RemedySource,
     engine: EngineHandle,
     manifests: Caller,
+    versions: ServedVersions,
+}
+
+/// Reads the claims of a pod: those of its namespace, and templates of them. Nothing else is changed for a text that everybody
+/// in the namespace may read.
+struct ClaimManifests {
+    runtime: Handle,
+    from: Caller,
+    versions: ServedVersions,
+    namespace: Str,
+    /// How many were read.
+    n_read: AtomicUsize,
+}
+
+impl fmt::Debug for ClaimManifests {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ClaimManifests").field("namespace", &self.namespace).finish_non_exhaustive()
+    }
+}
+
+impl ManifestSource for ClaimManifests {
+    fn read(&self, kind: &str, key: &ObjectKey) -> Result<Option<Value>, ManifestError> {
+        let claims = [
+            KindRef::of::<PersistentVolumeClaim>(),
+            KindRef::of::<ResourceClaim>(),
+            KindRef::of::<ResourceClaimTemplate>(),
+        ];
+        let named = claims.into_iter().find(|known| known.as_str() == kind);
+        let Some(named) = named.filter(|_| key.namespace == self.namespace) else {
+            return Err(ManifestError(format!("{kind} {key} is no claim of the pod")));
+        };
+        if MOST_CLAIMS <= self.n_read.fetch_add(1, Ordering::Relaxed) {
+            return Err(ManifestError(format!("more than {MOST_CLAIMS} claims would be read")));
+        }
+        let resource = self.versions.manifest(named);
+        self.runtime.block_on(served::manifest(&self.from, resource, key))
+    }
 }
 
 /// Answers questions, one after the other, until nobody asks any more.
@@ -225,10 +269,17 @@ impl Finder {
         let (snapshot, pending) = self.engine.snapshot(Some(pod.clone())).await.ok()?;
         // It may have been bound, or made again under its name.
         let pending = pending.filter(|pending| pending.info.pod.uid == question.uid)?;
+        let claims = ClaimManifests {
+            runtime: Handle::current(),
+            from: self.manifests.clone(),
+            versions: self.versions.clone(),
+            namespace: pod.namespace.clone(),
+            n_read: AtomicUsize::new(0),
+        };
         let asked = WhyQuestion {
             pod,
             manifest,
-            manifests: Arc::new(NoManifests),
+            manifests: Arc::new(claims),
             snapshot,
             pending: Some(pending),
             remedies: Some(CHANGES),

@@ -6,8 +6,9 @@ use std::time::Duration;
 use futures::future::BoxFuture;
 use plimsoll_api::{KindRef, ObjectKey, PodKey};
 use plimsoll_engine::metrics::Family;
-use plimsoll_engine::{ClusterSnapshot, PendingPod, QueuedPodInfo};
+use plimsoll_engine::{ClusterSnapshot, PendingPod};
 use plimsoll_framework::PodInfo;
+use plimsoll_ui::ClusterAndQueue;
 use prometheus::Registry;
 use serde_json::Value;
 use tokio::sync::watch;
@@ -287,7 +288,7 @@ impl SchedulerView for EngineView {
         Box::pin(self.engine.snapshot_of_group(group))
     }
 
-    fn picture(&self) -> Soon<'_, (ClusterSnapshot, Vec<QueuedPodInfo>)> {
+    fn picture(&self) -> Soon<'_, ClusterAndQueue> {
         Box::pin(self.engine.picture())
     }
 

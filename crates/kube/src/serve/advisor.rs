@@ -16,16 +16,6 @@ pub trait ManifestSource: fmt::Debug + Send + Sync {
     fn read(&self, kind: &str, key: &ObjectKey) -> Result<Option<Value>, ManifestError>;
 }
 
-/// Knows no manifest.
-#[derive(Clone, Copy, Debug)]
-pub struct NoManifests;
-
-impl ManifestSource for NoManifests {
-    fn read(&self, kind: &str, key: &ObjectKey) -> Result<Option<Value>, ManifestError> {
-        Err(ManifestError(format!("{kind} {key} is not asked for")))
-    }
-}
-
 /// The question why a pod is where it is, or nowhere.
 #[derive(Clone, Debug)]
 pub struct WhyQuestion {

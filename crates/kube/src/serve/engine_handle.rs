@@ -4,8 +4,9 @@ use std::fmt;
 
 use plimsoll_api::{ObjectKey, PodKey};
 use plimsoll_engine::metrics::Family;
-use plimsoll_engine::{ClusterSnapshot, PendingPod, QueuedPodInfo, Scheduler};
+use plimsoll_engine::{ClusterSnapshot, PendingPod, Scheduler};
 use plimsoll_framework::{PodGroupState, PodInfo, Time};
+use plimsoll_ui::ClusterAndQueue;
 use tokio::sync::{mpsc, oneshot};
 
 use super::scheduler_view::{Explained, Unresponsive};
@@ -29,7 +30,7 @@ enum QueryKind {
     Dump(oneshot::Sender<String>),
     Snapshot(Option<PodKey>, oneshot::Sender<(ClusterSnapshot, Option<PendingPod>)>),
     SnapshotOfGroup(ObjectKey, oneshot::Sender<(ClusterSnapshot, Vec<PendingPod>)>),
-    Picture(oneshot::Sender<(ClusterSnapshot, Vec<QueuedPodInfo>)>),
+    Picture(oneshot::Sender<ClusterAndQueue>),
     Read(Reading),
 }
 
@@ -69,10 +70,7 @@ impl EngineQuery {
                 drop(to.send((scheduler.snapshot(now), pending)));
             }
             QueryKind::Picture(to) if to.is_closed() => {}
-            QueryKind::Picture(to) => {
-                let queue = scheduler.pending().cloned().collect();
-                drop(to.send((scheduler.snapshot(now), queue)));
-            }
+            QueryKind::Picture(to) => drop(to.send(ClusterAndQueue::of(scheduler, now))),
             QueryKind::Read(Reading(read)) => read(scheduler),
             QueryKind::Dump(to) => drop(to.send(scheduler.dump(now, DUMP_BYTES))),
         }
@@ -141,8 +139,8 @@ impl EngineHandle {
         self.query(|to| QueryKind::SnapshotOfGroup(group, to)).await
     }
 
-    /// The cluster at this moment, with all pods that are not bound yet.
-    pub async fn picture(&self) -> Result<(ClusterSnapshot, Vec<QueuedPodInfo>), Unresponsive> {
+    /// The cluster at this moment, with the pods that are not bound yet apart.
+    pub async fn picture(&self) -> Result<ClusterAndQueue, Unresponsive> {
         self.query(QueryKind::Picture).await
     }
 

@@ -15,8 +15,9 @@ use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use plimsoll_api::{KindRef, ObjectKey, PodKey};
 use plimsoll_engine::metrics::Family;
-use plimsoll_engine::{ClusterSnapshot, Decision, PendingPod, QueuedPodInfo};
+use plimsoll_engine::{ClusterSnapshot, Decision, PendingPod};
 use plimsoll_framework::PodInfo;
+use plimsoll_ui::ClusterAndQueue;
 use serde_json::Value;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::runtime::{Builder, Runtime};
@@ -71,7 +72,7 @@ impl SchedulerView for Nobody {
         silent()
     }
 
-    fn picture(&self) -> Soon<'_, (ClusterSnapshot, Vec<QueuedPodInfo>)> {
+    fn picture(&self) -> Soon<'_, ClusterAndQueue> {
         silent()
     }
 

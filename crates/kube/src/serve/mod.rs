@@ -54,9 +54,7 @@ mod tls;
 mod ui;
 mod zpages;
 
-pub use advisor::{
-    AdviceError, Advisor, ManifestSource, NoManifests, WhyGroupQuestion, WhyQuestion,
-};
+pub use advisor::{AdviceError, Advisor, ManifestSource, WhyGroupQuestion, WhyQuestion};
 pub use api::OPENAPI;
 pub use engine_handle::{EngineHandle, EngineQuery};
 pub use listen::ListenError;

@@ -5,8 +5,9 @@ use std::sync::Arc;
 use futures::future::BoxFuture;
 use plimsoll_api::{KindRef, ObjectKey, PodKey};
 use plimsoll_engine::metrics::Family;
-use plimsoll_engine::{ClusterSnapshot, Decision, PendingPod, QueuedPodInfo};
+use plimsoll_engine::{ClusterSnapshot, Decision, PendingPod};
 use plimsoll_framework::PodInfo;
+use plimsoll_ui::ClusterAndQueue;
 use serde_json::Value;
 
 use super::advisor::Advisor;
@@ -39,8 +40,8 @@ pub trait SchedulerView: Send + Sync + 'static {
     /// The cluster at this moment, and what is known of one of its pods if that is pending.
     fn snapshot(&self, pod: Option<PodKey>) -> Soon<'_, (ClusterSnapshot, Option<PendingPod>)>;
 
-    /// The cluster at this moment, with all pods that are not bound yet.
-    fn picture(&self) -> Soon<'_, (ClusterSnapshot, Vec<QueuedPodInfo>)>;
+    /// The cluster at this moment, with the pods that are not bound yet apart.
+    fn picture(&self) -> Soon<'_, ClusterAndQueue>;
 
     /// The cluster at this moment, and what is known of those pods of a group that are pending.
     fn snapshot_of_group(&self, group: ObjectKey) -> Soon<'_, (ClusterSnapshot, Vec<PendingPod>)>;

@@ -354,6 +354,22 @@ plimsoll_journal_errors_total 0
 plimsoll_journal_size_bytes 8192
 ";
 
+/// What `plimsoll shadow` exports. A test of the program checks that it has these metrics.
+const OF_THE_SHADOW: &str = "\
+# TYPE plimsoll_shadow_comparisons_total counter
+plimsoll_shadow_comparisons_total{configuration=\"default\",verdict=\"same\"} 2
+plimsoll_shadow_comparisons_total{configuration=\"default\",verdict=\"infeasible\"} 0
+plimsoll_shadow_comparisons_total{configuration=\"default\",verdict=\"pending_although_fits\"} 1
+# TYPE plimsoll_shadow_disagreements_total counter
+plimsoll_shadow_disagreements_total 1
+# TYPE plimsoll_shadow_pods_not_seen_pending_total counter
+plimsoll_shadow_pods_not_seen_pending_total 0
+# TYPE plimsoll_shadow_waiting_events gauge
+plimsoll_shadow_waiting_events 0
+# TYPE plimsoll_shadow_lag_seconds gauge
+plimsoll_shadow_lag_seconds 0
+";
+
 /// Both pages of metrics.
 fn scraped(client: &HttpsClient) -> Exported {
     let mut all = Exported::default();
@@ -434,6 +450,7 @@ fn every_query_finds_what_it_asks_for_and_the_page_knows_every_metric() {
     let mut whole = Exported { types: exported.types.clone(), rows: exported.rows.clone() };
     whole.join(exported_with_groups());
     whole.add(OF_THE_JOURNAL);
+    whole.add(OF_THE_SHADOW);
     let mixin = mixin::queries().into_iter().map(|(_, query)| query);
     for query in of_the_dashboard().into_iter().chain(of_the_alerts()).chain(mixin) {
         check(&query, &whole);

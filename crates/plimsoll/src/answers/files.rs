@@ -11,17 +11,19 @@ use plimsoll_advisor::{Manifests, Reference};
 use plimsoll_api::{Kinds, PodKey};
 use plimsoll_config::Configuration;
 use plimsoll_engine::{ClusterSnapshot, Outcome, QueuePlace, QueuedPodInfo, Scheduler};
+use plimsoll_framework::pod_groups::group_of;
 use plimsoll_framework::{Registry, Time};
 use plimsoll_journal::{JournalError, Reader};
 use plimsoll_kube::serve::{AdviceError, Advisor, OPENAPI};
 use plimsoll_sim::{InitialCluster, Simulation};
 use plimsoll_ui::{
-    Chart, Failure, KnownDecision, Line, Picture, Question, SeenConfiguration, Source, Timeline,
-    Views, WhyQuestion,
+    Chart, ClusterAndQueue, Failure, KnownDecision, Line, Picture, Question, SeenConfiguration,
+    Source, Timeline, Views, WhyGroupQuestion, WhyQuestion,
 };
 use serde_json::{Value, json};
 
 use super::{Answers, Deciders};
+use crate::canary::{Canaries, CanaryChoice, CanaryFlags};
 use crate::input;
 use crate::options::{self, Setup};
 use crate::{args, caveats};
@@ -35,11 +37,12 @@ const MOST_HOURS: usize = 14 * 24;
 /// How often the page hears of pods that were decided since.
 const NEWS: Duration = Duration::from_secs(1);
 
-/// The kinds of objects that could be changed for a pod, besides the pod and nodes.
-const CHANGED: [&str; 7] = [
+/// The kinds of objects that could be changed for a pod or a group, besides pods and nodes.
+const CHANGED: [&str; 8] = [
     "CSINode",
     "CSIStorageCapacity",
     "PersistentVolumeClaim",
+    "PodGroup",
     "ResourceClaim",
     "ResourceClaimTemplate",
     "ResourceSlice",
@@ -69,6 +72,8 @@ struct FilesCluster {
     queue: Vec<QueuedPodInfo>,
     sources: Vec<input::Source>,
     kinds: Kinds,
+    /// The rules that let other profiles decide pods, by pod: also of pods on nodes, for questions about these.
+    chosen: BTreeMap<PodKey, CanaryChoice>,
     /// The manifests of the pending pods, and of what could be changed for them, once they were asked for.
     manifests: OnceLock<BTreeMap<String, Value>>,
 }
@@ -76,12 +81,13 @@ struct FilesCluster {
 impl FilesSource {
     /// Reads the files.
     pub(crate) fn read(
-        args: &args::Cluster,
+        (args, canary): (&args::Cluster, &CanaryFlags),
         journal: Option<&Path>,
         registry: &Arc<Registry>,
     ) -> Result<Arc<Self>> {
         let sources = input::read(&args.files)?;
         let setup = Setup::choose(args, &sources, registry)?;
+        let canaries = Canaries::new(canary, &setup)?;
         let default = {
             let gates = options::given_gates(args.emulation.release(), &args.feature_gates)?;
             Configuration::default_for(&options::catalogue(registry, &gates)).effective
@@ -96,7 +102,8 @@ impl FilesSource {
             let kinds = registry.kinds();
             let cluster = input::load(&sources, setup.config_map.as_ref(), &kinds, &setup.gates)?;
             caveats::before(&cluster);
-            FilesCluster::new(cluster, sources, kinds, Deciders::of(&setup, registry))
+            let deciders = Deciders::of(&setup, registry);
+            FilesCluster::new(cluster, (sources, kinds), deciders, canaries.as_ref())
         });
         let cluster = cluster.transpose()?;
         let journal = journal.map(Reader::open).transpose()?;
@@ -110,7 +117,12 @@ impl FilesSource {
         };
         let picture = picture_of(cluster.as_ref(), BTreeMap::new(), views);
         Ok(Arc::new(FilesSource {
-            answers: Answers::new(&setup, registry.clone(), (Vec::new(), None), setup.options()),
+            answers: Answers::new(
+                &setup,
+                registry.clone(),
+                (Vec::new(), canaries),
+                setup.options(),
+            ),
             configuration: serde_json::to_value(&configuration)
                 .context("cannot write the configuration as JSON")?,
             cluster,
@@ -172,11 +184,18 @@ impl FilesSource {
 
 impl FilesCluster {
     fn new(
-        cluster: InitialCluster,
-        sources: Vec<input::Source>,
-        kinds: Kinds,
+        mut cluster: InitialCluster,
+        (sources, kinds): (Vec<input::Source>, Kinds),
         deciders: Deciders<'_>,
+        canaries: Option<&Canaries>,
     ) -> Result<Self> {
+        let mut chosen = BTreeMap::new();
+        if let Some(canaries) = canaries {
+            let choices = cluster.pods.iter();
+            let choices = choices.filter_map(|pod| Some((pod.key.clone(), canaries.choice(pod)?)));
+            chosen.extend(choices);
+            canaries.assign(&mut cluster);
+        }
         let simulation = Simulation::new(deciders.scheduler()?, cluster);
         let now = simulation.now();
         let scheduler = simulation.into_scheduler();
@@ -187,6 +206,7 @@ impl FilesCluster {
             now,
             sources,
             kinds,
+            chosen,
             manifests: OnceLock::new(),
         })
     }
@@ -206,13 +226,13 @@ impl FilesCluster {
 }
 
 impl Source for FilesSource {
-    fn answer(&self, question: &Question) -> Result<Value, Failure> {
+    fn answer(&self, question: &Question) -> Result<String, Failure> {
         let picture = lock(&self.picture).clone();
         if let Some(answer) = picture.answer(question, &|_| true) {
             return answer;
         }
         if *question == Question::Configuration {
-            return Ok(self.configuration.clone());
+            return Ok(self.configuration.to_string());
         }
         if let Question::Shadow(_) = question {
             let why = "files are not compared with a scheduler: `plimsoll shadow --secure-port PORT` serves its report";
@@ -224,7 +244,7 @@ impl Source for FilesSource {
             Question::Journal => notable(&journal),
             _ => timeline(&journal).map(|timeline| json!(timeline)),
         };
-        answer.map_err(|error| Failure::Failed(error.to_string()))
+        answer.map(|answer| answer.to_string()).map_err(|error| Failure::Failed(error.to_string()))
     }
 
     fn why(&self, question: &WhyQuestion) -> Result<Value, Failure> {
@@ -239,12 +259,32 @@ impl Source for FilesSource {
         }
         let manifest = cluster.manifest(&format!("Pod {pod}")).unwrap_or_default();
         let find = |object: &Reference| cluster.manifest(&object.to_string());
-        let answer = self.answers.why_on(
-            (&mut scheduler, cluster.now),
-            (pod, &manifest, Manifests::by(&find)),
-            (*remedies, *nearest),
-        );
-        answer.map_err(|error| Failure::Failed(format!("{error:#}")))
+        let (about, wanted) = ((pod, &manifest, Manifests::by(&find)), (*remedies, *nearest));
+        let choice = cluster.chosen.get(pod);
+        let is_placed = scheduler.queued_pod(pod).is_none();
+        let answer = match choice.filter(|_| is_placed) {
+            Some(choice) => {
+                drop(scheduler);
+                self.answers.why_by_canary(cluster.snapshot.clone(), choice, about, wanted)
+            }
+            None => self.answers.why_on((&mut scheduler, cluster.now), about, wanted),
+        };
+        let mut answer = answer.map_err(|error| Failure::Failed(format!("{error:#}")))?;
+        if let Some(choice) = choice {
+            answer["canary"] = json!(choice);
+        }
+        Ok(answer)
+    }
+
+    fn why_group(&self, question: &WhyGroupQuestion) -> Result<Value, Failure> {
+        let cluster = self.cluster()?;
+        let WhyGroupQuestion { group, remedies } = question;
+        let mut members =
+            cluster.snapshot.pods.iter().filter(|pod| group_of(pod).as_ref() == Some(group));
+        let choice = members.next().and_then(|pod| cluster.chosen.get(&pod.key));
+        let find = |object: &Reference| cluster.manifest(&object.to_string());
+        let snapshot = cluster.snapshot.clone();
+        self.answers.why_group_on(snapshot, group, &find, (*remedies, choice)).map_err(failure)
     }
 
     fn what_if(&self, request: &Value) -> Result<Value, Failure> {
@@ -255,6 +295,11 @@ impl Source for FilesSource {
     fn capacity(&self, request: &Value) -> Result<Value, Failure> {
         let snapshot = self.cluster()?.snapshot.clone();
         self.answers.capacity(snapshot, request).map_err(failure)
+    }
+
+    fn rebalance(&self, request: &Value) -> Result<Value, Failure> {
+        let snapshot = self.cluster()?.snapshot.clone();
+        self.answers.rebalance(snapshot, request).map_err(failure)
     }
 
     fn description(&self) -> &'static str {
@@ -271,6 +316,9 @@ fn picture_of(
     decisions: BTreeMap<PodKey, KnownDecision>,
     views: Views,
 ) -> Picture {
+    if let Some(cluster) = cluster {
+        return Picture::of(&lock(&cluster.scheduler), cluster.now, decisions, views);
+    }
     let nothing = ClusterSnapshot {
         taken: Time::ZERO,
         nodes: Vec::new(),
@@ -278,11 +326,7 @@ fn picture_of(
         nominated: Vec::new(),
         objects: Vec::new(),
     };
-    let (snapshot, queue) = match cluster {
-        Some(cluster) => (cluster.snapshot.clone(), cluster.queue.clone()),
-        None => (nothing, Vec::new()),
-    };
-    Picture::new(snapshot, queue, decisions, views)
+    Picture::new(ClusterAndQueue { cluster: nothing, queue: Vec::new() }, decisions, views)
 }
 
 /// Attempts by hour.

@@ -131,6 +131,50 @@ impl Answers {
         self.present().why_on(on, about, wanted)
     }
 
+    /// The same about a pod on a node that a rule of a canary picks: on a copy in which the profile of the rule decides it.
+    pub(crate) fn why_by_canary(
+        &self,
+        snapshot: ClusterSnapshot,
+        choice: &CanaryChoice,
+        about: (&PodKey, &Value, Manifests<'_>),
+        wanted: (Option<usize>, Option<usize>),
+    ) -> Result<Value> {
+        let (present, taken) = (self.present(), snapshot.taken);
+        let mut scheduler = present.copy(snapshot, present.options, Some((about.0, choice)))?;
+        present.why_on((&mut scheduler, taken), about, wanted)
+    }
+
+    /// Answers about a group of a cluster that is not running, on a copy. `choice` is the rule that picks its pods.
+    pub(crate) fn why_group_on(
+        &self,
+        snapshot: ClusterSnapshot,
+        group: &ObjectKey,
+        find: &dyn Fn(&Reference) -> Option<Value>,
+        (remedies, choice): (Option<usize>, Option<&CanaryChoice>),
+    ) -> Result<Value, AdviceError> {
+        let (present, taken) = (self.present(), snapshot.taken);
+        if !present.options.gates.groups.generic_workload {
+            return Err(AdviceError::Wrong(
+                "groups of pods are off: add --feature-gates GenericWorkload=true".to_owned(),
+            ));
+        }
+        let profile = choice.map(|choice| choice.profile.as_str());
+        let find = |object: &Reference| {
+            let manifest = find(object)?;
+            let of_pod = &manifest["spec"]["schedulingGroup"]["podGroupName"];
+            let profile = profile.filter(|_| *of_pod == group.name.as_str());
+            Some(decided_by(&manifest, profile).into_owned())
+        };
+        let mut scheduler = present.copy_for_groups(snapshot)?;
+        let subject = GroupSubject {
+            group,
+            manifests: Manifests::by(&find),
+            remedies: remedies.unwrap_or(Limits::default().remedies),
+            pending: None,
+        };
+        explain_why_group((&mut scheduler, taken), &subject, choice, false)
+    }
+
     fn present(&self) -> Arc<Present> {
         self.present.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -166,6 +210,12 @@ impl Present {
             scheduler.observe(taken, event);
         }
         Ok(scheduler)
+    }
+
+    /// A copy that decides groups of pods.
+    fn copy_for_groups(&self, snapshot: ClusterSnapshot) -> Result<Scheduler, AdviceError> {
+        let options = Options { detail: Detail::Outcome, ..self.options };
+        self.copy(snapshot, options, None).map_err(failed)
     }
 
     /// The rule that picks a pod, as its manifest is in the API server.
@@ -260,30 +310,14 @@ impl Present {
             (choice.profile == *profile).then_some(choice)
         });
         let taken = snapshot.taken;
-        let options = Options { detail: Detail::Outcome, ..self.options };
-        let mut scheduler = self.copy(snapshot, options, None).map_err(failed)?;
+        let mut scheduler = self.copy_for_groups(snapshot)?;
         let subject = GroupSubject {
             group: &group,
             manifests: Manifests::by(&find),
             remedies: remedies.unwrap_or(Limits::default().remedies),
             pending: Some(&pending),
         };
-        let answer = GroupAnswer::of(&mut scheduler, taken, &subject);
-        let answer = answer.map_err(|error| match error.downcast_ref() {
-            Some(unknown @ WhyGroupError::Unknown(_)) => AdviceError::Unknown(unknown.to_string()),
-            Some(wrong @ WhyGroupError::Composite(..)) => AdviceError::Wrong(wrong.to_string()),
-            _ => failed(error),
-        })?;
-        let written = WithCanary { answer: answer.written(), canary: canary.as_ref() };
-        let mut json = serde_json::to_value(written).map_err(failed)?;
-        if with_text {
-            let text = plain(|out, screen| {
-                render::canary::choice(out, &group.to_string(), canary.as_ref())?;
-                render::why_group::answer(out, &answer, screen)
-            });
-            json["text"] = text.into();
-        }
-        Ok(json)
+        explain_why_group((&mut scheduler, taken), &subject, canary.as_ref(), with_text)
     }
 
     fn why_on(
@@ -331,6 +365,31 @@ impl Present {
         };
         Ok(plimsoll_advisor::why(scheduler, now, &subject)?)
     }
+}
+
+/// Answers about a group. The scheduler is not needed any more afterwards.
+fn explain_why_group(
+    (scheduler, now): (&mut Scheduler, Time),
+    subject: &GroupSubject<'_>,
+    canary: Option<&CanaryChoice>,
+    with_text: bool,
+) -> Result<Value, AdviceError> {
+    let answer = GroupAnswer::of(scheduler, now, subject);
+    let answer = answer.map_err(|error| match error.downcast_ref() {
+        Some(unknown @ WhyGroupError::Unknown(_)) => AdviceError::Unknown(unknown.to_string()),
+        Some(wrong @ WhyGroupError::Composite(..)) => AdviceError::Wrong(wrong.to_string()),
+        _ => failed(error),
+    })?;
+    let written = WithCanary { answer: answer.written(), canary };
+    let mut json = serde_json::to_value(written).map_err(failed)?;
+    if with_text {
+        let text = plain(|out, screen| {
+            render::canary::choice(out, &subject.group.to_string(), canary)?;
+            render::why_group::answer(out, &answer, screen)
+        });
+        json["text"] = text.into();
+    }
+    Ok(json)
 }
 
 impl Advisor for Answers {

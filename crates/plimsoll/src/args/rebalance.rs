@@ -4,6 +4,7 @@ use plimsoll_sim::{Objective, RebalanceOptions};
 use serde_json::{Value, json};
 
 use super::{Cluster, Output};
+use crate::canary::CanaryFlags;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -26,6 +27,9 @@ pub(crate) const DEFAULT_MOVES: usize = 20;
 pub(crate) struct Rebalance {
     #[command(flatten)]
     pub(crate) cluster: Cluster,
+
+    #[command(flatten)]
+    pub(crate) canary: CanaryFlags,
 
     #[command(flatten)]
     pub(crate) asked: Rebalancing,

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use clap::ValueHint;
 
 use super::Cluster;
+use crate::canary::CanaryFlags;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -29,6 +30,9 @@ Examples:
 pub(crate) struct Serve {
     #[command(flatten)]
     pub(crate) cluster: Cluster,
+
+    #[command(flatten)]
+    pub(crate) canary: CanaryFlags,
 
     /// The journal of `run --journal` or `simulate --journal`; it may be written meanwhile
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]

@@ -54,9 +54,9 @@ pub(crate) struct Why {
 
     /// Instead of files, the cluster of a recording of `run` or `simulate`, at its end or --at a time
     ///
-    /// The recorded profiles decide, unless --config is given. A recording holds what decisions read of a pod, and not its
-    /// manifest: changes of the pod apply to the manifest that -o json has.
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with_all = ["files", "group", "journal", "canary"])]
+    /// The recorded profiles decide, unless --config is given. A recording holds what decisions read of a pod and its claims, and
+    /// not their manifests: changes of these apply to the manifests that -o json has.
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with_all = ["files", "group", "journal"])]
     pub(crate) recording: Option<PathBuf>,
 
     /// The time of the recording, such as 2026-11-25T15:00:00Z, or 1h30m after its beginning

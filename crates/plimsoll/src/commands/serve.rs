@@ -22,7 +22,8 @@ pub(crate) fn run(args: &Serve, registry: &Arc<Registry>) -> Result<()> {
          --allow-remote",
         args.listen,
     );
-    let source = FilesSource::read(&args.cluster, args.journal.as_deref(), registry)?;
+    let source =
+        FilesSource::read((&args.cluster, &args.canary), args.journal.as_deref(), registry)?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(WORKERS)
         .enable_all()

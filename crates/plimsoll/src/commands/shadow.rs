@@ -2,6 +2,7 @@
 
 mod archive;
 mod judges;
+mod metrics;
 mod served;
 
 use std::collections::BTreeSet;
@@ -25,6 +26,7 @@ use tokio::time::{Instant, sleep_until};
 
 use self::archive::Directory;
 use self::judges::{Judges, judges};
+use self::metrics::ShadowMetrics;
 use self::served::Desk;
 use crate::args::{self, Format};
 use crate::render::shadow as render;
@@ -76,7 +78,12 @@ async fn follow(args: &args::Shadow, registry: &Arc<Registry>) -> Result<Report>
     let Judges { first, second, limits, configurations, setup, own } = judges;
     // The connection has no client that can write.
     let connection = connect_read_only(access, Arc::new(RestMetrics::default())).await?;
-    let mut desk = Desk::open(args, (&setup, release), registry, verbosity, &connection).await?;
+    let metrics = {
+        let names = std::iter::once(&first).chain(&second).map(|judge| judge.name.as_str());
+        ShadowMetrics::new(names)?
+    };
+    let told = (verbosity, metrics.registry()?);
+    let mut desk = Desk::open(args, (&setup, release), registry, told, &connection).await?;
     let mut kinds = first.scheduler.kinds();
     let more: BTreeSet<KindRef> =
         second.iter().flat_map(|second| second.scheduler.kinds()).collect();
@@ -128,6 +135,7 @@ async fn follow(args: &args::Shadow, registry: &Arc<Registry>) -> Result<Report>
             }
         }
         is_behind = shadow.advance(now, &mut archive);
+        metrics.update(&shadow, now);
         if report_at <= Instant::now() {
             report_at = Instant::now() + args.report_every;
             log_progress(&shadow);

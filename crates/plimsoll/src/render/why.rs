@@ -96,7 +96,7 @@ pub(super) fn unknown_manifests(out: &mut impl Write, objects: &[Reference]) -> 
 pub(crate) fn of_recording(out: &mut impl Write, differs: &[&str]) -> io::Result<()> {
     writeln!(
         out,
-        "\nA recording holds what decisions read, and no manifests. Changes of the pod apply to the manifest that -o json has."
+        "\nA recording holds what decisions read, and no manifests. Changes of the pod and its claims apply to the manifests that -o json has."
     )?;
     if !differs.is_empty() {
         let names = some_of(differs, differs.len());

@@ -347,16 +347,40 @@ fn the_smallest_change_goes_into_the_condition_and_the_event_of_a_pod() {
         ]},
     });
     running.server.store().apply(pod).expect("it is valid");
+    // Two devices for a pod, where there is one.
+    let device = json!({"name": "gpu-0"});
+    let exactly = json!({"deviceClassName": "gpu", "allocationMode": "ExactCount", "count": 2});
+    for object in [
+        json!({"apiVersion": "resource.k8s.io/v1", "kind": "DeviceClass", "metadata": {"name": "gpu"}, "spec": {}}),
+        json!({"apiVersion": "resource.k8s.io/v1", "kind": "ResourceSlice", "metadata": {"name": "slice"}, "spec": {
+            "driver": "gpu.example.com", "allNodes": true, "devices": [device],
+            "pool": {"name": "pool", "generation": 1, "resourceSliceCount": 1},
+        }}),
+        json!({"apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaim",
+            "metadata": {"name": "two", "namespace": "default"},
+            "spec": {"devices": {"requests": [{"name": "gpus", "exactly": exactly}]}}}),
+        json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "claims", "namespace": "default"},
+            "spec": {"priority": 0, "resourceClaims": [{"name": "gpus", "resourceClaimName": "two"}],
+                "containers": [{"name": "c", "image": "i", "resources": {"claims": [{"name": "gpus"}]}}]}}),
+    ] {
+        running.server.store().apply(object).expect("it is valid");
+    }
     let plain = "0/2 nodes are available: 2 Insufficient cpu.";
     let change = "Smallest change that would help: request 8 cpu instead of 9.";
     let is_told = |text: &str| text.starts_with(plain) && text.ends_with(change);
-    let conditions = || {
-        let pod = running.server.store().get("pods", "default", "large").expect("it is there");
+    let condition_of = |name: &str| {
+        let pod = running.server.store().get("pods", "default", name).expect("it is there");
         pod["status"]["conditions"][0]["message"].as_str().unwrap_or_default().to_owned()
     };
+    let conditions = || condition_of("large");
     let events = || -> Vec<String> {
         let events = running.server.store().list("events");
-        let of_pod = events.iter().filter(|event| event["reason"] == "FailedScheduling");
+        let is_about = |event: &Value, name: &str| {
+            event["regarding"]["name"] == name || event["involvedObject"]["name"] == name
+        };
+        let of_pod = events
+            .iter()
+            .filter(|event| event["reason"] == "FailedScheduling" && is_about(event, "large"));
         of_pod
             .map(|event| {
                 event["note"].as_str().or(event["message"].as_str()).unwrap_or_default().to_owned()
@@ -366,6 +390,11 @@ fn the_smallest_change_goes_into_the_condition_and_the_event_of_a_pod() {
     let begun = Instant::now();
     while !(is_told(&conditions()) && events().iter().any(|text| is_told(text))) {
         assert!(begun.elapsed() < PATIENCE, "in vain: {}: {:?}", conditions(), events());
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    let less = "Smallest change that would help: ask for 1 instead of 2 devices in request gpus of the claim two.";
+    while !condition_of("claims").ends_with(less) {
+        assert!(begun.elapsed() < PATIENCE, "in vain: {}", condition_of("claims"));
         std::thread::sleep(Duration::from_millis(50));
     }
     let plainly = events().into_iter().filter(|text| !is_told(text));

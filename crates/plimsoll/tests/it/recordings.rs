@@ -349,7 +349,8 @@ spec: {containers: [{name: app, resources: {requests: {cpu: '9'}}}, {name: log}]
     assert_eq!(simulated.out.matches("\"result\":\"scheduled\"").count(), 2, "{}", simulated.out);
 
     let text = run_in(folder.path(), "why --recording rec shop/large").out;
-    assert!(text.contains("Changes of the pod apply to the manifest that -o json has."), "{text}");
+    let apply = "Changes of the pod and its claims apply to the manifests that -o json has.";
+    assert!(text.contains(apply), "{text}");
     let default = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n";
     fs::write(folder.path().join("default.yaml"), default).expect("there is room");
     let with_config = ask("--recording rec shop/large --config default.yaml");
@@ -370,4 +371,63 @@ spec: {containers: [{name: app, resources: {requests: {cpu: '9'}}}, {name: log}]
     ] {
         assert_eq!(run_in(folder.path(), line).status, 2, "{line}");
     }
+}
+
+#[test]
+fn claims_of_a_recording_are_changed_as_those_of_files() {
+    const CLUSTER: &str = "\
+apiVersion: v1
+kind: Node
+metadata: {name: n1}
+status: {allocatable: {cpu: '2', memory: 8Gi, pods: '10'}}
+---
+apiVersion: resource.k8s.io/v1
+kind: DeviceClass
+metadata: {name: gpu}
+spec: {}
+---
+apiVersion: resource.k8s.io/v1
+kind: ResourceSlice
+metadata: {name: slice}
+spec:
+  driver: gpu.example.com
+  nodeName: n1
+  pool: {name: n1, generation: 1, resourceSliceCount: 1}
+  devices: [{name: gpu-0}]
+---
+apiVersion: resource.k8s.io/v1
+kind: ResourceClaim
+metadata: {name: two, namespace: ml}
+spec: {devices: {requests: [{name: gpus, exactly: {deviceClassName: gpu, allocationMode: ExactCount, count: 2}}]}}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: train, namespace: ml}
+spec:
+  resourceClaims: [{name: gpus, resourceClaimName: two}]
+  containers: [{name: c, resources: {claims: [{name: gpus}]}}]
+";
+    let folder = tempfile::tempdir().expect("there is room");
+    fs::write(folder.path().join("cluster.yaml"), CLUSTER).expect("there is room");
+    let answer = run_in(folder.path(), "simulate -f cluster.yaml --record rec -o json");
+    assert_eq!(answer.status, 0, "{}", answer.err);
+    let ask = |line: &str| -> Value {
+        let answer = run_in(folder.path(), &format!("why {line} ml/train -o json"));
+        assert_eq!(answer.status, 0, "{line}: {}", answer.err);
+        serde_json::from_str(&answer.out).expect("it is one document")
+    };
+    let (past, now) = (ask("--recording rec"), ask("-f cluster.yaml"));
+    let less = "ask for 1 instead of 2 devices in request gpus of the claim two";
+    assert_eq!(past["remedies"][0]["text"], less, "{past:#}");
+    assert_eq!(past["remedies"][0], now["remedies"][0]);
+    assert!(!past["unknownManifests"].to_string().contains("ResourceClaim"), "{past:#}");
+    // The change applies to the manifest that comes with the answer.
+    let claim = &past["claimManifests"][0];
+    assert_eq!(
+        (&claim["kind"], &claim["metadata"]["name"]),
+        (&json!("ResourceClaim"), &json!("two"))
+    );
+    let operation = &past["remedies"][0]["changes"][0]["operations"][0];
+    let path = operation["path"].as_str().expect("it has a path");
+    assert_eq!((claim.pointer(path), &operation["value"]), (Some(&json!(2)), &json!(1)));
 }

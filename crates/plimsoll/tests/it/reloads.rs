@@ -9,8 +9,10 @@ use plimsoll_testserver::{Options, TestServer};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
+use crate::api::is_of_schema;
 use crate::process::eventually;
 use crate::run::{check_refused, records};
+use crate::serve::Served;
 
 /// A configuration with two profiles: pods go to nodes of the pool `default`, and those of the profile `other` to
 /// those of the pool `other`.
@@ -246,6 +248,25 @@ spec: {nodeName: a, containers: [{name: c, resources: {requests: {cpu: '1'}}}]}
 status: {phase: Running}
 ";
 
+/// The same nodes, of which one has a pod that stays there.
+const NODES_IN_USE: &str = "\
+apiVersion: v1
+kind: Node
+metadata: {name: a, labels: {pool: a}}
+status: {allocatable: {cpu: '4', pods: '10'}}
+---
+apiVersion: v1
+kind: Node
+metadata: {name: b, labels: {pool: b}}
+status: {allocatable: {cpu: '4', pods: '10'}}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: stays, namespace: default}
+spec: {nodeName: b, containers: [{name: c}]}
+status: {phase: Running}
+";
+
 /// A pod that is not in the cluster.
 const MORE: &str = "\
 apiVersion: v1
@@ -297,6 +318,15 @@ fn every_question_about_files_knows_canaries_and_names_the_rule() {
     let shape = &capacity["shapes"][0];
     assert_eq!((&shape["byNode"], &shape["canary"]), (&json!({"b": 4}), &of_rule));
 
+    // The pod may go only to the pool of the profile that decides it once it is made again.
+    let files: &[(&str, &str)] =
+        &[("n.yaml", NODES_IN_USE), ("p.yaml", PLACED), ("s.yaml", &config)];
+    let line = "rebalance -f n.yaml p.yaml --free-nodes --config s.yaml -o json";
+    assert_eq!(records(files, line)[0].get("freed"), None);
+    let plan = records(files, &format!("{line} --canary {rule}")).remove(0);
+    assert_eq!((&plan["freed"], &plan["steps"][1]["to"]), (&json!(["a"]), &json!("b")), "{plan}");
+
+    let files: &[(&str, &str)] = &[("c.yaml", CLUSTER), ("s.yaml", &config)];
     let text = crate::run::run(
         files,
         &format!("why -f c.yaml --config s.yaml --pod batch/canary --canary {rule}"),
@@ -305,6 +335,48 @@ fn every_question_about_files_knows_canaries_and_names_the_rule() {
         "Profile other decides batch/canary, since --canary '{rule}' picks it; its schedulerName is default-scheduler.\n"
     );
     assert!(text.out.starts_with(&said), "{}", text.out);
+}
+
+#[test]
+fn the_page_about_files_and_recordings_know_canaries_too() {
+    let folder = TempDir::new().expect("there is room");
+    let file = |name: &str, text: &str| {
+        let path = folder.path().join(name);
+        std::fs::write(&path, text).expect("there is room");
+        path.display().to_string()
+    };
+    let config = file("s.yaml", &configuration(Path::new(""), "a", "b"));
+    let (cluster, placed) = (file("c.yaml", CLUSTER), file("p.yaml", PLACED));
+    let rule = r#"podNamespace=="batch"=other"#;
+    let of_rule = json!({"rule": rule, "profile": "other", "schedulerName": "default-scheduler"});
+    let served = Served::start(&["-f", &cluster, &placed, "--config", &config, "--canary", rule]);
+    let line = format!("-f {cluster} {placed} --config {config} --canary {rule} -o json");
+    for pod in ["batch/canary", "batch/placed", "default/usual"] {
+        let why = served.get(&format!("/api/v1/why?pod={pod}"));
+        is_of_schema("Why", &why);
+        assert_eq!(why, records(&[], &format!("why --pod {pod} {line}"))[0], "{pod}");
+        let is_picked = pod != "default/usual";
+        assert_eq!(why.get("canary"), Some(&of_rule).filter(|_| is_picked), "{pod}");
+    }
+    let more = json!({"apiVersion": "v1", "kind": "Pod",
+        "metadata": {"name": "more", "namespace": "batch"}, "spec": {"containers": [{"name": "c"}]}});
+    let plan = served.post("/api/v1/what-if", &json!({"actions": [{"apply": [more]}]}));
+    // The rule has picked the other pod before, and it goes to the same node.
+    assert_eq!(plan["canaries"][0]["pods"], json!(["batch/more"]), "{plan}");
+    let placed = plan["placed"].as_array().expect("pods are placed").iter();
+    let on_b = placed.filter(|one| one["to"] == "b").map(|one| one["pod"].clone());
+    assert_eq!(on_b.collect::<Vec<_>>(), ["batch/canary", "batch/more"], "{plan}");
+
+    // The recording has the profiles that decided, without the rule.
+    let rec = folder.path().join("rec").display().to_string();
+    let line = format!("simulate -f {cluster} --config {config} --record {rec}");
+    assert_eq!(crate::run::run(&[], &line).status, 0);
+    let ask = |flags: &str| {
+        records(&[], &format!("why --recording {rec} --pod batch/canary -o json {flags}")).remove(0)
+    };
+    assert_eq!((&ask("")["node"], ask("").get("canary")), (&json!("a"), None));
+    let why = ask(&format!("--canary {rule}"));
+    assert_eq!((&why["record"]["node"], &why["canary"]), (&json!("b"), &of_rule));
 }
 
 /// A gang whose members have different labels.

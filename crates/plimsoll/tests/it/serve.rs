@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use crate::api::{is_of_schema, until};
 use crate::pages::place;
 use crate::run::{check_refused, run};
+use crate::whole_groups;
 
 /// A pod of a group, and two devices, of which a claim has one.
 const GROUPS_AND_DEVICES: &str = "\
@@ -43,13 +44,13 @@ status:
 ";
 
 /// `plimsoll serve`, until it is dropped.
-struct Served {
+pub(crate) struct Served {
     process: Child,
     address: String,
 }
 
 impl Served {
-    fn start(args: &[&str]) -> Self {
+    pub(crate) fn start(args: &[&str]) -> Self {
         let mut process = Command::new(env!("CARGO_BIN_EXE_plimsoll"))
             .args(["serve", "--listen", "127.0.0.1:0"])
             .args(args)
@@ -80,12 +81,12 @@ impl Served {
         (code.expect("an answer has a status"), body.to_owned())
     }
 
-    fn get(&self, path: &str) -> Value {
+    pub(crate) fn get(&self, path: &str) -> Value {
         let (_, body) = self.send("GET", path, &format!("Host: {}\r\n", self.address), "");
         serde_json::from_str(&body).unwrap_or_else(|error| panic!("{path}: {error}: {body}"))
     }
 
-    fn post(&self, path: &str, body: &Value) -> Value {
+    pub(crate) fn post(&self, path: &str, body: &Value) -> Value {
         let headers = format!("Host: {}\r\nContent-Type: application/json\r\n", self.address);
         let (_, body) = self.send("POST", path, &headers, &body.to_string());
         serde_json::from_str(&body).unwrap_or_else(|error| panic!("{path}: {error}: {body}"))
@@ -262,6 +263,45 @@ fn groups_of_groups_are_listed_with_their_parts() {
         .map(|group| &group["parent"])
         .collect();
     assert_eq!(parents, ["default/lost", "default/half"]);
+}
+
+#[test]
+fn a_group_is_told_what_would_let_it_fit_and_moves_are_found() {
+    let folder = tempfile::tempdir().expect("there is room");
+    let file = |name: &str, text: &str| {
+        let path = folder.path().join(name);
+        std::fs::write(&path, text).expect("there is room");
+        path.display().to_string()
+    };
+    let (cluster, more) =
+        (file("a.yaml", whole_groups::CLUSTER), file("more.yaml", whole_groups::MORE));
+    let gates = whole_groups::GATES;
+    let line = |line: &str| -> Value {
+        serde_json::from_str(&run(&[], line).out).expect("it is one document")
+    };
+    let mut args = vec!["-f", &cluster, &more];
+    args.extend(gates.split(' '));
+    let served = Served::start(&args);
+    let why = served.get("/api/v1/why-group?group=default/more&remedies=20");
+    is_of_schema("WhyGroup", &why);
+    assert_eq!((&why["state"], &why["pending"]), (&json!("unschedulable"), &json!(2)));
+    let files = format!("-f {cluster} {more} {gates} -o json");
+    assert_eq!(why, line(&format!("why --group more --remedies 20 {files}")));
+    assert_eq!(why, served.get("/api/v1/why-group?group=default/more&remedies=20"));
+    let running = served.get("/api/v1/why-group?group=default/train");
+    assert_eq!(running["state"], "running", "{running}");
+    let unknown = served.get("/api/v1/why-group?group=default/none");
+    assert_eq!(unknown["code"], 404, "{unknown}");
+    let plan = served.post("/api/v1/rebalance", &json!({"objectives": ["freeNodes", "spread"]}));
+    is_of_schema("RebalancePlan", &plan);
+    assert_eq!(plan, line(&format!("rebalance --free-nodes --spread {files}")));
+    let wrong = served.post("/api/v1/rebalance", &json!({"objectives": ["fast"]}));
+    assert_eq!(wrong["code"], 400, "{wrong}");
+    drop(served);
+    let without = Served::start(&["-f", &cluster]);
+    let off = without.get("/api/v1/why-group?group=default/train");
+    let why = "groups of pods are off: add --feature-gates GenericWorkload=true";
+    assert_eq!((&off["code"], &off["message"]), (&json!(400), &json!(why)));
 }
 
 #[test]

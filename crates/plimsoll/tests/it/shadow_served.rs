@@ -17,6 +17,8 @@ use crate::shadow::{SHADOW, bind, node, pod, shadow_rights, texts};
 const SRE: &str = "token-of-an-sre";
 /// The token of a user who may ask, and see the pods of no namespace.
 const VISITOR: &str = "token-of-a-visitor";
+/// The token of Prometheus.
+const SCRAPER: &str = "token-of-prometheus";
 /// The token of a user who may do nothing.
 const STRANGER: &str = "token-of-a-stranger";
 
@@ -64,6 +66,7 @@ fn cluster(shadow: Vec<Right>) -> TestServer {
         user(SHADOW, shadow),
         user(SRE, page_rights()),
         user(VISITOR, visitor),
+        user(SCRAPER, vec![Right::on_paths(&["/metrics"], &["get"])]),
         user(STRANGER, Vec::new()),
     ];
     let options =
@@ -223,6 +226,23 @@ fn the_report_is_served_to_those_who_may_ask_with_the_pods_that_they_may_see() {
     assert!(!seen.to_string().contains("web-"), "{seen}");
     assert_eq!(ask(STRANGER, "/api/v1/shadow").0, 403);
     assert_eq!(ask("token-of-nobody", "/api/v1/shadow").0, 401);
+
+    // The metrics count the same.
+    let name = report["configurations"][0]["name"].as_str().expect("it has a name");
+    let comparisons = |verdict: &str, count| {
+        let labels = format!("configuration={name:?},verdict={verdict:?}");
+        format!("comparisons_total{{{labels}}} {count}")
+    };
+    let none = ["same", "tie", "worse", "unschedulable", "unjudged", "both_pending"];
+    let mut told: Vec<String> = none.map(|verdict| comparisons(verdict, 0)).into();
+    told.extend([comparisons("infeasible", 4), comparisons("pending_although_fits", 0)]);
+    let others = ["disagreements_total 4", "pods_not_seen_pending_total 0"].into_iter();
+    told.extend(others.chain(["waiting_events 0", "lag_seconds 0"]).map(str::to_owned));
+    until("the metrics tell all", || {
+        let page = client.with_token(SCRAPER).get("/metrics").expect("it answers").body;
+        let has = |line: &String| page.contains(&format!("\nplimsoll_shadow_{line}\n"));
+        told.iter().all(has).then_some(())
+    });
 
     // The rest of the API is about the cluster as it is, and the page is open to everybody.
     let (_, overview) = ask(SRE, "/api/v1/overview");

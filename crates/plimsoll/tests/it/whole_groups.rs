@@ -5,10 +5,10 @@ use serde_json::{Value, json};
 
 use crate::run::{check_refused, run};
 
-const GATES: &str = "--feature-gates GenericWorkload=true,GangScheduling=true";
+pub(crate) const GATES: &str = "--feature-gates GenericWorkload=true,GangScheduling=true";
 
 /// A gang of two pods, each of which fills a node.
-const CLUSTER: &str = "\
+pub(crate) const CLUSTER: &str = "\
 apiVersion: v1
 kind: Node
 metadata: {name: n1}
@@ -48,7 +48,7 @@ status: {phase: Running}
 ";
 
 /// Another gang, which asks for two nodes.
-const MORE: &str = "\
+pub(crate) const MORE: &str = "\
 apiVersion: scheduling.k8s.io/v1alpha2
 kind: PodGroup
 metadata: {name: more, namespace: default, uid: m}

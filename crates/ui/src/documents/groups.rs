@@ -89,8 +89,8 @@ pub(crate) fn groups(picture: &Picture, shows: &dyn Fn(&str) -> bool) -> GroupLi
     for group in picture.groups.iter().filter(|group| shows(&group.key.namespace)) {
         groups.insert(group.key.clone(), GroupRow::of(group));
     }
-    for pod in picture.pods.iter().filter(|pod| shows(&pod.info.key.namespace)) {
-        let Some(key) = group_of(&pod.info) else { continue };
+    for pod in picture.pods().filter(|pod| shows(&pod.info.key.namespace)) {
+        let Some(key) = group_of(pod.info) else { continue };
         let row = groups.entry(key.clone()).or_insert_with(|| GroupRow {
             exists: false,
             ..GroupRow::of(&PodGroup { key, ..PodGroup::default() })

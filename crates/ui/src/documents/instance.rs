@@ -49,8 +49,8 @@ struct WaitingRow<'a> {
 /// What an instance believes of its cluster.
 pub(crate) fn instance(picture: &Picture) -> InstancePicture<'_> {
     let (mut placed, mut waiting) = (Vec::new(), Vec::new());
-    for pod in &picture.pods {
-        let PicturePod { info, state, queued, .. } = pod;
+    for pod in picture.pods() {
+        let PicturePod { info, state, queued } = pod;
         let (name, uid, node) = (info.key.to_string(), &info.uid, info.node());
         let Some(queued) = queued else {
             placed.push(PlacedRow { pod: name, uid, node });
@@ -60,7 +60,7 @@ pub(crate) fn instance(picture: &Picture) -> InstancePicture<'_> {
             pod: name,
             uid,
             profile: &info.scheduler_name,
-            state: *state,
+            state,
             node,
             nominated_node: picture.nominated.get(&info.key),
             attempts: queued.attempts,

@@ -95,7 +95,7 @@ pub(crate) fn nodes(picture: &Picture) -> Nodes {
         names: all(picture, |node| node.node.name.clone()),
         zones: zones.names.into_iter().map(Str::from).collect(),
         zone,
-        pods: all(picture, |node| node.pods.len()),
+        pods: all(picture, PictureNode::n_pods),
         resources: picture.resources.iter().map(column).collect(),
         taints: taints.names,
         taints_of,
@@ -109,20 +109,21 @@ pub(crate) fn node(
     name: &str,
     shows: &dyn Fn(&str) -> bool,
 ) -> Result<OneNode, Failure> {
-    let Some(PictureNode { node, requested, pods }) = picture.node(name) else {
+    let Some(found) = picture.node(name) else {
         return Err(Failure::NotFound(format!("nodes {name:?} not found")));
     };
-    let own = pods.iter().map(|&at| &picture.pods[at]);
+    let PictureNode { node, requested, .. } = found;
+    let own = picture.pods_on(found);
     let named: Vec<_> = own.filter(|pod| shows(&pod.info.key.namespace)).collect();
     Ok(OneNode {
         as_of: picture.as_of(),
         name: node.name.clone(),
-        zone: picture.node(name).and_then(PictureNode::zone).cloned(),
+        zone: found.zone().cloned(),
         unschedulable: node.unschedulable,
         labels: labels(&node.labels),
         taints: node.taints.iter().map(text).collect(),
         resources: Usage::of(&picture.resources, &node.allocatable, requested),
-        withheld: pods.len() - named.len(),
+        withheld: found.n_pods() - named.len(),
         pods: named
             .into_iter()
             .map(|pod| PodOnNode { row: PodRow::of(pod), requests: amounts(&pod.info.requests) })

@@ -75,7 +75,7 @@ impl Usage {
 pub(crate) fn overview(picture: &Picture) -> Overview {
     let mut pods: BTreeMap<&'static str, usize> =
         PodState::ALL.into_iter().map(|state| (state.as_str(), 0)).collect();
-    for pod in &picture.pods {
+    for pod in picture.pods() {
         *pods.entry(pod.state.as_str()).or_default() += 1;
     }
     let mut nodes = NodeCounts { all: picture.nodes.len(), ..NodeCounts::default() };
@@ -90,7 +90,7 @@ pub(crate) fn overview(picture: &Picture) -> Overview {
         all.1.add(&node.requested);
         let zone = zones.entry(node.zone().cloned().unwrap_or_default()).or_default();
         zone.0 += 1;
-        zone.1 += node.pods.len();
+        zone.1 += node.n_pods();
         zone.2.add(&node.node.allocatable);
         zone.3.add(&node.requested);
     }
@@ -114,10 +114,9 @@ pub(crate) fn overview(picture: &Picture) -> Overview {
 
 fn reasons(picture: &Picture) -> Vec<PendingReason> {
     let mut counts = BTreeMap::<String, usize>::new();
-    for pod in picture.pods.iter().filter(|pod| pod.state != PodState::Placed) {
-        let queued = pod.queued.as_ref();
-        let rejectors = queued.map(|queued| queued.rejectors.join(", ")).unwrap_or_default();
-        let reason = match &pod.decision {
+    for pod in picture.pods().filter_map(|pod| pod.queued) {
+        let rejectors = pod.rejectors.join(", ");
+        let reason = match pod.decision.as_deref() {
             _ if !rejectors.is_empty() => rejectors,
             Some(KnownDecision::Rejected(message)) => message.clone(),
             _ => continue,

@@ -75,10 +75,11 @@ pub(crate) struct OnePod {
 
 impl PodRow {
     /// The row of a pod.
-    pub(crate) fn of(pod: &PicturePod) -> Self {
-        let (info, queued) = (&pod.info, pod.queued.as_ref());
-        let gate = queued.and_then(|queued| queued.gate.clone());
-        let (message, fits_on) = match &pod.decision {
+    pub(crate) fn of(pod: PicturePod<'_>) -> Self {
+        let PicturePod { info, queued, .. } = pod;
+        let gate = queued.and_then(|queued| queued.gate.clone()).map(String::from);
+        let decision = queued.and_then(|queued| queued.decision.as_deref());
+        let (message, fits_on) = match decision {
             Some(KnownDecision::Fits(node)) => (gate, Some(node.clone())),
             Some(KnownDecision::Rejected(message)) => (Some(message.clone()), None),
             None => (gate, None),
@@ -90,7 +91,7 @@ impl PodRow {
             priority: info.priority,
             created: info.created.map(|created| created.to_string()),
             attempts: queued.map(|queued| queued.attempts),
-            rejected_by: queued.map(|queued| queued.rejectors.clone()).unwrap_or_default(),
+            rejected_by: queued.map(|queued| queued.rejectors.to_vec()).unwrap_or_default(),
             message,
             fits_on,
         }
@@ -103,7 +104,7 @@ pub(crate) fn pods(
     asked: &PodsQuestion,
     shows: &dyn Fn(&str) -> bool,
 ) -> PodList {
-    let is_listed = |pod: &&PicturePod| {
+    let is_listed = |pod: &PicturePod<'_>| {
         let key = &pod.info.key;
         let is_in = asked.namespace.as_ref().is_none_or(|name| *name == *key.namespace);
         let is_named =
@@ -113,7 +114,7 @@ pub(crate) fn pods(
     let mut states: BTreeMap<&'static str, usize> =
         PodState::ALL.into_iter().map(|state| (state.as_str(), 0)).collect();
     let (mut total, mut rows) = (0, Vec::new());
-    for pod in picture.pods.iter().filter(is_listed) {
+    for pod in picture.pods().filter(is_listed) {
         *states.entry(pod.state.as_str()).or_default() += 1;
         if !asked.states.is_empty() && !asked.states.contains(&pod.state) {
             continue;
@@ -136,7 +137,7 @@ pub(crate) fn pod(
     let Some(pod) = pod else {
         return Err(Failure::NotFound(format!("pods {:?} not found", key.name.as_str())));
     };
-    let info = &pod.info;
+    let info = pod.info;
     let controller = info.controller.as_ref();
     Ok(OnePod {
         as_of: picture.as_of(),
@@ -148,7 +149,7 @@ pub(crate) fn pod(
         controller: controller.map(|controller| format!("{} {}", controller.kind, controller.name)),
         group: info.scheduling_group.clone(),
         scheduling_gates: info.scheduling_gates.clone(),
-        queued_at: pod.queued.as_ref().map(|queued| text_of(queued.since)),
+        queued_at: pod.queued.map(|queued| text_of(queued.since)),
     })
 }
 

@@ -1,6 +1,6 @@
 // Small parts of all views. Texts of a cluster are always text nodes.
 import { useEffect, useId, useRef, useState } from "preact/hooks";
-import { amount, percent, share, STATES, visible } from "./format.js";
+import { amount, number, percent, plural, share, STATES, visible } from "./format.js";
 
 // A text of the cluster. It has a direction of its own, so that it does not turn what stands around it.
 export const Text = ({ of }) => <bdi class="text">{visible(of)}</bdi>;
@@ -85,6 +85,38 @@ export function Usage({ resources }) {
         </tbody>
       </table>
     </div>
+  );
+}
+
+// Changes that would help a pod or a group, each with where it would go, or how many of its pods.
+export function Remedies({ of }) {
+  return (
+    <ol class="remedies">
+      {of.map(({ kind, text, node, alsoFits, placed, pods, placement, changes }) => (
+        <li key={text}>
+          <details>
+            <summary>
+              <span class={`chip ${kind}`}><Text of={kind} /></span> <Text of={text} />
+              {node && (
+                <span class="details">
+                  {" "}
+                  → <Text of={node} />
+                  {alsoFits > 0 && ` and ${plural(alsoFits, "other node")}`}
+                </span>
+              )}
+              {pods !== undefined && (
+                <span class="details">
+                  {" "}
+                  → {number(placed)} of {plural(pods, "pod")}
+                  {placement && <>, in <Text of={placement} /></>}
+                </span>
+              )}
+            </summary>
+            <pre class="json">{visible(JSON.stringify(changes, null, 2))}</pre>
+          </details>
+        </li>
+      ))}
+    </ol>
   );
 }
 

@@ -155,6 +155,7 @@ test("hostile names are texts: markup, 253 characters, right to left", async () 
     devices: { asOf: "", devices: names.map((name) => ({ driver: name, pool: name, device: name, node: name, claims: 1, claimedBy: [name] })), claims: [{ claim: MARKUP, isAllocated: true, reservedFor: names }] },
     config: { configuration: { [MARKUP]: RTL }, differences: names.map((name) => ({ field: name, value: name, default: name })) },
     journal: { slowest: names.map((pod) => ({ pod, attempts: 1, waited: 5 })), mostRetried: [], preemptions: names.map((name) => ({ at: 1, victim: name, preemptor: name, node: name })), lost: 1 },
+    "why-group": { group: MARKUP, state: MARKUP, message: RTL, running: 0, pending: 1, placed: 0, remedies: names.map((name) => ({ kind: name, text: name, placement: name, placed: 1, pods: 2, changes: [{ patch: name }] })), unknownManifests: names, canary: { rule: MARKUP, profile: RTL, schedulerName: LONG } },
     history: { pod: MARKUP, attempts: names.map((name, i) => ({ at: i, pod: name, number: i, result: name, node: name, message: name, queuedAt: 0, judged: 1, wokenBy: name })), preemptions: [] },
   };
   for (const options of [{}, { viewport: { width: 390, height: 844 }, hasTouch: true }]) {
@@ -167,6 +168,10 @@ test("hostile names are texts: markup, 253 characters, right to left", async () 
     const path = encodeURIComponent(MARKUP);
     for (const hash of ["#/", "#/nodes", `#/node/${path}`, "#/pods", `#/pod/${path}/${path}`, "#/groups", "#/devices", "#/config", "#/journal"]) {
       await view(page, hash, "main h1");
+      if (hash === "#/groups") {
+        await page.getByRole("button", { name: "What would let it fit?" }).first().click();
+        await page.waitForSelector("main .why-group .remedies");
+      }
       await page.waitForFunction(() => document.querySelector("main").innerText.includes("onerror"));
       assert.equal(await page.locator("main img, main script").count(), 0, hash);
       assert.ok((await page.evaluate(() => document.querySelector("main").textContent)).includes("\\u202e"), `${hash}: what turns text round is seen`);
@@ -175,6 +180,37 @@ test("hostile names are texts: markup, 253 characters, right to left", async () 
     }
     noFaults(faults);
     await close();
+  }
+});
+
+// A gang that needs two nodes, where there is room on one.
+const gang = () => {
+  const pod = (name) => ({
+    apiVersion: "v1",
+    kind: "Pod",
+    metadata: { name, namespace: "ml", uid: name },
+    spec: { schedulingGroup: { podGroupName: "train" }, containers: [{ name: "main", resources: { requests: { cpu: "3" } } }] },
+  });
+  const node = { apiVersion: "v1", kind: "Node", metadata: { name: "n1" }, status: { allocatable: { cpu: "4", memory: "8Gi", pods: "10" } } };
+  const group = { apiVersion: "scheduling.k8s.io/v1alpha2", kind: "PodGroup", metadata: { name: "train", namespace: "ml", uid: "t" }, spec: { schedulingPolicy: { gang: { minCount: 2 } } } };
+  return { apiVersion: "v1", kind: "List", items: [node, group, pod("train-0"), pod("train-1")] };
+};
+
+test("what would let a group fit is said when it is asked for", async () => {
+  const server = await serve("-f", await files(gang()), "--feature-gates", "GenericWorkload=true,GangScheduling=true");
+  try {
+    const { page, faults, close } = await open(browser, server.url);
+    await view(page, "#/groups");
+    assert.equal(await page.locator(".why-group").count(), 0, "it takes long, so it waits for the question");
+    await page.getByRole("button", { name: "What would let it fit?" }).click();
+    await page.waitForSelector(".why-group .remedies > li");
+    const told = await page.locator(".why-group").innerText();
+    assert.match(told, /It does not fit\./);
+    assert.match(told, /add a node like n1\s*→ 2 of 2 pods/);
+    noFaults(faults);
+    await close();
+  } finally {
+    server.stop();
   }
 });
 

@@ -1,10 +1,11 @@
 //! The questions of the page, answered from one picture of the cluster after another.
 //!
 //! However many pages are open, the engine takes a picture only now and then: if it takes long, more rarely. What they ask is
-//! answered once for all of them.
+//! answered once for all of them. A picture is dropped as soon as it is not fresh any more: it holds objects as they were, and
+//! in a busy cluster many of them have changed since.
 
 use std::collections::BTreeSet;
-use std::sync::{Arc, PoisonError};
+use std::sync::{Arc, PoisonError, Weak};
 use std::time::Duration;
 
 use axum::Extension;
@@ -51,9 +52,12 @@ const STREAM_SPAN: Duration = Duration::from_secs(45);
 pub(in crate::serve) struct Pages {
     last: Mutex<Option<Taken>>,
     pub(in crate::serve) samples: std::sync::Mutex<Samples>,
+    /// One picture or answer is made at a time: many pages then take no more memory and threads than one.
+    turn: Semaphore,
     streams: Arc<Semaphore>,
 }
 
+/// The last picture, as long as it is fresh.
 struct Taken {
     picture: Arc<Pictured>,
     /// Until then it is fresh.
@@ -71,6 +75,7 @@ impl Default for Pages {
         Pages {
             last: Mutex::default(),
             samples: std::sync::Mutex::default(),
+            turn: Semaphore::new(1),
             streams: Arc::new(Semaphore::new(STREAMS)),
         }
     }
@@ -78,7 +83,7 @@ impl Default for Pages {
 
 impl Pages {
     /// The last picture if it is fresh, or else a new one.
-    async fn picture(&self, state: &ServerState) -> Result<Arc<Pictured>, Response> {
+    async fn picture(&self, state: &Arc<ServerState>) -> Result<Arc<Pictured>, Response> {
         // Whoever comes meanwhile waits for the same picture.
         let mut last = self.last.lock().await;
         if let Some(Taken { picture, until }) = &*last
@@ -86,8 +91,10 @@ impl Pages {
         {
             return Ok(picture.clone());
         }
+        // There are never two at a time, but for answers that are under way.
+        *last = None;
         let begin = Instant::now();
-        let (snapshot, queue) = state.scheduler.picture().await.map_err(unavailable)?;
+        let seen = state.scheduler.picture().await.map_err(unavailable)?;
         let span = begin.elapsed();
         let views = Views {
             cluster: true,
@@ -98,8 +105,9 @@ impl Pages {
             shadow: state.scheduler.comparison().is_some(),
             ..Views::default()
         };
+        let _turn = self.turn.acquire().await;
         let made = tokio::task::spawn_blocking(move || {
-            let picture = Picture::new(snapshot, queue, std::collections::BTreeMap::new(), views);
+            let picture = Picture::new(seen, std::collections::BTreeMap::new(), views);
             Arc::new(Pictured { picture, answered: Answered::default() })
         });
         let picture = made.await.map_err(|error| {
@@ -107,7 +115,18 @@ impl Pages {
         })?;
         let until = Instant::now() + FRESH.max(span.saturating_mul(REST));
         *last = Some(Taken { picture: picture.clone(), until });
+        tokio::spawn(drop_at(until, Arc::downgrade(state)));
         Ok(picture)
+    }
+}
+
+/// Drops the picture that is fresh until then, if the server still runs.
+async fn drop_at(until: Instant, state: Weak<ServerState>) {
+    tokio::time::sleep_until(until).await;
+    let Some(state) = state.upgrade() else { return };
+    let mut last = state.pages.last.lock().await;
+    if last.as_ref().is_some_and(|taken| taken.until <= until) {
+        *last = None;
     }
 }
 
@@ -150,7 +169,7 @@ pub(in crate::serve) async fn events(State(state): AppState) -> Response {
 
 /// An answer, as it is sent.
 async fn answer(asker: &Asker<'_>, query: &[(String, String)]) -> Result<Bytes, Response> {
-    let own = |answer: Value| Bytes::from(format!("{answer}\n"));
+    let own = |answer: Value| line(answer.to_string());
     let question = match Question::parse(asker.uri.path(), query) {
         Some(Ok(question)) => question,
         Some(Err(error)) => return Err(asker.wrong(&error.to_string())),
@@ -164,8 +183,8 @@ async fn answer(asker: &Asker<'_>, query: &[(String, String)]) -> Result<Bytes, 
         }
         Question::Timeline => {
             let samples = state.pages.samples.lock().unwrap_or_else(PoisonError::into_inner);
-            let answer = serde_json::to_value(samples.timeline());
-            return answer.map(own).map_err(|error| asker.failed(&error.to_string()));
+            let answer = serde_json::to_string(&samples.timeline());
+            return answer.map(line).map_err(|error| asker.failed(&error.to_string()));
         }
         Question::History(pod) => return history(asker, pod.clone()).await.map(own),
         Question::Journal => {
@@ -187,7 +206,10 @@ async fn answer(asker: &Asker<'_>, query: &[(String, String)]) -> Result<Bytes, 
     let from = pictured.clone();
     let made = {
         let (question, hidden) = (question.clone(), hidden.clone());
-        async move { tokio::task::spawn_blocking(move || sent(&from.picture, &question, &hidden)).await }
+        async move {
+            let _turn = state.pages.turn.acquire().await;
+            tokio::task::spawn_blocking(move || sent(&from.picture, &question, &hidden)).await
+        }
     };
     let answered = match &question {
         // Nobody else asks for the same.
@@ -208,7 +230,15 @@ fn sent(picture: &Picture, question: &Question, hidden: &BTreeSet<String>) -> Se
     let answer = picture.answer(question, &|namespace| !hidden.contains(namespace));
     let answer =
         answer.unwrap_or_else(|| Err(Failure::NotFound("there is no such path".to_owned())));
-    answer.map(|answer| Bytes::from(format!("{answer}\n")))
+    answer.map(line)
+}
+
+/// JSON as it is sent.
+fn line(mut json: String) -> Bytes {
+    json.push('\n');
+    // It was made by doubling.
+    json.shrink_to_fit();
+    Bytes::from(json)
 }
 
 /// The history of a pod, from the journal. It is told to those who may see the pod, and names other pods only to those who

@@ -13,11 +13,12 @@ use plimsoll_api::{KindRef, ObjectKey, PodKey};
 use plimsoll_engine::metrics::Family;
 use plimsoll_engine::{
     ClusterSnapshot, Event, Observation, Options as EngineOptions, PendingPod, Profile,
-    ProfileSpec, QueuedPodInfo, Scheduler,
+    ProfileSpec, Scheduler,
 };
 use plimsoll_framework::{FeatureGates, PodInfo, Point, Time};
 use plimsoll_plugins::in_tree;
 use plimsoll_testserver::{Options as ClusterOptions, Right, TestServer, User};
+use plimsoll_ui::ClusterAndQueue;
 use serde_json::{Value, json};
 
 use super::fixture::{FakeAdvisor, ServerFixture, Signed};
@@ -85,7 +86,7 @@ impl SchedulerView for HandleView {
     fn snapshot_of_group(&self, group: ObjectKey) -> Soon<'_, (ClusterSnapshot, Vec<PendingPod>)> {
         self.0.snapshot_of_group(group).boxed()
     }
-    fn picture(&self) -> Soon<'_, (ClusterSnapshot, Vec<QueuedPodInfo>)> {
+    fn picture(&self) -> Soon<'_, ClusterAndQueue> {
         self.0.picture().boxed()
     }
     fn manifest(

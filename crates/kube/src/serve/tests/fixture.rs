@@ -9,8 +9,9 @@ use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use plimsoll_api::{KindRef, ObjectKey, PodKey};
 use plimsoll_engine::metrics::Family;
-use plimsoll_engine::{ClusterSnapshot, Decision, PendingPod, QueuedPodInfo};
+use plimsoll_engine::{ClusterSnapshot, Decision, PendingPod};
 use plimsoll_framework::{PodInfo, Time};
+use plimsoll_ui::ClusterAndQueue;
 use rcgen::{
     BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
 };
@@ -228,7 +229,7 @@ impl SchedulerView for FakeScheduler {
         self.soon((snapshot, Vec::new()))
     }
 
-    fn picture(&self) -> Soon<'_, (ClusterSnapshot, Vec<QueuedPodInfo>)> {
+    fn picture(&self) -> Soon<'_, ClusterAndQueue> {
         let snapshot = ClusterSnapshot {
             taken: Time::from_millis(1_725_603_591_000),
             nodes: Vec::new(),
@@ -236,7 +237,7 @@ impl SchedulerView for FakeScheduler {
             nominated: Vec::new(),
             objects: Vec::new(),
         };
-        self.soon((snapshot, Vec::new()))
+        self.soon(ClusterAndQueue { cluster: snapshot, queue: Vec::new() })
     }
 
     fn manifest(

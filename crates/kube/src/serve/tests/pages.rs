@@ -1,6 +1,7 @@
 //! The pages of the server.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use expect_test::expect;
 use plimsoll_api::{Pod, PodKey, PodTemplate};
@@ -57,6 +58,23 @@ async fn a_pending_pod_is_explained_with_its_record() {
         assert_eq!(answer.code, 400, "{wrong}");
         assert!(answer.body.contains("/explain?pod=NAMESPACE/NAME"), "{}", answer.body);
     }
+}
+
+#[tokio::test]
+async fn the_picture_of_the_page_is_dropped_once_it_is_not_fresh_any_more() {
+    let pod = PodInfo::new(Pod { key: PodKey::new("team", "web-0"), ..Pod::default() });
+    let seen = pod.seen().clone();
+    let server = serving(FakeScheduler { pods: vec![pod], ..FakeScheduler::default() }, |_| {});
+    let server = server.await;
+    let before = Arc::strong_count(&seen);
+    let answer = server.get_as_jane("/api/v1/overview").await;
+    assert_eq!((answer.code, &answer.json()["pods"]["placed"]), (200, &json!(1)));
+    let dropped = async {
+        while before < Arc::strong_count(&seen) {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_mins(1), dropped).await.expect("it is dropped");
 }
 
 #[tokio::test]

@@ -42,12 +42,12 @@ pub(super) struct Desk {
 }
 
 impl Desk {
-    /// Starts to serve, unless `--secure-port` is 0: then nothing is ever asked.
+    /// Starts to serve, with these metrics, unless `--secure-port` is 0: then nothing is ever asked.
     pub(super) async fn open(
         args: &args::Shadow,
         (setup, release): (&Setup, Release),
         registry: &Arc<Registry>,
-        verbosity: Verbosity,
+        (verbosity, metrics): (Verbosity, prometheus::Registry),
         connection: &ReadOnlyConnection,
     ) -> Result<Self> {
         let (engine, queries) = EngineHandle::new();
@@ -60,7 +60,7 @@ impl Desk {
         let answers = Answers::new(setup, registry.clone(), (Vec::new(), None), setup.options());
         let about = (&setup.configuration, &gates, verbosity);
         let serving =
-            serving::serving(listening, about, &default, (Arc::new(answers), Vec::new()))?;
+            serving::serving(listening, about, &default, (Arc::new(answers), vec![metrics]))?;
         let followed = FollowedServing {
             serving: Serving { flags: flags::of_command("shadow"), ..serving },
             engine,

@@ -1,8 +1,8 @@
 // The views of which there is less to see: groups, devices, the journal and the configuration.
 import { useState } from "preact/hooks";
-import { useAnswer } from "../api.js";
+import { query, useAnswer } from "../api.js";
 import { link, number, plural, podLink, span, time, visible } from "../format.js";
-import { Failure, List, Loading, Panel, Some, State, Text } from "../parts.jsx";
+import { Failure, List, Loading, Panel, Remedies, Some, State, Text } from "../parts.jsx";
 
 export function Groups({ version }) {
   const { data, error } = useAnswer("groups", version);
@@ -43,10 +43,56 @@ export function Groups({ version }) {
                 )}
               </Some>
             </ul>
+            {group.pending > 0 && <WhyGroup group={group.group} />}
           </li>
         ))}
       </ul>
     </>
+  );
+}
+
+// What a decision about a group says now, in the words of /api/v1/why-group.
+const TELLS = {
+  running: "All its pods are on nodes.",
+  scheduled: "It fits.",
+  preempting: "It waits for pods that are being evicted for it.",
+  unschedulable: "It does not fit.",
+  error: "It could not be decided.",
+  waiting: "Pods or objects are missing, or a pod is held back.",
+};
+
+// What would let a group fit. To find it takes long on a large cluster, so it is asked only if somebody wants it.
+function WhyGroup({ group }) {
+  const [asked, setAsked] = useState(0);
+  const { data, error } = useAnswer(asked ? query("why-group", { group }) : null, asked);
+  return (
+    <>
+      <button type="button" onClick={() => setAsked((n) => n + 1)}>
+        What would let it fit?
+      </button>
+      {asked > 0 && !data && !error && <Loading />}
+      <Failure error={error} />
+      {data && <GroupAnswer of={data} />}
+    </>
+  );
+}
+
+function GroupAnswer({ of: { state, message, remedies = [], unknownManifests = [], canary } }) {
+  return (
+    <div class="why-group">
+      <p>
+        {TELLS[state] ?? visible(state)}
+        {canary && <> The profile <Text of={canary.profile} /> decides it, by <Text of={canary.rule} />.</>}
+      </p>
+      {message && (
+        <p class="message">
+          <Text of={message} />
+        </p>
+      )}
+      {remedies.length > 0 && <Remedies of={remedies} />}
+      {remedies.length === 0 && state !== "scheduled" && state !== "running" && <p class="nothing">No change that would help was found.</p>}
+      {unknownManifests.length > 0 && <p class="details">No change was tried of {plural(unknownManifests.length, "object")} whose manifests could not be read.</p>}
+    </div>
   );
 }
 

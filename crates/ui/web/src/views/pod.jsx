@@ -2,7 +2,7 @@ import { useMemo, useState } from "preact/hooks";
 import { query, useAnswer } from "../api.js";
 import { colors } from "../chart.jsx";
 import { age, amount, link, number, plural, span, time, visible } from "../format.js";
-import { Failure, Loading, Pairs, Panel, Some, State, Text, useDark } from "../parts.jsx";
+import { Failure, Loading, Pairs, Panel, Remedies, Some, State, Text, useDark } from "../parts.jsx";
 
 // Why there is, or is not, a node for a pod, in the words of /api/v1/why.
 const TELLS = {
@@ -131,30 +131,6 @@ function Rejections({ nodes }) {
         </li>
       ))}
     </ul>
-  );
-}
-
-function Remedies({ of }) {
-  return (
-    <ol class="remedies">
-      {of.map(({ kind, text, node, alsoFits, changes }) => (
-        <li key={text}>
-          <details>
-            <summary>
-              <span class={`chip ${kind}`}><Text of={kind} /></span> <Text of={text} />
-              {node && (
-                <span class="details">
-                  {" "}
-                  → <Text of={node} />
-                  {alsoFits > 0 && ` and ${plural(alsoFits, "other node")}`}
-                </span>
-              )}
-            </summary>
-            <pre class="json">{visible(JSON.stringify(changes, null, 2))}</pre>
-          </details>
-        </li>
-      ))}
-    </ol>
   );
 }
 
