@@ -12,6 +12,7 @@ mod profiles;
 
 use std::env;
 use std::error::Error;
+use std::io::{self, Write};
 use std::time::{Duration, Instant};
 
 use plimsoll_engine::{Engine, Gates, Options, Scheduler};
@@ -49,6 +50,6 @@ fn main() -> Result<(), Box<dyn Error>> {
     let options = Options { gates, engine, ..Options::default() };
     let mut scheduler = Scheduler::new(profiles_for(&workload), options, 1)?;
     let total = workload.measure(sizes, 1, &mut scheduler, &SinceStart(Instant::now())).total();
-    println!("{} pods, {} placed in {:?}", total.pods, total.scheduled, total.wall);
+    writeln!(io::stdout(), "{} pods, {} placed in {:?}", total.pods, total.scheduled, total.wall)?;
     Ok(())
 }
