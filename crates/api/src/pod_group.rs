@@ -5,6 +5,10 @@ use serde::{Deserialize, Serialize};
 use crate::devices::{PodClaimStatus, PodResourceClaim};
 use crate::{ObjectKey, PreemptionPolicy, Str, Timestamp};
 
+/// The annotation of PodGroups and CompositePodGroups with the labels of nodes of which all their pods should have the same
+/// values: keys separated by commas, that of the narrowest domains first.
+pub const PREFERRED_TOPOLOGY: &str = "plimsoll.io/preferred-topology";
+
 /// scheduling.k8s.io PodGroup: pods that name it are scheduled together. It is read only if the feature gate
 /// `GenericWorkload` is on.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -20,6 +24,9 @@ pub struct PodGroup {
     /// The labels of nodes of which all its pods must have the same value; `None` without `schedulingConstraints`, which
     /// is not the same as an empty list.
     pub topology: Option<Vec<Str>>,
+    /// The labels of nodes of which all its pods should have the same values, if that is possible
+    /// ([`PREFERRED_TOPOLOGY`]), as it was written: what is wrong with it matters only to a scheduler that reads it.
+    pub preferred_topology: Option<Str>,
     /// Whether its pods may be evicted one by one.
     pub disruption: DisruptionMode,
     /// Its priority. Since 1.37 its pods must have the same.
@@ -56,6 +63,9 @@ pub struct CompositePodGroup {
     /// The labels of nodes of which all pods of its groups must have the same value; `None` without
     /// `schedulingConstraints`.
     pub topology: Option<Vec<Str>>,
+    /// The labels of nodes of which all its pods should have the same values, if that is possible
+    /// ([`PREFERRED_TOPOLOGY`]), as it was written: what is wrong with it matters only to a scheduler that reads it.
+    pub preferred_topology: Option<Str>,
     /// Whether the pods of its groups may be evicted one by one.
     pub disruption: DisruptionMode,
     /// Its priority. The pods of all its groups must have that of the root.

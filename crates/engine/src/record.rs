@@ -138,6 +138,9 @@ struct PlacementRecord<'a> {
     score: Option<i64>,
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     scores: BTreeMap<&'a str, i64>,
+    /// What plugins say about it, by plugin.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    notes: BTreeMap<&'a str, &'a str>,
 }
 
 #[derive(Debug, Serialize)]
@@ -209,6 +212,7 @@ impl<'a> PlacementRecord<'a> {
             name: &placement.name,
             score: placement.score,
             scores: placement.scores.iter().copied().collect(),
+            notes: placement.notes.iter().map(|(plugin, note)| (*plugin, note.as_str())).collect(),
         }
     }
 }

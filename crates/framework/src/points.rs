@@ -680,20 +680,26 @@ type ScorePlacementFn = dyn Fn(&GroupInCycle<'_>, &ProposedPlacement<'_>, &View<
     + Send
     + Sync;
 
+type DescribePlacementFn =
+    dyn Fn(&GroupInCycle<'_>, &ProposedPlacement<'_>, &View<'_>) -> Option<String> + Send + Sync;
 type NormalizePlacementsFn = dyn Fn(&mut [i64]) -> Result<(), Reason> + Send + Sync;
 
 /// A PlacementScore plugin of a profile.
 pub struct PlacementScorePoint {
     score: Box<ScorePlacementFn>,
+    describe: Box<DescribePlacementFn>,
     normalize: Box<NormalizePlacementsFn>,
 }
 
 impl PlacementScorePoint {
     pub(crate) fn new<P: PlacementScore>(plugin: Arc<P>) -> Self {
-        let scoring = plugin.clone();
+        let (scoring, describing) = (plugin.clone(), plugin.clone());
         PlacementScorePoint {
             score: Box::new(move |group, proposed, view| {
                 scoring.score_placement(group, proposed, view)
+            }),
+            describe: Box::new(move |group, proposed, view| {
+                describing.describe_placement(group, proposed, view)
             }),
             normalize: Box::new(move |scores| plugin.normalize_placement_scores(scores)),
         }
@@ -707,6 +713,16 @@ impl PlacementScorePoint {
         view: &View<'_>,
     ) -> Result<i64, Reason> {
         (self.score)(group, proposed, view)
+    }
+
+    /// What people are told about a placement.
+    pub fn describe(
+        &self,
+        group: &GroupInCycle<'_>,
+        proposed: &ProposedPlacement<'_>,
+        view: &View<'_>,
+    ) -> Option<String> {
+        (self.describe)(group, proposed, view)
     }
 
     /// Normalizes the scores of all placements.

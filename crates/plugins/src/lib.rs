@@ -12,6 +12,7 @@ pub mod default_preemption;
 mod devices;
 pub mod dynamic_resources;
 pub mod gang_scheduling;
+mod group_domains;
 pub mod image_locality;
 pub mod inter_pod_affinity;
 pub mod node_affinity;
@@ -25,8 +26,10 @@ pub mod node_unschedulable;
 pub mod node_volume_limits;
 pub mod place_labels;
 pub mod pod_claims;
+pub mod pod_group_fragmentation;
 pub mod pod_group_pods_count;
 pub mod pod_topology_spread;
+pub mod preferred_topology;
 pub mod priority_sort;
 pub mod resource_allocation;
 pub mod scheduling_gates;
@@ -100,7 +103,7 @@ pub const OF_GROUPS: [DefaultPlugin; 3] = [
 ];
 
 /// The plugins that no default profile has: a configuration must name them.
-pub const ON_REQUEST: [&str; 1] = ["Coscheduling"];
+pub const ON_REQUEST: [&str; 3] = ["Coscheduling", "PreferredTopology", "PodGroupFragmentation"];
 
 /// The default profile as pairs of name and weight, with the plugins whose gate is on in 1.36.
 pub fn default_profile() -> Vec<(&'static str, i32)> {
@@ -134,6 +137,8 @@ pub fn in_tree() -> Registry {
         topology_placement_generator::entry(),
         pod_group_pods_count::entry(),
         coscheduling::entry(),
+        preferred_topology::entry(),
+        pod_group_fragmentation::entry(),
     ])
 }
 

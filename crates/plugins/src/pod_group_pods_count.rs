@@ -24,7 +24,7 @@ impl PlacementScore for PodGroupPodsCount {
         proposed: &ProposedPlacement<'_>,
         view: &View<'_>,
     ) -> Result<i64, Reason> {
-        let placed = group.placed(view).count();
+        let placed = group.n_placed(view);
         Ok(i64::try_from(placed + proposed.members.len()).expect("a number of pods fits"))
     }
 

@@ -8,7 +8,7 @@ use plimsoll_api::{
 use serde::{Deserialize, Serialize};
 
 /// The version of the format. Whatever changes an encoded byte, also in the types of `plimsoll-api`, raises it.
-pub(crate) const FORMAT: u16 = 5;
+pub(crate) const FORMAT: u16 = 6;
 
 /// Only the last 4,096 templates and texts can be referred to, so that neither the writer nor the reader needs memory for
 /// all of a long recording.

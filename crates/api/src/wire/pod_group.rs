@@ -11,7 +11,9 @@ use super::pod::preemption_policy;
 use super::primitive::{List, given};
 use super::{Manifest, Wire};
 use crate::devices::{PodClaimStatus, PodResourceClaim};
-use crate::pod_group::{CompositePodGroup, DisruptionMode, GroupCondition, GroupPolicy, PodGroup};
+use crate::pod_group::{
+    CompositePodGroup, DisruptionMode, GroupCondition, GroupPolicy, PREFERRED_TOPOLOGY, PodGroup,
+};
 use crate::{Kind, ObjectKey, PreemptionPolicy, Str};
 
 /// The types of the condition: up to 1.36, and since.
@@ -199,6 +201,7 @@ impl Wire for WirePodGroup {
             generation: meta.generation,
             policy: spec.policy,
             topology: spec.topology,
+            preferred_topology: meta.annotations.get(PREFERRED_TOPOLOGY).cloned(),
             disruption: spec.disruption,
             priority: spec.priority,
             preemption_policy: spec.preemption_policy,
@@ -228,6 +231,7 @@ impl Wire for WireCompositePodGroup {
             generation: meta.generation,
             policy,
             topology,
+            preferred_topology: meta.annotations.get(PREFERRED_TOPOLOGY).cloned(),
             disruption,
             priority,
             preemption_policy,
@@ -440,6 +444,20 @@ mod tests {
             error.to_string(),
             "spec.schedulingPolicy.gang.minGroupCount: Invalid value: 0: must be greater than or equal to 1"
         );
+    }
+
+    #[test]
+    fn preferred_topologies_are_read_as_they_are_written() {
+        let metadata = json!({"name": "train", "annotations": {PREFERRED_TOPOLOGY: "rack, block"}});
+        let gang = json!({"gang": {"minCount": 2, "minGroupCount": 2}});
+        let wire = json!({"metadata": metadata, "spec": {"schedulingPolicy": gang}});
+        let group = serde_json::from_value::<WirePodGroup>(wire.clone()).expect("it has the form");
+        let group = group.take().expect("it is right");
+        assert_eq!(group.preferred_topology.as_deref(), Some("rack, block"));
+        let composite =
+            serde_json::from_value::<WireCompositePodGroup>(wire).expect("it has the form");
+        let composite = composite.take().expect("it is right");
+        assert_eq!(composite.preferred_topology.as_deref(), Some("rack, block"));
     }
 
     #[test]

@@ -13,13 +13,15 @@ use serde_json::{Map, Value};
 
 use super::error::{Result, WireError};
 use super::{Json, Manifest, Object, Reader, avoided, devices, storage, volumes};
+use crate::pod_group::PREFERRED_TOPOLOGY;
 use crate::{KindRef, Pod};
 
 /// The annotations that objects of Kubernetes are read for. Annotations of other keys change no decision of an in-tree
 /// plugin.
-pub const READ_ANNOTATIONS: [&str; 12] = [
+pub const READ_ANNOTATIONS: [&str; 13] = [
     avoided::KEY,
     devices::EXTENDED,
+    PREFERRED_TOPOLOGY,
     storage::BETA_DEFAULT_CLASS,
     storage::DEFAULT_CLASS,
     storage::MIGRATED_PLUGINS,

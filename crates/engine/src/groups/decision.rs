@@ -22,7 +22,7 @@ pub struct GroupDecision {
     pub message: Option<String>,
     /// The placement that was chosen, if it has a name.
     pub placement: Option<Str>,
-    /// All placements that have names, by name.
+    /// The placements that were tried and have names: by level, then by name.
     pub placements: Vec<PlacementDecision>,
     /// The members that left the queue, in the order in which they were tried.
     pub pods: Vec<MemberDecision>,
@@ -47,7 +47,7 @@ pub struct SubgroupDecision {
     pub message: String,
     /// The placement that was chosen, if it has a name.
     pub placement: Option<Str>,
-    /// All placements that have names, by name.
+    /// The placements that were tried and have names: by level, then by name.
     pub placements: Vec<PlacementDecision>,
     /// The condition of a PodGroup after the cycle.
     pub condition: Option<GroupCondition>,
@@ -77,6 +77,8 @@ pub struct PlacementDecision {
     pub score: Option<i64>,
     /// Normalised score times weight, by plugin in the order of the profile; empty unless requested.
     pub scores: Vec<(&'static str, i64)>,
+    /// What plugins say about it, if the group fits on it; empty unless requested.
+    pub notes: Vec<(&'static str, String)>,
 }
 
 /// The decision about one member.
@@ -169,7 +171,7 @@ impl GroupResult {
 
 impl PlacementDecision {
     pub(super) fn new(name: Str) -> Self {
-        PlacementDecision { name, score: None, scores: Vec::new() }
+        PlacementDecision { name, score: None, scores: Vec::new(), notes: Vec::new() }
     }
 }
 

@@ -18,9 +18,25 @@ pub(super) struct FeasiblePlacement<'a> {
     pub(super) members: Vec<(PodInfo, Row)>,
 }
 
+impl FeasiblePlacement<'_> {
+    fn proposed(&self) -> ProposedPlacement<'_> {
+        ProposedPlacement { placement: self.placement, members: &self.members }
+    }
+}
+
+/// Whether a placement need not be tried: the group fits on one of a lower level. `tried` are the placements before it, and
+/// `fits` says whether the group fits on one of them.
+pub(super) fn is_needless(
+    placement: &GroupPlacement,
+    tried: Option<&GroupPlacement>,
+    fits: bool,
+) -> bool {
+    fits && tried.is_some_and(|last| last.level < placement.level)
+}
+
 impl Scheduler {
-    /// The placements that the plugin of the profile generates among the nodes `all`, by name; `None` for that of all of
-    /// them. `first` is a pod of the group.
+    /// The placements that the plugin of the profile generates among the nodes `all`, by level and then by name; `None` for
+    /// that of all of them. `first` is a pod of the group.
     pub(super) fn placements_of(
         &self,
         first: &PodInfo,
@@ -34,7 +50,7 @@ impl Scheduler {
         let placements = point.placements(group, all, &view);
         let mut placements = placements.map_err(|error| error.to_string())?;
         if let Some(placements) = &mut placements {
-            placements.sort_by(|a, b| a.name.cmp(&b.name));
+            placements.sort_by(|a, b| (a.level, &a.name).cmp(&(b.level, &b.name)));
         }
         Ok(placements)
     }
@@ -48,6 +64,11 @@ impl Scheduler {
         feasible: &[FeasiblePlacement<'_>],
         decisions: &mut [PlacementDecision],
     ) -> Result<Option<usize>, String> {
+        if self.options.detail == Detail::Nodes {
+            for one in feasible {
+                decisions[one.at].notes = self.describe_placement(first, group, one);
+            }
+        }
         if let [] | [_] = feasible {
             return Ok(feasible.first().map(|only| only.at));
         }
@@ -65,6 +86,23 @@ impl Scheduler {
         Ok(Some(best.0))
     }
 
+    /// What plugins say about a placement.
+    fn describe_placement(
+        &self,
+        first: &PodInfo,
+        group: &GroupInCycle<'_>,
+        one: &FeasiblePlacement<'_>,
+    ) -> Vec<(&'static str, String)> {
+        let view = self.cache.view();
+        let points = self.profile_of(first).at(Point::PlacementScore);
+        let proposed = one.proposed();
+        let notes = points.filter_map(|(plugin, _)| {
+            let point = plugin.points.placement_score.as_ref()?;
+            Some((plugin.name, point.describe(group, &proposed, &view)?))
+        });
+        notes.collect()
+    }
+
     /// The scores of placements, times weight, by plugin.
     fn score_placements(
         &self,
@@ -79,11 +117,7 @@ impl Scheduler {
             let Some(point) = &plugin.points.placement_score else { continue };
             let failed =
                 |error| format!("running PlacementScore plugin {:?}: {error}", plugin.name);
-            let score = |one: &FeasiblePlacement<'_>| {
-                let FeasiblePlacement { placement, members, .. } = one;
-                let proposed = ProposedPlacement { placement, members };
-                point.score(group, &proposed, &view)
-            };
+            let score = |one: &FeasiblePlacement<'_>| point.score(group, &one.proposed(), &view);
             let scores: Result<Vec<i64>, _> = proposed.iter().map(score).collect();
             let mut scores = scores.map_err(failed)?;
             point.normalize(&mut scores).map_err(failed)?;

@@ -166,8 +166,30 @@ impl PodGroupState {
         placed.into_iter()
     }
 
+    /// Whether another pod than this one is on a node or assumed to be.
+    pub fn places_others_than(&self, pod: &PodKey) -> bool {
+        usize::from(self.placed.contains_key(pod)) < self.placed.len()
+    }
+
     /// How many of them have been there before the cycle in which the group is decided.
     pub fn n_placed_before(&self) -> usize {
         self.placed.len() - self.on_trial.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pod_on_a_node_is_no_other_pod() {
+        let key = |name| PodKey::new("default", name);
+        let mut state = PodGroupState::default();
+        assert!(!state.places_others_than(&key("a")));
+        state.placed.insert(key("a"), "n1".into());
+        assert!(!state.places_others_than(&key("a")));
+        assert!(state.places_others_than(&key("b")));
+        state.placed.insert(key("b"), "n1".into());
+        assert!(state.places_others_than(&key("a")));
     }
 }

@@ -52,6 +52,21 @@ impl GroupInCycle<'_> {
         }
     }
 
+    /// The labels of nodes of which all its pods should have the same values, as its object gives them; see
+    /// [`PodGroup::preferred_topology`].
+    pub fn preferred_topology(&self) -> Option<&Str> {
+        match self.composite {
+            Some(composite) => composite.preferred_topology.as_ref(),
+            None => self.object?.preferred_topology.as_ref(),
+        }
+    }
+
+    /// How many of its pods are on nodes.
+    pub fn n_placed(&self, view: &View<'_>) -> usize {
+        let states = self.leaves.iter().filter_map(|leaf| view.stores.groups.get(leaf));
+        states.map(super::PodGroupState::n_placed).sum()
+    }
+
     /// Its pods on nodes, with the names of these.
     pub fn placed<'v>(&'v self, view: &'v View<'_>) -> impl Iterator<Item = (&'v PodKey, &'v Str)> {
         let states = self.leaves.iter().filter_map(|leaf| view.stores.groups.get(leaf));
@@ -66,6 +81,8 @@ pub struct GroupPlacement {
     pub name: Str,
     /// The nodes, ascending.
     pub rows: Vec<Row>,
+    /// Placements of a higher level are tried only if the group fits on none of a lower one.
+    pub level: usize,
 }
 
 /// A placement with the members that were placed there for trial.
@@ -123,7 +140,7 @@ pub trait PlacementFeasible: Plugin {
     ) -> PlacementFeasibility;
 }
 
-/// Scores placements on which a group fits, if there are several.
+/// Scores placements of one level on which a group fits, if there are several.
 pub trait PlacementScore: Plugin {
     /// The score of one placement. The view has none of the members on a node that the cycle places.
     fn score_placement(
@@ -132,6 +149,15 @@ pub trait PlacementScore: Plugin {
         proposed: &ProposedPlacement<'_>,
         view: &View<'_>,
     ) -> Result<i64, Reason>;
+    /// What people are told about a placement on which the group fits, if they ask why one was chosen.
+    fn describe_placement(
+        &self,
+        _group: &GroupInCycle<'_>,
+        _proposed: &ProposedPlacement<'_>,
+        _view: &View<'_>,
+    ) -> Option<String> {
+        None
+    }
     /// Brings the scores of all placements into the range of 0 to [`MAX_NODE_SCORE`](crate::MAX_NODE_SCORE).
     fn normalize_placement_scores(&self, _scores: &mut [i64]) -> Result<(), Reason> {
         Ok(())

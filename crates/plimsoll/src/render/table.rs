@@ -98,12 +98,20 @@ pub(crate) fn group(
         writeln!(out, "  {}", note(decision))?;
     }
     if !decision.placements.is_empty() {
-        let mut table = screen.table(&["PLACEMENT", ">SCORE", "SCORES"]);
+        let has_notes = decision.placements.iter().any(|one| !one.notes.is_empty());
+        let headings = ["PLACEMENT", ">SCORE", "SCORES", "NOTE"];
+        let mut table = screen.table(&headings[..if has_notes { 4 } else { 3 }]);
         for placement in &decision.placements {
             let score = placement.score.map(|score| score.to_string()).unwrap_or_default();
             let of_plugin = |(plugin, score): &(&str, i64)| format!("{plugin} {score}");
             let scores: Vec<String> = placement.scores.iter().map(of_plugin).collect();
-            table.add_row(vec![placement.name.to_string(), score, scores.join(", ")]);
+            let mut row = vec![placement.name.to_string(), score, scores.join(", ")];
+            if has_notes {
+                let notes: Vec<&str> =
+                    placement.notes.iter().map(|(_, note)| note.as_str()).collect();
+                row.push(notes.join("; "));
+            }
+            table.add_row(row);
         }
         writeln!(out, "\n{}", table.trim_fmt())?;
     }

@@ -99,6 +99,11 @@ fn the_page_about_groups_shows_what_is_decided() {
 }
 
 #[test]
+fn the_page_about_the_domains_of_groups_shows_what_is_decided() {
+    check("group-domains.md");
+}
+
+#[test]
 fn the_page_about_groups_of_workloads_shows_what_is_decided() {
     check("groups-of-workloads.md");
 }

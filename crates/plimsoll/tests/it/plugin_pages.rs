@@ -17,11 +17,13 @@ use serde_json::Value;
 use crate::pages::place;
 
 /// Plugins of which a scenario has nothing to tell: they order the queue, bind, or deal with groups.
-const SILENT: [&str; 6] = [
+const SILENT: [&str; 8] = [
     "Coscheduling",
     "DefaultBinder",
     "GangScheduling",
+    "PodGroupFragmentation",
     "PodGroupPodsCount",
+    "PreferredTopology",
     "PrioritySort",
     "TopologyPlacementGenerator",
 ];

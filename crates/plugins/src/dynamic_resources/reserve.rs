@@ -169,8 +169,7 @@ impl DynamicResources {
         let group = self.claiming(at.pod).group.filter(|_| self.gates.groups_release_claims)?;
         let key = group_of(at.pod)?;
         let state = at.view.stores.groups.get(&key);
-        let mut placed = state.into_iter().flat_map(PodGroupState::placed);
-        if placed.any(|(pod, _)| *pod != at.pod.key) {
+        if state.is_some_and(|state| state.places_others_than(&at.pod.key)) {
             return None;
         }
         let of_group = claim.reserved_for.iter().find(|one| one.is_group() && one.name == *group);

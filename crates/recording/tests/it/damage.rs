@@ -79,7 +79,7 @@ fn errors_name_the_file_the_byte_and_the_remedy() {
     let damaged = replayed(&bytes);
     assert!(damaged.contains("the checksum of a frame differs: the file is damaged"), "{damaged}");
     bytes[8] = 99;
-    expect!["FILE: byte 8: has version 99 of the format, and this program reads version 5: replay it with the program that wrote it"]
+    expect!["FILE: byte 8: has version 99 of the format, and this program reads version 6: replay it with the program that wrote it"]
         .assert_eq(&replayed(&bytes));
     fs::remove_file(&path).expect("it is there");
     let missing = message(replay_file(&path, Engine::Fast), &path);

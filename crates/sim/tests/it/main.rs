@@ -12,6 +12,7 @@ mod groups;
 mod mishaps;
 mod nominations;
 mod perf;
+mod preferred_topology;
 mod profiles;
 mod rebalance;
 mod script;

@@ -16,7 +16,7 @@ use crate::effect::Effect;
 use crate::groups::decision::{
     GroupDecision, GroupResult, MemberDecision, MemberResult, PlacementDecision,
 };
-use crate::groups::placements::FeasiblePlacement;
+use crate::groups::placements::{FeasiblePlacement, is_needless};
 use crate::groups::submit::Nominates;
 use crate::groups::trial::{MemberChoice, MemberTrial, Permits, Purpose};
 use crate::groups::{GroupCycle, NO_PLACEMENTS, differing_names};
@@ -71,6 +71,11 @@ impl Trial {
     fn untried(group: &GroupCycle, result: TrialResult) -> Self {
         let members = group.attempts.iter().map(|_| MemberTrial::Untried).collect();
         Trial { result, members, proposed: Vec::new(), waits_for: String::new() }
+    }
+
+    /// Whether the group fits, if need be once the victims of its members are gone.
+    fn fits(&self) -> bool {
+        matches!(self.result, TrialResult::Success | TrialResult::WaitsOnPreemption)
     }
 
     /// The victims of members that evict by themselves.
@@ -228,21 +233,27 @@ impl Scheduler {
         placements: Vec<GroupPlacement>,
         (purpose, mut effects): (Purpose, Option<&mut Vec<Effect>>),
     ) -> GroupOutcome {
-        let mut tried: Vec<(GroupPlacement, Trial)> = Vec::new();
+        let (mut tried, mut is_found) = (Vec::<(GroupPlacement, Trial)>::new(), false);
+        let widest = placements.last().map_or(0, |last| last.level);
         let of = |placement: &GroupPlacement| PlacementDecision::new(placement.name.clone());
         let mut decisions: Vec<_> = placements.iter().map(of).collect();
         for placement in placements {
-            let on = (purpose, effects.as_deref_mut());
+            if is_needless(&placement, tried.last().map(|(last, _)| last), is_found) {
+                break;
+            }
+            // Nobody is evicted for a domain that is only preferred.
+            let effects = effects.as_deref_mut().filter(|_| placement.level == widest);
+            let on = (purpose, effects);
             let trial = self.try_group(now, group, Some(&placement.rows), on);
             if let TrialResult::Error(error) = &trial.result {
                 let error = error.clone();
                 return GroupOutcome { placements: decisions, ..GroupOutcome::of(trial, error) };
             }
+            is_found |= trial.fits();
             tried.push((placement, trial));
         }
-        let fits = |(_, (_, trial)): &(usize, &(GroupPlacement, Trial))| {
-            matches!(trial.result, TrialResult::Success | TrialResult::WaitsOnPreemption)
-        };
+        decisions.truncate(tried.len());
+        let fits = |(_, (_, trial)): &(usize, &(GroupPlacement, Trial))| trial.fits();
         let feasible = tried.iter().enumerate().filter(fits);
         let feasible: Vec<_> = feasible
             .map(|(at, (placement, trial))| FeasiblePlacement {

@@ -21,7 +21,7 @@ use crate::filters::Filters;
 use crate::groups::decision::{
     GroupDecision, GroupResult, MemberDecision, PlacementDecision, SubgroupDecision,
 };
-use crate::groups::placements::FeasiblePlacement;
+use crate::groups::placements::{FeasiblePlacement, is_needless};
 use crate::groups::preemption::{unfit, with_reasons};
 use crate::groups::trial::{MemberChoice, MemberTrial, Permits, Placed, Purpose};
 use crate::groups::{GroupCycle, GroupNode, NO_PLACEMENTS};
@@ -390,8 +390,11 @@ impl Scheduler {
         let named = |placement: &GroupPlacement| PlacementDecision::new(placement.name.clone());
         let mut decisions: Vec<_> = placements.iter().map(named).collect();
         self.count_generated(trial, placements.len());
-        let mut tried: Vec<(GroupPlacement, Results)> = Vec::new();
+        let (mut tried, mut fits) = (Vec::<(GroupPlacement, Results)>::new(), false);
         for placement in placements {
+            if is_needless(&placement, tried.last().map(|(last, _)| last), fits) {
+                break;
+            }
             let (mut on_trial, lap) = (Vec::new(), self.counts.start());
             let mut results = self.try_level(trial, node, Some(&placement.rows), &mut on_trial);
             self.take_all_back(trial.now, on_trial);
@@ -401,8 +404,10 @@ impl Scheduler {
                 own.placements = decisions;
                 return results;
             }
+            fits |= own.is_success();
             tried.push((placement, results));
         }
+        decisions.truncate(tried.len());
         let feasible: Vec<_> = tried
             .iter()
             .enumerate()

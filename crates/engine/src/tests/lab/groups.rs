@@ -77,7 +77,7 @@ impl PlacementGenerate for Domains {
             let Some(value) = view.nodes.node(row).labels.get(key).cloned() else { continue };
             match domains.iter_mut().find(|domain| domain.name == value) {
                 Some(domain) => domain.rows.push(row),
-                None => domains.push(GroupPlacement { name: value, rows: vec![row] }),
+                None => domains.push(GroupPlacement { name: value, rows: vec![row], level: 0 }),
             }
         }
         Ok(Some(domains))
