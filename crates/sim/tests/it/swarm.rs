@@ -20,14 +20,15 @@ fn nothing_that_must_not_be_is_found_in_a_swarm() {
 fn nothing_that_must_not_be_is_found_in_a_swarm_with_groups() {
     let mut wrong = String::new();
     for release in Release::ALL {
-        let mut whole = Course::default();
+        let (mut whole, mut n_seeds) = (Course::default(), 0);
         for seed in seeds_of("SWARM_GROUPS", 0..120).filter(|seed| swarm::has_groups(*seed)) {
             let course = with_groups(release, seed);
             whole.add(&course);
+            n_seeds += 1;
             report(&mut wrong, release, seed, &course);
         }
-        let few = whole.group_attempts / 20;
-        assert!(few < whole.groups_scheduled, "hardly any group is placed: {whole:?}");
+        // Most attempts are those of groups that wait for room.
+        assert!(n_seeds / 2 < whole.groups_scheduled, "hardly any group is placed: {whole:?}");
     }
     assert!(wrong.is_empty(), "{wrong}");
 }
