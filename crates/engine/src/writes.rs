@@ -6,15 +6,14 @@ use std::collections::BTreeSet;
 use hashbrown::HashMap;
 use plimsoll_framework::points::PostFilterPoint;
 use plimsoll_framework::{
-    Assumption, CycleState, NodeRejection, ObjectWrite, Placement, PodInfo, Point, Time,
-    WriteCause, WriteError,
+    Assumption, CycleState, NodeRejection, ObjectWrite, Placement, PodInfo, Point, Time, WriteError,
 };
 use rustc_hash::FxBuildHasher;
 
 use crate::cycle::AttemptFailure;
 use crate::effect::{Effect, EffectId, EventRecord, Write};
 use crate::handle_output::HandleOutput;
-use crate::queue::{Audience, Surroundings};
+use crate::queue::Audience;
 use crate::scheduler::Scheduler;
 
 /// A write that a plugin has requested.
@@ -184,8 +183,6 @@ impl Scheduler {
         let profile = self.profiles.get(&said.pod.scheduler_name);
         let plugin = profile.and_then(|profile| profile.named(said.plugin));
         let asked = plugin.and_then(|plugin| plugin.points.answered.as_ref());
-        // It would fail again.
-        let is_refused = answer.as_ref().is_err_and(|error| error.cause == WriteCause::Refused);
         let failed = match asked.filter(|_| answer.is_ok() || said.may_be_tried_again()) {
             None => answer.err().map(|error| error.message),
             Some(point) => {
@@ -220,19 +217,8 @@ impl Scheduler {
         };
         if let Some(why) = failed {
             self.write(&said.pod, Write::Record(EventRecord::unwritten(said, &why)), effects);
-            if said.point == Point::PostFilter && !is_refused {
-                self.retry_unhelped(now, &said.pod);
-            }
         }
         self.send_writes(now, effects);
-    }
-
-    /// Retries a pod for which a write of PostFilter has failed: no change of the cluster tells that it has not helped.
-    fn retry_unhelped(&mut self, now: Time, pod: &PodInfo) {
-        if let Some(id) = self.names.find(&pod.key) {
-            let with = Surroundings { profiles: &self.profiles, cache: &self.cache };
-            self.queue.retry(now, id, with);
-        }
     }
 }
 

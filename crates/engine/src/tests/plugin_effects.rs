@@ -264,25 +264,3 @@ fn the_answer_to_a_write_after_post_filter_comes_to_the_plugin() {
         assert_eq!(counted, expected);
     }
 }
-
-#[test]
-fn a_pod_tries_again_after_a_write_of_post_filter_has_failed_unless_it_was_refused() {
-    let is_object = |effect: &&crate::Effect| matches!(effect.write, Write::Object(_));
-    for engine in BOTH {
-        for (cause, is_tried_again) in [
-            (WriteCause::TimedOut, true),
-            (WriteCause::NotFound, true),
-            (WriteCause::Refused, false),
-        ] {
-            let mut scheduler = scheduler(engine);
-            scheduler.observe(Time::ZERO, Event::pod(lab::pod("p", &["zone=nowhere", "says=3"])));
-            let effects = written(&mut scheduler);
-            let id = effects.iter().find(is_object).expect("a node is asked for").id;
-            scheduler.observe(Time::ZERO, Event::Done(id, Err(WriteError::new(cause, "no"))));
-            assert_eq!(written(&mut scheduler).iter().filter(is_object).count(), 0);
-            let (mut effects, backoff_is_over) = (Vec::new(), Time::from_millis(10_000));
-            while matches!(scheduler.step(backoff_is_over, &mut effects), Next::Again) {}
-            assert_eq!(effects.iter().any(|one| is_object(&one)), is_tried_again, "{cause:?}");
-        }
-    }
-}
