@@ -230,8 +230,8 @@ impl<'a> Visitor<'a> for &mut HeadVisitor<'a> {
     }
 }
 
-/// Reads, and names the field in an error. Each kind is read without a type for the deserializer here: reading it again is rare,
-/// and code of its own for that would take longer to compile than the rest of this crate.
+/// Reads, and names the field in an error. The type of the deserializer is erased, so that the code that reads each kind is not
+/// compiled once more for this: it runs for values, and after an error.
 fn tracked<'de, D: Deserializer<'de>, T: DeserializeOwned>(deserializer: D) -> Result<T> {
     let mut track = Track::new();
     let tracking = serde_path_to_error::Deserializer::new(deserializer, &mut track);

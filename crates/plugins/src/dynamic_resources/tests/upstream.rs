@@ -127,12 +127,13 @@ fn placed(scenario: &Scenario, node: &str) -> String {
             WriteVerb::Create(_) => ("<extended-resources>", "create", String::new()),
             WriteVerb::Patch { merge, .. } => {
                 let merge = merge.to_value();
-                let (name, has) = (key.name.as_str(), |field| !merge["status"][field].is_null());
-                match () {
-                    () if has("allocation") => (name, "allocation", written_for_group(&merge)),
-                    () if has("reservedFor") => (name, "reservation", written_for_group(&merge)),
-                    () => (name, "finalizer", String::new()),
-                }
+                let fields = ["allocation", "reservedFor"].map(|field| &merge["status"][field]);
+                let what = match fields.map(Value::is_null) {
+                    [false, _] => "allocation",
+                    [true, false] => "reservation",
+                    [true, true] => "finalizer",
+                };
+                (key.name.as_str(), what, written_for_group(&merge))
             }
             _ => (key.name.as_str(), "finalizer", String::new()),
         };
