@@ -4,6 +4,7 @@
 //! which need not wait: what does not fit into the queue is lost, and the journal says how much. [`Reader`] answers questions.
 //! The [schema](SCHEMA) is an interface: other programs may read the file.
 
+mod batch;
 mod entry;
 mod questions;
 mod reader;

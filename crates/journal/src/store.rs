@@ -4,12 +4,12 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use plimsoll_api::{PodKey, Str};
-use plimsoll_framework::Time;
 use rusqlite::{
     Connection, ErrorCode, OptionalExtension as _, Transaction, TransactionBehavior, params,
 };
 use rustc_hash::FxHashMap;
 
+use crate::batch::{Answer, Batch, HOUR, PodChange, PodRef};
 use crate::entry::{AttemptEntry, Entry};
 
 /// The schema of a journal, with comments: an interface for other programs.
@@ -21,7 +21,6 @@ pub const VERSION: i64 = 1;
 /// That a file is a journal (`PRAGMA application_id`): "PLIM".
 const APPLICATION: i64 = 0x504c_494d;
 
-const HOUR: i64 = 3_600_000;
 /// Losses within a minute are one row, so that there are never many.
 const MINUTE: i64 = 60_000;
 
@@ -138,15 +137,7 @@ impl Store {
         let Store { connection, texts, pods, binding } = self;
         // Another program may write, too: a transaction that begins by reading would fail at once.
         let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-        let mut writing = Writing { on: &transaction, texts, pods, binding };
-        for entry in entries {
-            match entry {
-                Entry::Attempt(attempt) => writing.attempt(attempt)?,
-                Entry::Bound { at, pod, uid, error } => {
-                    writing.bound(*at, &(pod.clone(), uid.clone()), error.as_deref())?;
-                }
-            }
-        }
+        Writing { on: &transaction, texts, pods, binding }.batch(&Batch::of(entries))?;
         transaction.commit()
     }
 
@@ -272,6 +263,43 @@ struct Writing<'a> {
 }
 
 impl Writing<'_> {
+    /// Writes each row once, with all that the batch says of it.
+    fn batch(&mut self, batch: &Batch<'_>) -> rusqlite::Result<()> {
+        let pods = batch.pods.iter().map(|(pod, change)| self.pod(*pod, change));
+        let ids: Vec<i64> = pods.collect::<rusqlite::Result<_>>()?;
+        for attempt in &batch.attempts {
+            self.attempt(ids[attempt.pod], attempt.entry, attempt.answer)?;
+        }
+        for &((pod, uid), answer) in &batch.answers {
+            if let Some(attempt) = self.binding.remove(&(pod.clone(), uid.clone())) {
+                self.answer(attempt, answer)?;
+            }
+        }
+        let mut count = self.on.prepare_cached(
+            "INSERT INTO hours VALUES (?1, ?2, ?3) ON CONFLICT DO UPDATE SET attempts = attempts + ?3",
+        )?;
+        for ((hour, plugin), n) in &batch.hours {
+            count.execute(params![hour, plugin, n])?;
+        }
+        Ok(())
+    }
+
+    /// Writes the answer to the binding of an attempt that is in the file.
+    fn answer(&mut self, attempt: i64, answer: Answer<'_>) -> rusqlite::Result<()> {
+        let (at, error) = (answer.at.millis(), self.optional(answer.error)?);
+        self.on
+            .prepare_cached("UPDATE attempts SET answered_at = ?2, error = ?3 WHERE id = ?1")?
+            .execute(params![attempt, at, error])?;
+        if error.is_none() {
+            self.on
+                .prepare_cached(
+                    "UPDATE pods SET bound_at = ?2, waited = ?2 - ready_at WHERE id = (SELECT pod FROM attempts WHERE id = ?1)",
+                )?
+                .execute(params![attempt, at])?;
+        }
+        Ok(())
+    }
+
     fn text(&mut self, text: &str) -> rusqlite::Result<i64> {
         if let Some(id) = self.texts.get(text) {
             return Ok(*id);
@@ -292,41 +320,56 @@ impl Writing<'_> {
         text.map(|text| self.text(text)).transpose()
     }
 
-    fn pod(&mut self, pod: &PodKey, uid: &Str) -> rusqlite::Result<i64> {
+    /// Writes what has changed of a pod, and returns its number.
+    fn pod(&mut self, (pod, uid): PodRef<'_>, change: &PodChange) -> rusqlite::Result<i64> {
+        let PodChange { attempts, ready_at, bound_at } = *change;
         let key = (pod.clone(), uid.clone());
-        if let Some(id) = self.pods.get(&key) {
-            return Ok(*id);
+        let names = (pod.namespace.as_str(), pod.name.as_str(), uid.as_str());
+        let mut known = self.pods.get(&key).copied();
+        if known.is_none() {
+            let insert = "INSERT OR IGNORE INTO pods (namespace, name, uid, attempts, ready_at, bound_at, waited) \
+                          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?6 - ?5)";
+            let (namespace, name, uid) = names;
+            let values = params![namespace, name, uid, attempts, ready_at, bound_at];
+            if self.on.prepare_cached(insert)?.execute(values)? == 1 {
+                let id = self.on.last_insert_rowid();
+                self.pods.insert(key, id);
+                return Ok(id);
+            }
+            let find = "SELECT id FROM pods WHERE namespace = ?1 AND name = ?2 AND uid = ?3";
+            known = Some(self.on.prepare_cached(find)?.query_row(names, |row| row.get(0))?);
         }
-        let names = params![pod.namespace.as_str(), pod.name.as_str(), uid.as_str()];
-        let sql = "SELECT id FROM pods WHERE namespace = ?1 AND name = ?2 AND uid = ?3";
-        let found: Option<i64> =
-            self.on.prepare_cached(sql)?.query_row(names, |row| row.get(0)).optional()?;
-        let id = if let Some(id) = found {
-            id
-        } else {
-            let sql = "INSERT INTO pods (namespace, name, uid) VALUES (?1, ?2, ?3)";
-            self.on.prepare_cached(sql)?.execute(names)?;
-            self.on.last_insert_rowid()
-        };
+        let id = known.expect("it is in the file");
+        self.on
+            .prepare_cached(
+                "UPDATE pods SET attempts = attempts + ?2, ready_at = coalesce(ready_at, ?3), \
+                 bound_at = coalesce(?4, bound_at), waited = coalesce(?4 - coalesce(ready_at, ?3), waited) WHERE id = ?1",
+            )?
+            .execute(params![id, attempts, ready_at, bound_at])?;
         self.pods.insert(key, id);
         Ok(id)
     }
 
-    fn attempt(&mut self, entry: &AttemptEntry) -> rusqlite::Result<()> {
-        let pod = self.pod(&entry.pod, &entry.uid)?;
+    fn attempt(
+        &mut self,
+        pod: i64,
+        entry: &AttemptEntry,
+        answer: Option<Answer<'_>>,
+    ) -> rusqlite::Result<()> {
         let profile = self.text(&entry.profile)?;
         let node = self.optional(entry.node.as_deref())?;
         let message = self.optional(entry.message.as_deref())?;
         let nominated = self.optional(entry.nominated.as_deref())?;
         let woken_by = self.text(&entry.woken_by)?;
-        let at = entry.at.millis();
+        let error = self.optional(answer.and_then(|answer| answer.error))?;
         self.on
             .prepare_cached(
                 "INSERT INTO attempts (at, pod, number, profile, result, node, message, nominated, woken_by, queued_at, \
-                 judged, feasible, margin) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)",
+                 judged, feasible, margin, answered_at, error) \
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)",
             )?
             .execute(params![
-                at,
+                entry.at.millis(),
                 pod,
                 entry.number,
                 profile,
@@ -339,19 +382,18 @@ impl Writing<'_> {
                 number(entry.judged),
                 entry.feasible.map(number),
                 entry.margin,
+                answer.map(|answer| answer.at.millis()),
+                error,
             ])?;
         let id = self.on.last_insert_rowid();
-        let ready = entry.first_ready.map(Time::millis);
-        self.on
-            .prepare_cached(
-                "UPDATE pods SET attempts = attempts + 1, ready_at = coalesce(ready_at, ?2) WHERE id = ?1",
-            )?
-            .execute(params![pod, ready])?;
-        self.details(id, entry)?;
         if entry.node.is_some() {
-            self.binding.insert((entry.pod.clone(), entry.uid.clone()), id);
+            let key = (entry.pod.clone(), entry.uid.clone());
+            match answer {
+                Some(_) => self.binding.remove(&key),
+                None => self.binding.insert(key, id),
+            };
         }
-        self.count(at, entry)
+        self.details(id, entry)
     }
 
     fn details(&mut self, id: i64, entry: &AttemptEntry) -> rusqlite::Result<()> {
@@ -375,43 +417,6 @@ impl Writing<'_> {
             let sql = "UPDATE pods SET evicted_at = ?3 WHERE namespace = ?1 AND name = ?2";
             let names = params![victim.namespace.as_str(), victim.name.as_str(), entry.at.millis()];
             self.on.prepare_cached(sql)?.execute(names)?;
-        }
-        Ok(())
-    }
-
-    /// Counts an attempt by hour and plugin.
-    fn count(&self, at: i64, entry: &AttemptEntry) -> rusqlite::Result<()> {
-        let hour = at - at.rem_euclid(HOUR);
-        let mut count = self.on.prepare_cached(
-            "INSERT INTO hours VALUES (?1, ?2, 1) ON CONFLICT DO UPDATE SET attempts = attempts + 1",
-        )?;
-        let mut plugins: Vec<&str> = match entry.result {
-            "scheduled" => vec![""],
-            _ => entry.rejections.iter().map(|one| one.plugin.as_str()).collect(),
-        };
-        plugins.sort_unstable();
-        plugins.dedup();
-        plugins.into_iter().try_for_each(|plugin| count.execute(params![hour, plugin]).map(|_| ()))
-    }
-
-    fn bound(
-        &mut self,
-        at: Time,
-        key: &(PodKey, Str),
-        error: Option<&str>,
-    ) -> rusqlite::Result<()> {
-        let Some(attempt) = self.binding.remove(key) else { return Ok(()) };
-        let text = self.optional(error)?;
-        let at = at.millis();
-        self.on
-            .prepare_cached("UPDATE attempts SET answered_at = ?2, error = ?3 WHERE id = ?1")?
-            .execute(params![attempt, at, text])?;
-        if error.is_none() {
-            self.on
-                .prepare_cached(
-                    "UPDATE pods SET bound_at = ?2, waited = ?2 - ready_at WHERE id = (SELECT pod FROM attempts WHERE id = ?1)",
-                )?
-                .execute(params![attempt, at])?;
         }
         Ok(())
     }
