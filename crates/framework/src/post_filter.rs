@@ -326,6 +326,10 @@ pub trait PreemptionCandidates {
     fn next(&mut self, places: Range<usize>) -> Option<(usize, PreemptionCost)>;
     /// The name of the node at a place.
     fn node(&self, place: usize) -> &Str;
+    /// Whether the name of the node at a place comes before that of the node at another one.
+    fn precedes(&self, place: usize, other: usize) -> bool {
+        self.node(place) < self.node(other)
+    }
     /// The pods to evict from the node at a place. It must be a node that can be cleared.
     fn victims(&self, place: usize) -> Vec<PodKey>;
     /// Why the nodes that were asked for so far cannot be cleared: each reason with its number of nodes.

@@ -275,7 +275,7 @@ impl PostFilterByNode for DefaultPreemption {
                 from = place + 1;
                 n_found += 1;
                 let is_better = |(other, least): (usize, PreemptionCost)| match cost.cmp(&least) {
-                    Ordering::Equal => nodes.node(place) < nodes.node(other),
+                    Ordering::Equal => nodes.precedes(place, other),
                     order => order == Ordering::Less,
                 };
                 if best.is_none_or(is_better) {

@@ -48,6 +48,8 @@ pub(crate) struct CandidateCache {
     states: Vec<CandidateState>,
     /// The same, for candidates.
     candidates: Vec<Option<PreemptionCandidate>>,
+    /// Their costs, which are looked at far more often.
+    costs: Vec<PreemptionCost>,
     /// The same, for nodes that are no candidates.
     reason_of: Vec<ValueId>,
     reasons: CountedValues<Rejection>,
@@ -66,6 +68,7 @@ impl CandidateCache {
             reads,
             states: Vec::new(),
             candidates: Vec::new(),
+            costs: Vec::new(),
             reason_of: Vec::new(),
             reasons: CountedValues::default(),
             early: Vec::new(),
@@ -79,6 +82,7 @@ impl CandidateCache {
     pub(crate) fn bytes(&self) -> usize {
         let per_row = size_of::<CandidateState>()
             + size_of::<Option<PreemptionCandidate>>()
+            + size_of::<PreemptionCost>()
             + size_of::<ValueId>()
             + size_of::<EarlyState>();
         self.states.len() * per_row
@@ -99,6 +103,7 @@ impl CandidateCache {
         let n_rows = self.states.len().max(last.index() + 1);
         self.states.resize(n_rows, CandidateState::Unknown);
         self.candidates.resize(n_rows, None);
+        self.costs.resize(n_rows, PreemptionCost::default());
         self.reason_of.resize(n_rows, 0);
         self.early.resize(n_rows, EarlyState::Unknown);
     }
@@ -128,6 +133,7 @@ impl CandidateCache {
             Ok(candidate) => {
                 self.states[at] = CandidateState::Possible;
                 self.n_victims += candidate.victims.len();
+                self.costs[at] = candidate.cost;
                 self.candidates[at] = Some(candidate);
             }
             Err(why) => {
@@ -230,6 +236,16 @@ impl<'a> CandidateSearch<'a> {
         found
     }
 
+    /// The cost of evictions on a node.
+    fn cost(&mut self, row: Row) -> Option<PreemptionCost> {
+        let at = row.index();
+        if self.cache.states[at] == CandidateState::Unknown {
+            let found = self.dry_run(row);
+            self.cache.learn(row, found);
+        }
+        (self.cache.states[at] == CandidateState::Possible).then(|| self.cache.costs[at])
+    }
+
     /// The cost of evictions on a node in a search with late filters.
     fn late_cost(&mut self, row: Row) -> Option<PreemptionCost> {
         let is_shared =
@@ -277,37 +293,28 @@ impl PreemptionCandidates for CandidateSearch<'_> {
         self.places.len()
     }
 
-    fn next(&mut self, places: Range<usize>) -> Option<(usize, PreemptionCost)> {
-        let all = self.places;
+    fn next(&mut self, mut places: Range<usize>) -> Option<(usize, PreemptionCost)> {
         let own = self.own.as_ref().map(|(row, _)| *row);
-        for (place, &row) in places.clone().zip(&all[places]) {
-            if own == Some(row) {
-                match self.own_cost(row) {
-                    Some(cost) => return Some((place, cost)),
-                    None => continue,
-                }
-            }
-            let at = row.index();
-            if self.late.is_some() {
-                match self.late_cost(row) {
-                    Some(cost) => return Some((place, cost)),
-                    None => continue,
-                }
-            }
-            if self.cache.states[at] == CandidateState::Unknown {
-                let found = self.dry_run(row);
-                self.cache.learn(row, found);
-            }
-            if self.cache.states[at] == CandidateState::Possible {
-                let candidate = self.cache.candidates[at].as_ref();
-                return Some((place, candidate.expect("it is possible").cost));
-            }
-        }
-        None
+        places.find_map(|place| {
+            let row = self.places[place];
+            let cost = if own == Some(row) {
+                self.own_cost(row)
+            } else if self.late.is_some() {
+                self.late_cost(row)
+            } else {
+                self.cost(row)
+            };
+            Some((place, cost?))
+        })
     }
 
     fn node(&self, place: usize) -> &Str {
         self.cluster.view.nodes.name_of(self.places[place])
+    }
+
+    fn precedes(&self, place: usize, other: usize) -> bool {
+        let index = |place: usize| self.cluster.name_order.index(self.places[place]);
+        index(place) < index(other)
     }
 
     fn victims(&self, place: usize) -> Vec<PodKey> {
