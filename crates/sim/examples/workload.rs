@@ -2,9 +2,10 @@
 //! libraries than `plimsoll bench`, and does nothing else.
 //!
 //! ```sh
-//! cargo run --release -p plimsoll-sim --example workload -- SchedulingBasic 500 0 1000 [reference]
+//! cargo run --release -p plimsoll-sim --example workload -- SchedulingBasic 500 0 1000 [groups] [reference]
 //! ```
-//! The numbers are those of nodes, of pods that are there before, and of pods that are measured.
+//! The numbers are those of nodes, of pods that are there before, of pods that are measured, and, if the workload has any, of
+//! its Deployments, classes or groups.
 
 #[allow(dead_code, reason = "the tests use the other profiles")]
 #[path = "../tests/it/profiles.rs"]
@@ -33,7 +34,7 @@ impl MeasurementClock for SinceStart {
     }
 }
 
-const USAGE: &str = "usage: workload NAME NODES INIT_PODS PODS [reference]";
+const USAGE: &str = "usage: workload NAME NODES INIT_PODS PODS [GROUPS] [reference]";
 
 fn main() -> Result<(), Box<dyn Error>> {
     let mut words: Vec<String> = env::args().skip(1).collect();
@@ -42,10 +43,17 @@ fn main() -> Result<(), Box<dyn Error>> {
         words.pop();
         engine = Engine::Reference;
     }
-    let [name, nodes, init_pods, pods] = words.as_slice() else { return Err(USAGE.into()) };
+    let [name, nodes, init_pods, pods, groups @ ..] = words.as_slice() else {
+        return Err(USAGE.into());
+    };
     let workload = Workload::named(name).ok_or_else(|| format!("no workload is named {name}"))?;
     let (nodes, init_pods, pods) = (nodes.parse()?, init_pods.parse()?, pods.parse()?);
-    let sizes = Sizes { nodes, init_pods, pods, ..workload.sizes };
+    let groups = match groups {
+        [] => workload.sizes.groups,
+        [groups] => groups.parse()?,
+        _ => return Err(USAGE.into()),
+    };
+    let sizes = Sizes { nodes, init_pods, pods, groups };
     let gates = Gates::of(&gates_for(&workload));
     let options = Options { gates, engine, ..Options::default() };
     let mut scheduler = Scheduler::new(profiles_for(&workload), options, 1)?;
