@@ -1,6 +1,7 @@
 //! One attempt to schedule a pod: the scheduling cycle, and the start of the binding cycle.
 
 use plimsoll_api::PodKey;
+use plimsoll_framework::parts::StoreReads;
 use plimsoll_framework::{
     Description, PodInfo, Point, Row, Time, WaitingPod, WriteCause, WriteError,
 };
@@ -106,20 +107,39 @@ impl Scheduler {
         let profile = self.profiles.shared(name).expect("it was just used");
         let lap = self.counts.start();
         let placed = Attempt { pod: assumed, ..*attempt };
-        let mut backing = Backing {
-            now,
-            cache: &mut self.cache,
-            waiting: self.waiting.pods(),
-            decisions: &mut self.waiting_decisions,
-            said: &mut self.said_writes,
-            metrics: &mut self.plugin_metrics,
-            events: &mut self.said_events,
-        };
-        let reserved = BindingCycle::reserve(placed, shared, &profile, &mut backing);
+        let reserved = BindingCycle::reserve(placed, shared, &profile, &mut self.backing(now));
+        self.permit(now, attempt, (reserved, lap), (&cycle, described), effects);
+    }
+
+    /// The same for a member of a group that is on its node already, with nothing reserved for it.
+    pub(crate) fn place_staying(
+        &mut self,
+        now: Time,
+        attempt: &Attempt,
+        binding: Box<BindingCycle>,
+        cycle: &Cycle,
+        effects: &mut Vec<Effect>,
+    ) {
+        let described = self.describe(&attempt.pod, cycle);
+        self.cache.stores_mut(StoreReads::GROUPS).groups.is_placed(&binding.pod);
+        let lap = self.counts.start();
+        self.permit(now, attempt, (Ok(binding), lap), (cycle, described), effects);
+    }
+
+    /// Runs Permit, if Reserve, which began at `lap`, has not failed.
+    fn permit(
+        &mut self,
+        now: Time,
+        attempt: &Attempt,
+        (reserved, lap): (Result<Box<BindingCycle>, Unbound>, Lap),
+        (cycle, described): (&Cycle, Description),
+        effects: &mut Vec<Effect>,
+    ) {
+        let profile = self.profiles.shared(&attempt.pod.scheduler_name).expect("it was just used");
         let status = reserved.as_ref().err().map_or(Status::Success, Unbound::status);
         let lap = self.counts.stage(profile.index, MeteredPoint::Reserve, status, lap);
         let permitted = reserved.and_then(|mut binding| {
-            let permitted = binding.permit(&profile, &mut backing);
+            let permitted = binding.permit(&profile, &mut self.backing(now));
             let status = match &permitted {
                 Ok(pending) if pending.is_empty() => Status::Success,
                 Ok(_) => Status::Wait,
@@ -129,7 +149,7 @@ impl Scheduler {
             match permitted {
                 Ok(pending) => Ok((binding, pending)),
                 Err(why) => {
-                    binding.unreserve(&mut backing);
+                    binding.unreserve(&mut self.backing(now));
                     Err(why)
                 }
             }
@@ -142,7 +162,7 @@ impl Scheduler {
                 self.unbound(now, attempt, why, effects);
             }
             Ok((mut binding, pending)) => {
-                self.log(attempt, &cycle, described);
+                self.log(attempt, cycle, described);
                 self.expect_node(now, &attempt.pod, &mut binding, !pending.is_empty(), effects);
                 let activated = binding.take_activated();
                 self.activate_all(now, &activated);

@@ -227,6 +227,11 @@ impl BindingCycle {
         Ok(pending)
     }
 
+    /// Whether no plugin holds anything for it.
+    pub(crate) fn holds_nothing(&self) -> bool {
+        self.held.is_empty()
+    }
+
     /// The pods that plugins want to be tried now.
     pub(crate) fn take_activated(&mut self) -> Vec<PodKey> {
         let activated = self.shared.read::<PodsToActivate>().map(|pods| pods.0.clone());

@@ -118,6 +118,13 @@ fn are_in_one_group(one: &Pod, other: &Pod) -> bool {
 
 /// Whether two pods are equal in `parts`.
 pub(crate) fn parts_are_alike(parts: PodReads, one: &Pod, other: &Pod) -> bool {
+    parts_of_pods_are_alike(parts, one, other)
+        && (Arc::ptr_eq(&one.template, &other.template)
+            || templates_are_alike(parts, &one.template, &other.template))
+}
+
+/// The same without what is in their templates.
+pub(crate) fn parts_of_pods_are_alike(parts: PodReads, one: &Pod, other: &Pod) -> bool {
     let on = |part| parts.intersects(part);
     // Every field is named, so that a new field is not forgotten.
     let Pod {
@@ -136,7 +143,7 @@ pub(crate) fn parts_are_alike(parts: PodReads, one: &Pod, other: &Pod) -> bool {
         edition: _,
         resources: _,
         devices,
-        template,
+        template: _,
     } = one;
     (!on(PodReads::KEY) || *key == other.key)
         && (!on(PodReads::NAMESPACE) || key.namespace == other.key.namespace)
@@ -144,8 +151,6 @@ pub(crate) fn parts_are_alike(parts: PodReads, one: &Pod, other: &Pod) -> bool {
         && (!on(PodReads::ANNOTATIONS) || *annotations == other.annotations)
         && (!on(PodReads::PINNED_NODE) || *node_name == other.node_name)
         && (!on(PodReads::RESOURCE_CLAIMS) || *devices == other.devices)
-        && (Arc::ptr_eq(template, &other.template)
-            || templates_are_alike(parts, template, &other.template))
 }
 
 fn templates_are_alike(parts: PodReads, one: &PodTemplate, other: &PodTemplate) -> bool {

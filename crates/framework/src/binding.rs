@@ -231,6 +231,14 @@ pub trait Permit: Plugin {
     fn waits_for(&self) -> &'static str {
         ""
     }
+    /// Whether the answer depends on which pods are on nodes, apart from what [`PodGroupStates`] says. If not, the pods of a
+    /// group stay on the nodes on which they were tried while Permit is asked about one after the other. Otherwise only
+    /// those that were asked about before, and the pod itself, are there.
+    ///
+    /// [`PodGroupStates`]: crate::PodGroupStates
+    fn looks_at_pods(&self) -> bool {
+        true
+    }
 }
 
 /// Whether the cluster is ready for the pod to be bound.

@@ -632,12 +632,17 @@ type PermitFn = dyn Fn(&Placement<'_>, &mut Handle<'_>) -> Permission + Send + S
 pub struct PermitPoint {
     permit: Box<PermitFn>,
     waits_for: &'static str,
+    looks_at_pods: bool,
 }
 
 impl PermitPoint {
     pub(crate) fn new<P: Permit>(plugin: Arc<P>) -> Self {
-        let waits_for = plugin.waits_for();
-        PermitPoint { permit: Box::new(move |at, handle| plugin.permit(at, handle)), waits_for }
+        let (waits_for, looks_at_pods) = (plugin.waits_for(), plugin.looks_at_pods());
+        PermitPoint {
+            permit: Box::new(move |at, handle| plugin.permit(at, handle)),
+            waits_for,
+            looks_at_pods,
+        }
     }
 
     /// Judges a pod.
@@ -648,6 +653,11 @@ impl PermitPoint {
     /// What a pod waits for, if it waits.
     pub fn waits_for(&self) -> &'static str {
         self.waits_for
+    }
+
+    /// Whether the answer depends on which pods are on nodes, apart from those of groups.
+    pub fn looks_at_pods(&self) -> bool {
+        self.looks_at_pods
     }
 }
 
@@ -734,14 +744,28 @@ impl PlacementScorePoint {
 type PlacementFeasibleFn =
     dyn Fn(&GroupInCycle<'_>, PlacementProgress) -> PlacementFeasibility + Send + Sync;
 
+type MayStillFitFn = dyn Fn(&GroupInCycle<'_>, PlacementProgress) -> bool + Send + Sync;
+
 /// A PlacementFeasible plugin of a profile.
-pub struct PlacementFeasiblePoint(Box<PlacementFeasibleFn>);
+pub struct PlacementFeasiblePoint {
+    placement_feasible: Box<PlacementFeasibleFn>,
+    may_still_fit: Box<MayStillFitFn>,
+}
 
 impl PlacementFeasiblePoint {
     pub(crate) fn new<P: PlacementFeasible>(plugin: Arc<P>) -> Self {
-        PlacementFeasiblePoint(Box::new(move |group, progress| {
-            plugin.placement_feasible(group, progress)
-        }))
+        let same = plugin.clone();
+        PlacementFeasiblePoint {
+            placement_feasible: Box::new(move |group, progress| {
+                plugin.placement_feasible(group, progress)
+            }),
+            may_still_fit: Box::new(move |group, progress| same.may_still_fit(group, progress)),
+        }
+    }
+
+    /// Whether the group fits or may fit with what remains.
+    pub fn may_still_fit(&self, group: &GroupInCycle<'_>, progress: PlacementProgress) -> bool {
+        (self.may_still_fit)(group, progress)
     }
 
     /// Whether the group fits with what is scheduled so far.
@@ -750,7 +774,7 @@ impl PlacementFeasiblePoint {
         group: &GroupInCycle<'_>,
         progress: PlacementProgress,
     ) -> PlacementFeasibility {
-        (self.0)(group, progress)
+        (self.placement_feasible)(group, progress)
     }
 }
 

@@ -200,9 +200,21 @@ impl Permit for GangScheduling {
     fn waits_for(&self) -> &'static str {
         TO_BE_SCHEDULED
     }
+
+    fn looks_at_pods(&self) -> bool {
+        false
+    }
 }
 
 impl PlacementFeasible for GangScheduling {
+    fn may_still_fit(
+        &self,
+        group: &GroupInCycle<'_>,
+        PlacementProgress { scheduled, remaining }: PlacementProgress,
+    ) -> bool {
+        in_usize(group.policy().min_count().unwrap_or(1)) <= scheduled + remaining
+    }
+
     fn placement_feasible(
         &self,
         group: &GroupInCycle<'_>,

@@ -146,6 +146,10 @@ impl GroupDecision {
 
     /// Replaces what is said about these members.
     pub(super) fn tell(&mut self, members: Vec<MemberDecision>) {
+        if self.pods.iter().map(|known| &known.pod).eq(members.iter().map(|member| &member.pod)) {
+            self.pods = members;
+            return;
+        }
         let mut told: FxHashMap<PodKey, MemberDecision> =
             members.into_iter().map(|member| (member.pod.clone(), member)).collect();
         for known in &mut self.pods {

@@ -243,7 +243,7 @@ impl Scheduler {
     ) -> MemberDecision {
         let nodes = self.cache.view().nodes;
         let result = match member {
-            MemberTrial::Fits { row, cycle } if fits => MemberResult::Scheduled {
+            MemberTrial::Fits { row, cycle, .. } if fits => MemberResult::Scheduled {
                 node: nodes.name_of(row).clone(),
                 best: match &cycle.result {
                     CycleResult::Found { best, .. } => cycle::names(nodes, best),

@@ -7,6 +7,7 @@ use plimsoll_framework::{Description, GroupRef, GroupRules, PodInfo, Row, Time};
 use super::decision::{GroupDecision, MemberResult};
 use super::tree::GroupNode;
 use super::trial::MemberTrial;
+use crate::binding::BindingCycle;
 use crate::cycle::{self, AttemptFailure, Cycle, CycleResult, FailureReason};
 use crate::decision::NodeDecision;
 use crate::effect::{Effect, GroupConditionWrite, Write};
@@ -41,7 +42,7 @@ impl Scheduler {
         &mut self,
         now: Time,
         attempt: &Attempt,
-        row: Row,
+        (row, stays): (Row, Option<Box<BindingCycle>>),
         cycle: Cycle,
         effects: &mut Vec<Effect>,
     ) -> MemberResult {
@@ -51,7 +52,10 @@ impl Scheduler {
             CycleResult::Unschedulable(_) | CycleResult::Error(_) => Vec::new(),
         };
         let node = nodes.name_of(row).clone();
-        self.place(now, attempt, row, cycle, effects);
+        match stays {
+            Some(binding) => self.place_staying(now, attempt, binding, &cycle, effects),
+            None => self.place(now, attempt, row, cycle, effects),
+        }
         MemberResult::Scheduled { node, best }
     }
 

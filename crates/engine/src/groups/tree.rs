@@ -88,6 +88,11 @@ impl GroupNode {
         all
     }
 
+    /// The PodGroups in it: itself, or those of a composite group.
+    pub(super) fn leaves(&self) -> &[ObjectKey] {
+        &self.leaves
+    }
+
     /// Whether it has pods of its own, and no groups.
     pub(super) fn is_leaf(&self) -> bool {
         matches!(self.group, GroupRef::Pods(_))

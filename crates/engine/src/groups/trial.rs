@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
-use plimsoll_api::Str;
+use plimsoll_api::{ObjectKey, Str};
 use plimsoll_framework::parts::StoreReads;
-use plimsoll_framework::{CycleState, PodInfo, Row, Time};
+use plimsoll_framework::points::PermitPoint;
+use plimsoll_framework::{CycleState, PodInfo, Point, Row, Time};
 
 use crate::binding::{Backing, BindingCycle, Unbound};
 use crate::cycle::{AttemptFailure, Cycle, CycleResult};
@@ -12,12 +13,17 @@ use crate::extenders::MemberScope;
 use crate::metrics::PluginMetrics;
 use crate::names::PodId;
 use crate::queue::Attempt;
-use crate::scheduler::Scheduler;
+use crate::scheduler::{Detail, Scheduler};
 
 /// What a trial came to for one member.
 pub(super) enum MemberTrial {
     /// It fits.
-    Fits { row: Row, cycle: Arc<Cycle> },
+    Fits {
+        row: Row,
+        cycle: Arc<Cycle>,
+        /// Its binding cycle, if it [stays](Scheduler::stay) on its node.
+        stays: Option<Box<BindingCycle>>,
+    },
     /// It fits once its victims are gone.
     NeedsPreemption { failure: Box<AttemptFailure>, cycle: Arc<Cycle> },
     /// It does not fit.
@@ -176,6 +182,37 @@ impl Scheduler {
                 Err(why)
             }
         }
+    }
+
+    /// Whether the members of a group, which were all placed for trial, may stay on their nodes until each is bound. It makes no
+    /// difference if nothing is reserved for them, and nobody looks at the cluster when they are bound but to learn what
+    /// [`Self::stay`] hides.
+    pub(super) fn may_stay(&self, members: &[Attempt], placed: &[Placed]) -> bool {
+        let is_placed = members.iter().map(|member| member.id).eq(placed.iter().map(|one| one.id));
+        let looks = |one: &Placed| {
+            let mut permits = one.binding.profile.at(Point::Permit);
+            permits.any(|(plugin, _)| {
+                plugin.points.permit.as_ref().is_some_and(PermitPoint::looks_at_pods)
+            })
+        };
+        // Members of a group have the same profile.
+        is_placed
+            && self.options.detail <= Detail::Choice
+            && !placed.first().is_some_and(looks)
+            && placed.iter().all(|one| one.binding.holds_nothing())
+    }
+
+    /// Leaves members on their nodes until they are bound. For their groups each is placed only then.
+    pub(super) fn stay(
+        &mut self,
+        groups: &[ObjectKey],
+        placed: Vec<Placed>,
+    ) -> impl Iterator<Item = Box<BindingCycle>> + use<> {
+        let states = &mut self.cache.stores_mut(StoreReads::GROUPS).groups;
+        for group in groups {
+            states.stay(group);
+        }
+        placed.into_iter().map(|placed| placed.binding)
     }
 
     /// Takes members back, the last one first.

@@ -1,6 +1,9 @@
 //! Signatures: ids of pods that are equal in what is read of them.
 
+use std::sync::Arc;
+
 use hashbrown::HashTable;
+use plimsoll_api::PodTemplate;
 use plimsoll_framework::PodInfo;
 use plimsoll_framework::parts::PodReads;
 
@@ -33,6 +36,8 @@ pub(crate) struct Signatures {
     table: HashTable<(u64, SignatureId)>,
     /// The last signature that was found. Consecutive pods are often equal.
     last: Option<SignatureId>,
+    /// The template of the last pod that had it, which need not be compared again.
+    last_template: Option<Arc<PodTemplate>>,
 }
 
 impl Signatures {
@@ -47,6 +52,7 @@ impl Signatures {
             most_bytes: Budgets::default().signatures,
             table: HashTable::new(),
             last: None,
+            last_template: None,
         }
     }
 
@@ -69,7 +75,8 @@ impl Signatures {
     /// The signature of `pod`, and whether it is new. `None` if there are too many signatures or the pod is
     /// too large.
     pub(crate) fn number(&mut self, pod: &PodInfo) -> Option<(SignatureId, bool)> {
-        if let Some(last) = self.last.filter(|&last| self.are_equal(&self.pods[last as usize], pod))
+        if let Some(last) = self.last
+            && self.is_as_last(last, pod)
         {
             return Some((last, false));
         }
@@ -78,7 +85,7 @@ impl Signatures {
             other == hash && self.are_equal(&self.pods[signature as usize], pod)
         };
         if let Some(&(_, signature)) = self.table.find(hash, is_same) {
-            self.last = Some(signature);
+            self.found(Some(signature));
             return Some((signature, false));
         }
         let bytes = pod.bytes();
@@ -90,7 +97,7 @@ impl Signatures {
             SignatureId::try_from(self.pods.len()).expect("there are fewer than 2^32 signatures");
         self.pods.push(pod.clone());
         self.table.insert_unique(hash, (hash, signature), |&(hash, _)| hash);
-        self.last = Some(signature);
+        self.found(Some(signature));
         Some((signature, true))
     }
 
@@ -105,7 +112,12 @@ impl Signatures {
         self.pods.clear();
         self.bytes = 0;
         self.table.clear();
-        self.last = None;
+        self.found(None);
+    }
+
+    /// Notes which signature was found last.
+    fn found(&mut self, last: Option<SignatureId>) {
+        (self.last, self.last_template) = (last, None);
     }
 
     /// The size of the example pods, in bytes.
@@ -128,6 +140,25 @@ impl Signatures {
     /// A pod with this signature.
     pub(crate) fn example(&self, signature: SignatureId) -> &PodInfo {
         &self.pods[signature as usize]
+    }
+
+    /// Whether a pod has the signature that was found last.
+    fn is_as_last(&mut self, last: SignatureId, pod: &PodInfo) -> bool {
+        let example = &self.pods[last as usize];
+        let of_last = self.last_template.as_ref();
+        if of_last.is_some_and(|template| Arc::ptr_eq(template, &pod.template)) {
+            return self.are_equal_but_for_templates(example, pod);
+        }
+        let is_equal = self.are_equal(example, pod);
+        if is_equal {
+            self.last_template = Some(pod.template.clone());
+        }
+        is_equal
+    }
+
+    fn are_equal_but_for_templates(&self, one: &PodInfo, other: &PodInfo) -> bool {
+        (!self.by_deletion || one.is_terminating() == other.is_terminating())
+            && signature::parts_of_pods_are_alike(self.reads, one, other)
     }
 
     fn are_equal(&self, one: &PodInfo, other: &PodInfo) -> bool {

@@ -476,7 +476,7 @@ impl Queue {
     pub(crate) fn pop_members(&mut self, id: PodId, with: Surroundings<'_>) -> Vec<Attempt> {
         let mut members = self.waiting_members(id, with);
         members.retain(|id| !matches!(self.pods[*id].info.place, QueuePlace::Gated { .. }));
-        members.into_iter().map(|id| self.begin(id, with)).collect()
+        members.into_iter().map(|id| self.begin_member(id, with)).collect()
     }
 
     /// A pod of a PodGroup has left the queue: it may have been the one that held the others back.

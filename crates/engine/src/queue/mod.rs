@@ -273,11 +273,18 @@ impl Queue {
 
     /// Begins an attempt.
     fn begin(&mut self, id: PodId, with: Surroundings<'_>) -> Attempt {
+        let attempt = self.begin_member(id, with);
+        self.entry_leaves(id, with);
+        attempt
+    }
+
+    /// The same for a pod of an entry that has left with another pod of it.
+    fn begin_member(&mut self, id: PodId, with: Surroundings<'_>) -> Attempt {
         self.take(id);
         if self.pods[id].info.place != QueuePlace::Active {
             self.count(id, QueueName::Active, EventLabel::POP_FROM_BACKOFF, with);
+            self.entry_leaves(id, with);
         }
-        self.entry_leaves(id, with);
         let entry = &mut self.pods[id];
         entry.hears_since = Some(self.in_flight.begin());
         entry.like = Like::Unasked;

@@ -88,9 +88,29 @@ pub struct PodGroupStates(FxHashMap<ObjectKey, PodGroupState>);
 #[derive(Clone, Debug, Default)]
 pub struct PodGroupState {
     known: FxHashSet<PodKey>,
-    placed: FxHashMap<PodKey, Str>,
-    /// Those of `placed` that are there only on trial, in the cycle of the group.
-    on_trial: FxHashSet<PodKey>,
+    on_nodes: FxHashMap<PodKey, MemberOnNode>,
+    /// How many of `on_nodes` are there on trial.
+    n_on_trial: usize,
+    /// How many of them stay.
+    n_staying: usize,
+}
+
+/// A pod of a group on a node.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct MemberOnNode {
+    node: Str,
+    stands: Standing,
+}
+
+/// How a pod of a group is on its node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Standing {
+    /// It is placed: it is there, or assumed to be.
+    Placed,
+    /// The same, but only on trial, in the cycle of the group.
+    OnTrial,
+    /// It fits, and is placed as soon as it is its turn to be bound.
+    Stays,
 }
 
 impl PodGroupStates {
@@ -109,28 +129,47 @@ impl PodGroupStates {
     /// A pod is on a node, or assumed to be.
     pub fn is_placed(&mut self, pod: &PodInfo) {
         if let (Some(group), Some(node)) = (group_of(pod), pod.node()) {
-            self.0.entry(group).or_default().placed.insert(pod.key.clone(), node.clone());
+            let on_node = MemberOnNode { node: node.clone(), stands: Standing::Placed };
+            let state = self.0.entry(group).or_default();
+            let before = state.on_nodes.insert(pod.key.clone(), on_node);
+            state.is_no_longer(before);
         }
     }
 
     /// A pod is no longer on a node.
     pub fn is_displaced(&mut self, pod: &Pod) {
         self.change(pod, |state| {
-            state.placed.remove(&pod.key);
-            state.on_trial.remove(&pod.key);
+            let before = state.on_nodes.remove(&pod.key);
+            state.is_no_longer(before);
         });
     }
 
     /// A pod that [is placed](Self::is_placed) is on its node only on trial.
     pub fn is_on_trial(&mut self, pod: &Pod) {
-        self.change(pod, |state| state.on_trial.insert(pod.key.clone()));
+        self.change(pod, |state| {
+            if let Some(member) = state.on_nodes.get_mut(&pod.key)
+                && member.stands == Standing::Placed
+            {
+                member.stands = Standing::OnTrial;
+                state.n_on_trial += 1;
+            }
+        });
+    }
+
+    /// The pods of a group that are on nodes on trial stay there, since the group fits. Each [is placed](Self::is_placed) when it
+    /// is its turn to be bound; until then it does not count.
+    pub fn stay(&mut self, group: &ObjectKey) {
+        let Some(state) = self.0.get_mut(group) else { return };
+        let on_trial = state.on_nodes.values_mut().filter(|one| one.stands == Standing::OnTrial);
+        on_trial.for_each(|one| one.stands = Standing::Stays);
+        state.n_staying += std::mem::take(&mut state.n_on_trial);
     }
 
     fn change<T>(&mut self, pod: &Pod, change: impl FnOnce(&mut PodGroupState) -> T) {
         let Some(group) = group_of(pod) else { return };
         let Some(state) = self.0.get_mut(&group) else { return };
         change(state);
-        if state.known.is_empty() && state.placed.is_empty() {
+        if state.known.is_empty() && state.on_nodes.is_empty() {
             self.0.remove(&group);
         }
     }
@@ -149,7 +188,7 @@ impl PodGroupState {
 
     /// How many of them are on nodes or assumed to be.
     pub fn n_placed(&self) -> usize {
-        self.placed.len()
+        self.on_nodes.len() - self.n_staying
     }
 
     /// All pods of the group, by name.
@@ -161,19 +200,33 @@ impl PodGroupState {
 
     /// Those on nodes or assumed to be (`ScheduledPods`), by name, with the names of their nodes.
     pub fn placed(&self) -> impl ExactSizeIterator<Item = (&PodKey, &Str)> {
-        let mut placed: Vec<(&PodKey, &Str)> = self.placed.iter().collect();
+        let is_placed = |(_, member): &(&PodKey, &MemberOnNode)| member.stands != Standing::Stays;
+        let placed = self.on_nodes.iter().filter(is_placed);
+        let mut placed: Vec<(&PodKey, &Str)> =
+            placed.map(|(pod, member)| (pod, &member.node)).collect();
         placed.sort_unstable();
         placed.into_iter()
     }
 
     /// Whether another pod than this one is on a node or assumed to be.
     pub fn places_others_than(&self, pod: &PodKey) -> bool {
-        usize::from(self.placed.contains_key(pod)) < self.placed.len()
+        let is_placed =
+            self.on_nodes.get(pod).is_some_and(|member| member.stands != Standing::Stays);
+        usize::from(is_placed) < self.n_placed()
     }
 
     /// How many of them have been there before the cycle in which the group is decided.
     pub fn n_placed_before(&self) -> usize {
-        self.placed.len() - self.on_trial.len()
+        self.n_placed() - self.n_on_trial
+    }
+
+    /// Counts a pod of `on_nodes` no longer as it was `before`.
+    fn is_no_longer(&mut self, before: Option<MemberOnNode>) {
+        match before.map(|before| before.stands) {
+            None | Some(Standing::Placed) => {}
+            Some(Standing::OnTrial) => self.n_on_trial -= 1,
+            Some(Standing::Stays) => self.n_staying -= 1,
+        }
     }
 }
 
@@ -184,12 +237,58 @@ mod tests {
     #[test]
     fn a_pod_on_a_node_is_no_other_pod() {
         let key = |name| PodKey::new("default", name);
-        let mut state = PodGroupState::default();
-        assert!(!state.places_others_than(&key("a")));
-        state.placed.insert(key("a"), "n1".into());
-        assert!(!state.places_others_than(&key("a")));
-        assert!(state.places_others_than(&key("b")));
-        state.placed.insert(key("b"), "n1".into());
-        assert!(state.places_others_than(&key("a")));
+        let mut states = PodGroupStates::default();
+        let others = |states: &PodGroupStates, than| {
+            states.get(&train()).is_some_and(|state| state.places_others_than(&key(than)))
+        };
+        assert!(!others(&states, "a"));
+        states.is_placed(&member("a"));
+        assert!(!others(&states, "a"));
+        assert!(others(&states, "b"));
+        states.is_placed(&member("b"));
+        assert!(others(&states, "a"));
+    }
+
+    fn train() -> ObjectKey {
+        ObjectKey::new("default", "train")
+    }
+
+    fn member(name: &str) -> PodInfo {
+        let mut pod = Pod { key: PodKey::new("default", name), ..Pod::default() };
+        pod.scheduling_group = Some("train".into());
+        pod.node_name = Some("n1".into());
+        PodInfo::new(pod)
+    }
+
+    /// How many pods of the group are known, placed, and placed since before its cycle, and how many are listed.
+    fn counts(states: &PodGroupStates) -> Option<(usize, usize, usize, usize)> {
+        let state = states.get(&train())?;
+        Some((state.n_pods(), state.n_placed(), state.n_placed_before(), state.placed().len()))
+    }
+
+    #[test]
+    fn a_pod_that_stays_counts_again_when_it_is_placed() {
+        let mut states = PodGroupStates::default();
+        for name in ["a", "b", "c"] {
+            states.is_known(&member(name));
+        }
+        states.is_placed(&member("a"));
+        for name in ["b", "c"] {
+            states.is_placed(&member(name));
+            states.is_on_trial(&member(name));
+        }
+        assert_eq!(counts(&states), Some((3, 3, 1, 3)));
+        states.stay(&train());
+        assert_eq!(counts(&states), Some((3, 1, 1, 1)));
+        states.is_placed(&member("b"));
+        assert_eq!(counts(&states), Some((3, 2, 2, 2)));
+        states.is_displaced(&member("c"));
+        states.is_placed(&member("c"));
+        assert_eq!(counts(&states), Some((3, 3, 3, 3)));
+        for name in ["a", "b", "c"] {
+            states.is_displaced(&member(name));
+            states.is_gone(&member(name));
+        }
+        assert_eq!(counts(&states), None);
     }
 }

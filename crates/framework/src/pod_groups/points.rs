@@ -132,6 +132,14 @@ pub enum PlacementFeasibility {
 /// Says whether a group fits on a placement, before its first member is tried and after each. For a composite group, its
 /// groups take the place of members. Since 1.37; all plugins of a profile that implement it are asked.
 pub trait PlacementFeasible: Plugin {
+    /// Whether it answers [`Feasible`](PlacementFeasibility::Feasible) or [`NotYet`](PlacementFeasibility::NotYet). After most
+    /// members only this is asked, so a plugin that makes a text for its answer should say it without one.
+    fn may_still_fit(&self, group: &GroupInCycle<'_>, progress: PlacementProgress) -> bool {
+        match self.placement_feasible(group, progress) {
+            PlacementFeasibility::Feasible | PlacementFeasibility::NotYet(_) => true,
+            PlacementFeasibility::Infeasible(_) | PlacementFeasibility::Error(_) => false,
+        }
+    }
     /// The group fits if every plugin says so.
     fn placement_feasible(
         &self,

@@ -214,6 +214,35 @@ fn groups_are_decided_alike_from_memory_and_from_scratch() {
     }
 }
 
+/// With all reasons wanted, members are taken back after their trial and placed again. Otherwise those of a group that fits stay
+/// where they are.
+#[test]
+fn members_that_stay_on_their_nodes_are_bound_as_if_they_had_been_taken_back() {
+    let mut n_written = 0;
+    for (faulty, seed) in [false, true].into_iter().flat_map(|one| (0..100).map(move |n| (one, n)))
+    {
+        let written = |detail| {
+            let cluster = with_trees(Release::V1_37, &mut Pcg64::seed_from_u64(seed));
+            let faults = match faulty {
+                true => {
+                    let until = cluster.begins() + Duration::from_mins(1);
+                    RequestFaults::by_chance(seed, 30, until)
+                }
+                false => RequestFaults::default(),
+            };
+            let scheduler = scheduler_with(Release::V1_37, |options| Options { detail, ..options });
+            let world = SimulatedCluster::new(plimsoll_sim::Lifecycle::default(), faults);
+            let mut simulation = Simulation::audited(world, scheduler, cluster, Extent::Placements);
+            while simulation.advance().is_some() {}
+            simulation.take_written()
+        };
+        let (stayed, taken_back) = (written(Detail::Choice), written(Detail::Outcome));
+        n_written += stayed.len();
+        assert_eq!(stayed, taken_back, "seed {seed}, with faults: {faulty}");
+    }
+    assert!(1_000 < n_written, "{n_written}");
+}
+
 /// A pod whose binding fails is tried again by itself, as in kube-scheduler: others may have taken its room by then.
 #[test]
 fn no_rule_is_broken_by_groups_under_faults() {

@@ -357,7 +357,7 @@ impl Scheduler {
             }
             preempts |= failure.is_some();
             trial.members[place] = match failure {
-                None => MemberTrial::Fits { row, cycle },
+                None => MemberTrial::Fits { row, cycle, stays: None },
                 Some(failure) => MemberTrial::NeedsPreemption { failure, cycle },
             };
         }
@@ -431,8 +431,9 @@ impl Scheduler {
                     self.member_errs(now, attempt, text.clone(), effects);
                     MemberResult::Error { message: text.clone() }
                 }
-                (MemberTrial::Fits { row, cycle }, TrialResult::Success) => {
-                    self.member_fits(now, attempt, row, Arc::unwrap_or_clone(cycle), effects)
+                (MemberTrial::Fits { row, cycle, stays }, TrialResult::Success) => {
+                    let cycle = Arc::unwrap_or_clone(cycle);
+                    self.member_fits(now, attempt, (row, stays), cycle, effects)
                 }
                 (MemberTrial::Unfit { failure, cycle }, _) => {
                     let cycle = Arc::unwrap_or_clone(cycle);

@@ -212,7 +212,7 @@ impl Scheduler {
         let group = GroupCycle::tree(&root.group, forest, tried);
         let lap = self.cycle_began();
         let trial = TreeTrial { now, group: &group, purpose: Purpose::Cycle };
-        let mut results = self.try_tree(trial);
+        let mut results = self.try_tree_to_stay(trial);
         self.counts.group_searched(lap);
         complete(&group.root, &NodeStatus::Success, &mut results);
         let room = match &results[&group.root.number].status {
@@ -309,15 +309,41 @@ impl Scheduler {
 
     /// Tries the whole tree, and takes everything back.
     fn try_tree(&mut self, trial: TreeTrial<'_>) -> Results {
+        let (results, placed) = self.try_whole_tree(trial);
+        self.take_all_back(trial.now, placed);
+        results
+    }
+
+    /// The same, but if all members fit, they stay on their nodes where they may.
+    fn try_tree_to_stay(&mut self, trial: TreeTrial<'_>) -> Results {
+        let (mut results, placed) = self.try_whole_tree(trial);
+        let fits = results[&trial.group.root.number].is_success() && !self.awaits_extenders();
+        if !fits || !self.may_stay(&trial.group.attempts, &placed) {
+            self.take_all_back(trial.now, placed);
+            return results;
+        }
+        let mut staying = self.stay(trial.group.root.leaves(), placed);
+        for node in trial.group.root.all() {
+            let own = results.get_mut(&node.number).expect("all groups with members were tried");
+            for member in &mut own.members {
+                if let MemberTrial::Fits { stays, .. } = member {
+                    *stays = staying.next();
+                }
+            }
+        }
+        results
+    }
+
+    /// Tries the whole tree. Returns the members that are on nodes then.
+    fn try_whole_tree(&mut self, trial: TreeTrial<'_>) -> (Results, Vec<Placed>) {
         let root = &trial.group.root;
         let mut placed = Vec::new();
         let mut results = self.try_node(trial, root, None, &mut placed);
-        self.take_all_back(trial.now, placed);
         let of_root = results.get_mut(&root.number).expect("the root was tried");
         if of_root.is_success() && !of_root.any_scheduled {
             of_root.status = NodeResult::unschedulable(root, NOBODY).status;
         }
-        results
+        (results, placed)
     }
 
     /// Tries the group of a dry run, and returns which node each member gets.
@@ -520,11 +546,10 @@ impl Scheduler {
             scheduled: groups.get(node.group.key()).map_or(0, PodGroupState::n_placed),
             remaining: node.members.len(),
         };
-        let (mut goes_on, status) = self.feasible(trial, node, progress);
-        let mut result = NodeResult::new(node, status);
+        let mut result = NodeResult::new(node, NodeStatus::Success);
         let mut any = false;
         for member in node.members.clone() {
-            if !goes_on {
+            if !self.may_still_fit(trial, node, progress) {
                 break;
             }
             let tried = self.try_member(trial, member, within, placed);
@@ -533,12 +558,16 @@ impl Scheduler {
             progress.scheduled += usize::from(fits);
             if let MemberTrial::Error(error) = &tried {
                 let text = format!("failed to schedule other pod from a pod group: {error}");
-                (goes_on, result.status) = (false, NodeStatus::Error(text));
-            } else {
-                (goes_on, result.status) = self.feasible(trial, node, progress);
+                result.status = NodeStatus::Error(text);
             }
             result.members[member - node.members.start] = tried;
             any |= fits;
+            if result.is_error() {
+                break;
+            }
+        }
+        if !result.is_error() {
+            result.status = self.feasible(trial, node, progress);
         }
         result.untried = result.status.clone();
         result.any_scheduled = any && result.is_success();
@@ -562,7 +591,7 @@ impl Scheduler {
         };
         let on = (row, cycle.shared.clone());
         match self.place_on_trial(trial.now, attempt, on, Permits::Unasked, placed) {
-            Ok(_) => MemberTrial::Fits { row, cycle },
+            Ok(_) => MemberTrial::Fits { row, cycle, stays: None },
             Err(Unbound::Rejected { plugin, why }) => {
                 let failure = Box::new(cycle::rejected_on_its_node(plugin, &why));
                 MemberTrial::Unfit { failure, cycle }
@@ -582,11 +611,10 @@ impl Scheduler {
         (results, placed): (&mut Results, &mut Vec<Placed>),
     ) -> NodeResult {
         let mut progress = PlacementProgress { scheduled: 0, remaining: node.children.len() };
-        let (mut goes_on, status) = self.feasible(trial, node, progress);
-        let mut result = NodeResult::new(node, status);
+        let mut result = NodeResult::new(node, NodeStatus::Success);
         let mut any = false;
         for child in &node.children {
-            if !goes_on {
+            if !self.may_still_fit(trial, node, progress) {
                 break;
             }
             results.append(&mut self.try_node(trial, child, within, placed));
@@ -600,20 +628,37 @@ impl Scheduler {
             any |= of_child.any_scheduled;
             progress.remaining -= 1;
             progress.scheduled += usize::from(of_child.is_success());
-            (goes_on, result.status) = self.feasible(trial, node, progress);
+        }
+        if !result.is_error() {
+            result.status = self.feasible(trial, node, progress);
         }
         result.untried = result.status.clone();
         result.any_scheduled = any && result.is_success();
         result
     }
 
-    /// Asks the PlacementFeasible plugins. Returns whether to go on, and the status if nothing more fits.
+    /// Whether no PlacementFeasible plugin says that the group does not fit, whatever remains.
+    fn may_still_fit(
+        &self,
+        trial: TreeTrial<'_>,
+        node: &GroupNode,
+        progress: PlacementProgress,
+    ) -> bool {
+        let in_cycle = trial.group.in_cycle(node);
+        let mut points = self.profile_of(&trial.group.pods[0]).plugins().iter();
+        points.all(|plugin| {
+            let point = plugin.points.placement_feasible.as_ref();
+            point.is_none_or(|point| point.may_still_fit(&in_cycle, progress))
+        })
+    }
+
+    /// Asks the PlacementFeasible plugins for the status if nothing more fits.
     fn feasible(
         &self,
         trial: TreeTrial<'_>,
         node: &GroupNode,
         progress: PlacementProgress,
-    ) -> (bool, NodeStatus) {
+    ) -> NodeStatus {
         let in_cycle = trial.group.in_cycle(node);
         let mut status = NodeStatus::Success;
         for plugin in self.profile_of(&trial.group.pods[0]).plugins() {
@@ -629,17 +674,17 @@ impl Scheduler {
                         status = misfit(why.to_string());
                     }
                 }
-                PlacementFeasibility::Infeasible(why) => return (false, misfit(why.to_string())),
+                PlacementFeasibility::Infeasible(why) => return misfit(why.to_string()),
                 PlacementFeasibility::Error(why) => {
                     let text = format!(
                         "failed to evaluate placement feasibility: running PlacementFeasible plugin {:?}: {why}",
                         plugin.name
                     );
-                    return (false, NodeStatus::Error(text));
+                    return NodeStatus::Error(text);
                 }
             }
         }
-        (true, status)
+        status
     }
 }
 
@@ -654,7 +699,7 @@ pub(super) fn assigned(node: &GroupNode, results: &Results) -> Vec<Assigned> {
         return Vec::new();
     };
     let members = own.members.iter().enumerate().filter_map(|(at, member)| match member {
-        MemberTrial::Fits { row, cycle } => Some(Assigned {
+        MemberTrial::Fits { row, cycle, .. } => Some(Assigned {
             member: node.members.start + at,
             row: *row,
             shared: cycle.shared.clone(),

@@ -133,8 +133,9 @@ impl Scheduler {
         let to = waits.nominations.get(&attempt.pod.key).cloned();
         let to = to.map_or(Nominates::AsBefore, Nominates::To);
         match (member, waits.status) {
-            (MemberTrial::Fits { row, cycle }, NodeStatus::Success) => {
-                self.member_fits(now, attempt, row, Arc::unwrap_or_clone(cycle), effects)
+            (MemberTrial::Fits { row, cycle, stays }, NodeStatus::Success) => {
+                let cycle = Arc::unwrap_or_clone(cycle);
+                self.member_fits(now, attempt, (row, stays), cycle, effects)
             }
             (MemberTrial::Fits { .. }, status) => {
                 let to = if waits.on_preemption { to } else { Nominates::Nothing };
