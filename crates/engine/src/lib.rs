@@ -65,8 +65,8 @@ pub use event::{Event, Observation};
 pub use extenders::{Call, Extender, ExtenderError, ExtenderId, ExtenderQuestion, ExtenderReply};
 pub use gates::Gates;
 pub use groups::{
-    GroupDecision, GroupResult, MemberDecision, MemberResult, PlacementDecision, Reservations,
-    SubgroupDecision,
+    GivenNodes, GroupDecision, GroupResult, MemberDecision, MemberResult, PlacementDecision,
+    Reservations, SubgroupDecision,
 };
 pub use node_judge::{NodeJudge, Verdicts};
 pub use pick::TieBreak;

@@ -20,7 +20,7 @@ use crate::decision::Decision;
 use crate::effect::Effect;
 use crate::extenders::{Extenders, GroupConsultation};
 use crate::gates::Gates;
-use crate::groups::{GroupDecision, Groups, Reservation, Reservations};
+use crate::groups::{GivenRows, GroupDecision, Groups, Reservation, Reservations};
 use crate::memo::Memo;
 use crate::metrics::{PluginMetrics, SchedulerCounters, Stopwatch};
 use crate::names::{PodId, PodNames};
@@ -170,6 +170,8 @@ pub struct Scheduler {
     pub(crate) group_decisions: Vec<GroupDecision>,
     /// What is known of groups beside their objects and pods.
     pub(crate) groups: Groups,
+    /// Nodes that are given for the question about a group that is being answered.
+    pub(crate) given: GivenRows,
     /// The group for which others wait.
     pub(crate) reservation: Option<Reservation>,
     /// Filters that were prepared to [judge](crate::Transaction::judge) pods.
@@ -248,6 +250,7 @@ impl Scheduler {
             decisions: Vec::new(),
             group_decisions: Vec::new(),
             groups: Groups::default(),
+            given: GivenRows::default(),
             reservation: None,
             orphans: Vec::new(),
             prepared_filters: PreparedFilters::default(),

@@ -17,7 +17,7 @@ use crate::decide::DeciderKind;
 use crate::decision::Decision;
 use crate::event::Event;
 use crate::explain::decision;
-use crate::groups::GroupDecision;
+use crate::groups::{GivenNodes, GivenRows, GroupDecision};
 use crate::metrics::{CycleMeter, Phases};
 use crate::names::PodId;
 use crate::node_judge::{ChangedPod, NodeJudge, PodChanges};
@@ -330,22 +330,28 @@ impl<'a> Transaction<'a> {
         group: &ObjectKey,
         members: impl IntoIterator<Item = Arc<Pod>>,
     ) -> Result<GroupDecision, TransactionError> {
-        let mut pods = Vec::new();
-        for pod in members {
-            let pod = self.with_profile(pod)?;
-            let known = self.scheduler.names.find(&pod.key);
-            let id = known.unwrap_or_else(|| {
-                let id = self.scheduler.learn_pod(pod.seen().clone());
-                self.new_pods.push(id);
-                id
-            });
-            if let Some(on) = self.scheduler.cache.pod(id) {
-                let node = on.node().cloned().unwrap_or_default();
-                return Err(TransactionError::OnNode(pod.key.clone(), node));
-            }
-            pods.push((id, pod));
-        }
+        let pods = self.learn_members(members)?;
         Ok(self.scheduler.decide_group_alone(now, group, pods))
+    }
+
+    /// The same, with the best nodes of each member, along the way that another scheduler took: members of the group or of its
+    /// tree for which nodes are `given` stand there when those after them are decided. Of several placements that are equally
+    /// good, the one with these nodes is chosen.
+    pub fn decide_group_with(
+        &mut self,
+        now: Time,
+        group: &ObjectKey,
+        members: impl IntoIterator<Item = Arc<Pod>>,
+        given: &GivenNodes,
+    ) -> Result<GroupDecision, TransactionError> {
+        let pods = self.learn_members(members)?;
+        let scheduler = &mut *self.scheduler;
+        scheduler.given = scheduler.rows_of(given);
+        let usual = std::mem::replace(&mut scheduler.options.detail, Detail::Outcome);
+        let decision = scheduler.decide_group_alone(now, group, pods);
+        scheduler.options.detail = usual;
+        scheduler.given = GivenRows::default();
+        Ok(decision)
     }
 
     /// Prepares the filters for a pod, to ask each of them about nodes. The pod may be pending, on a node, or not exist.
@@ -361,6 +367,29 @@ impl<'a> Transaction<'a> {
     ) -> Result<NodeJudge<'_>, TransactionError> {
         let pod = self.with_profile(pod.into())?;
         Ok(self.scheduler.judge_from_scratch(pod))
+    }
+
+    /// Members of a group as they are decided. Those that are unknown get names until the transaction is rolled back.
+    fn learn_members(
+        &mut self,
+        members: impl IntoIterator<Item = Arc<Pod>>,
+    ) -> Result<Vec<(PodId, PodInfo)>, TransactionError> {
+        let mut pods = Vec::new();
+        for pod in members {
+            let pod = self.with_profile(pod)?;
+            let known = self.scheduler.names.find(&pod.key);
+            let id = known.unwrap_or_else(|| {
+                let id = self.scheduler.learn_pod(pod.seen().clone());
+                self.new_pods.push(id);
+                id
+            });
+            if let Some(on) = self.scheduler.cache.pod(id) {
+                let node = on.node().cloned().unwrap_or_default();
+                return Err(TransactionError::OnNode(pod.key.clone(), node));
+            }
+            pods.push((id, pod));
+        }
+        Ok(pods)
     }
 
     /// The pod as it is decided, if some profile has its scheduler name.

@@ -37,6 +37,11 @@ pub enum Verdict {
         /// The node that would be chosen; `None` if the pod would stay pending.
         ours: Option<Str>,
     },
+    /// The pod would stay pending with its group.
+    GroupUnfit {
+        /// What is said of the group.
+        why: String,
+    },
     /// The choice could not be judged.
     Unjudged {
         /// Why.
@@ -60,7 +65,7 @@ impl Verdict {
     }
 
     /// Compares the choice of `node` with a decision that has every node.
-    fn of(decision: &Decision, node: &str) -> Self {
+    pub(crate) fn of(decision: &Decision, node: &str) -> Self {
         if let Some(agreement) = agreement(decision, node) {
             return agreement;
         }
@@ -108,10 +113,13 @@ impl Verdict {
 }
 
 /// The scores of plugins that differ, those for us first.
-fn points(ours: &[(Arc<str>, i64)], theirs: &[(Arc<str>, i64)]) -> Vec<Points> {
+pub(crate) fn points<Name: AsRef<str>>(
+    ours: &[(Name, i64)],
+    theirs: &[(Name, i64)],
+) -> Vec<Points> {
     let pairs = ours.iter().zip(theirs);
     let points = pairs.map(|((plugin, ours), (_, theirs))| Points {
-        plugin: (&**plugin).into(),
+        plugin: plugin.as_ref().into(),
         points: ours - theirs,
     });
     let mut points: Vec<Points> = points.filter(|one| one.points != 0).collect();
@@ -122,6 +130,11 @@ fn points(ours: &[(Arc<str>, i64)], theirs: &[(Arc<str>, i64)]) -> Vec<Points> {
 /// The verdict if a decision agrees with the choice of `node`.
 fn agreement(decision: &Decision, node: &str) -> Option<Verdict> {
     let Outcome::Scheduled { best, .. } = &decision.outcome else { return None };
+    agrees_with(best, node)
+}
+
+/// The verdict if the choice of `node` is one of the best.
+pub(crate) fn agrees_with(best: &[Str], node: &str) -> Option<Verdict> {
     if !best.iter().any(|one| one == node) {
         return None;
     }
@@ -148,7 +161,7 @@ impl Reordering {
     }
 
     /// Makes the changes. Those that are not possible on the present state are left out.
-    fn apply(&self, transaction: &mut Transaction<'_>) {
+    pub(crate) fn apply(&self, transaction: &mut Transaction<'_>) {
         for pod in &self.later {
             let _ = transaction.evict(pod);
         }

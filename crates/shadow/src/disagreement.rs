@@ -6,6 +6,7 @@ use plimsoll_api::{PodKey, Str};
 use serde::Serialize;
 
 use crate::comparison::{Comparison, Points, Verdict};
+use crate::groups::OF_GROUP;
 
 /// At most this many nodes are named of those that are equally good.
 const NAMED: usize = 5;
@@ -20,7 +21,7 @@ pub enum DisagreementKind {
     Worse,
     /// The pod is on a node that a plugin rejects, and would be on another one.
     Infeasible,
-    /// The pod is on a node, and would be on none.
+    /// The pod is on a node, and would be on none, or would wait with its group.
     Unschedulable,
     /// The other scheduler says that the pod fits nowhere, and it would be on a node.
     Pending,
@@ -36,6 +37,9 @@ pub struct Disagreement {
     pub number: u64,
     /// The pod, as `namespace/name`.
     pub pod: String,
+    /// The PodGroup of the pod, as `namespace/name`, if it was decided with that.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub group: Option<String>,
     /// When it was seen, in RFC 3339.
     pub at: String,
     /// What kind it is.
@@ -53,7 +57,7 @@ pub struct Disagreement {
     /// Which plugins make the difference.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub points: Vec<Points>,
-    /// The plugin that rejects their node.
+    /// The plugin that rejects their node, or `PodGroup` if the rules of the group do.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub plugin: Option<Str>,
     /// Its reasons.
@@ -135,6 +139,16 @@ impl Disagreement {
                     ..blank
                 }
             }
+            Verdict::GroupUnfit { why } => Disagreement {
+                kind: DisagreementKind::Unschedulable,
+                plugin: Some(Str::const_new(OF_GROUP)),
+                reasons: vec![why.clone()],
+                why: match message.as_ref().filter(|message| *message != why) {
+                    None => format!("its group would stay pending: {why}"),
+                    Some(own) => format!("its group would stay pending: {why}; the pod: {own}"),
+                },
+                ..blank
+            },
             Verdict::Unjudged { why } => {
                 Disagreement { kind: DisagreementKind::Unjudged, why: why.clone(), ..blank }
             }
@@ -156,6 +170,7 @@ impl Disagreement {
         Disagreement {
             number: 0,
             pod: String::new(),
+            group: None,
             at: String::new(),
             kind: DisagreementKind::Unjudged,
             configuration: String::new(),

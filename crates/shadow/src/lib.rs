@@ -11,9 +11,11 @@
 #![warn(clippy::disallowed_methods, clippy::disallowed_types)]
 
 mod balance;
+mod candidates;
 mod comparison;
 mod configurations;
 mod disagreement;
+mod groups;
 mod histogram;
 mod own_cluster;
 mod report;

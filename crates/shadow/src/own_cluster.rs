@@ -6,13 +6,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use plimsoll_api::{Pod, PodKey, PodPhase, Str};
-use plimsoll_engine::{Detail, Event, Observation, Outcome, QueuePlace, Scheduler};
+use plimsoll_engine::{
+    Detail, Event, GivenNodes, MemberResult, Observation, Outcome, QueuePlace, Scheduler,
+};
 use plimsoll_framework::Time;
 use plimsoll_sim::Utilisation;
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;
 
 use crate::balance::Balance;
+use crate::comparison::Reordering;
+use crate::groups::PendingGroup;
 use crate::histogram::{Durations, Histogram};
 use crate::report::OurCluster;
 use crate::shadow::{created, millis};
@@ -199,17 +203,52 @@ impl OwnCluster {
     }
 
     fn place(&mut self, now: Time, key: PodKey) {
-        let Some(own) = self.pods.get(&key).filter(|own| own.node.is_none()) else { return };
-        let (seen, order, since) = (own.seen.clone(), own.order, own.since);
-        if let Some(node) = self.choose(now, &key) {
-            self.pending_times.add(millis(now.since(since)));
-            self.placed += 1;
-            if let Some(own) = self.pods.get_mut(&key) {
-                own.node = Some(node.clone());
+        if self.pods.get(&key).is_none_or(|own| own.node.is_some()) {
+            return;
+        }
+        if let Some(group) = PendingGroup::of(&self.scheduler, &key) {
+            return self.place_group(now, &group, &key);
+        }
+        match self.choose(now, &key) {
+            Some(node) => self.stands_on(now, &key, node),
+            None => self.is_left(now, key),
+        }
+    }
+
+    /// Places a pod of a group with the others of it that are pending.
+    fn place_group(&mut self, now: Time, group: &PendingGroup, first: &PodKey) {
+        let none = (Reordering::default(), GivenNodes::default());
+        let decision = group.decide(&mut self.scheduler, now, &none.0, &none.1);
+        for member in decision.into_iter().flat_map(|decision| decision.pods) {
+            if let MemberResult::Scheduled { node, .. } = member.result {
+                self.stands_on(now, &member.pod, node);
             }
-            self.tell(now, Event::pod(on(&seen, Some(node))));
-        } else {
-            let changes = self.changes;
+        }
+        // The first one has left the pods that are to be tried already.
+        for pod in &group.pods {
+            let Some(own) = self.pods.get(pod).filter(|own| own.node.is_none()) else { continue };
+            let place = (Reverse(own.seen.priority), own.order);
+            if self.untried.remove(&place).is_some() || pod == first {
+                self.is_left(now, pod.clone());
+            }
+        }
+    }
+
+    /// A pod is on one of our nodes from now on.
+    fn stands_on(&mut self, now: Time, key: &PodKey, node: Str) {
+        let Some(own) = self.pods.get_mut(key).filter(|own| own.node.is_none()) else { return };
+        own.node = Some(node.clone());
+        let (seen, since) = (own.seen.clone(), own.since);
+        self.untried.remove(&(Reverse(seen.priority), own.order));
+        self.pending_times.add(millis(now.since(since)));
+        self.placed += 1;
+        self.tell(now, Event::pod(on(&seen, Some(node))));
+    }
+
+    /// A pod fits nowhere.
+    fn is_left(&mut self, now: Time, key: PodKey) {
+        if let Some(own) = self.pods.get(&key) {
+            let (changes, order) = (self.changes, own.order);
             self.failed.push_back(Failed { at: now, changes, order, pod: key });
         }
     }

@@ -106,7 +106,7 @@ pub struct Agreement {
     pub worse: u64,
     /// A plugin rejects their node, and they would be on another one.
     pub infeasible: u64,
-    /// They would be on no node.
+    /// They would be on no node: a plugin rejects theirs, or their group does not fit.
     pub unschedulable: u64,
     /// The choice could not be judged.
     pub unjudged: u64,
@@ -162,4 +162,12 @@ pub struct StillPending {
     pub said_unschedulable: u64,
     /// Those that a plugin keeps out of the queue.
     pub gated: u64,
+    /// The gangs of which fewer pods are on nodes than their `minCount`, while others of them are pending.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub gangs_in_part: u64,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_zero(count: &u64) -> bool {
+    *count == 0
 }

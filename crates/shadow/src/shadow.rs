@@ -11,19 +11,16 @@ use plimsoll_framework::Time;
 use plimsoll_sim::Utilisation;
 
 use crate::balance::Balance;
-use crate::comparison::{Reordering, compare, would_fit};
+use crate::candidates::Candidates;
+use crate::comparison::{compare, would_fit};
 use crate::configurations::Differences;
 use crate::disagreement::{Archive, Disagreement};
+use crate::groups::{PendingGroup, gangs_in_part};
 use crate::histogram::{Durations, Histogram};
 use crate::own_cluster::OwnCluster;
 use crate::report::{Agreement, Configuration, Report, StillPending};
 use crate::tally::Tally;
 
-/// The next binding, and the one before, are moved if the order of the queue does not explain a choice. With each state that is
-/// tried, more choices agree by chance.
-const MOST_MOVED: usize = 1;
-/// At most this many events that wait are searched for bindings.
-const MOST_SEARCHED: usize = 10_000;
 /// At most this many events are processed at once, so that questions are answered meanwhile.
 const MOST_AT_ONCE: usize = 100;
 /// At most this many bindings are remembered as recent.
@@ -71,6 +68,10 @@ pub struct Shadow {
     pending: BTreeMap<PodKey, Waiting>,
     /// Pods that were bound within the last window, in order.
     recent: VecDeque<RecentBinding>,
+    /// Pods whose bindings are yet to be processed, and were compared with those of their groups.
+    compared: BTreeSet<PodKey>,
+    /// On which nodes pending members of groups would be, by the index of the judge.
+    foretold: BTreeMap<(usize, PodKey), Foretold>,
     /// The manifests of all objects, if events come with them.
     manifests: BTreeMap<(KindRef, ObjectKey), Box<str>>,
     next_order: u64,
@@ -83,15 +84,15 @@ pub struct Shadow {
 }
 
 #[derive(Debug)]
-struct Arrived {
-    at: Time,
-    event: Event,
+pub(crate) struct Arrived {
+    pub(crate) at: Time,
+    pub(crate) event: Event,
     manifest: Option<Box<str>>,
 }
 
 /// A pending pod.
 #[derive(Clone, Debug)]
-struct Waiting {
+pub(crate) struct Waiting {
     /// The first pod that was seen has the lowest.
     order: u64,
     priority: i32,
@@ -102,16 +103,25 @@ struct Waiting {
 
 impl Waiting {
     /// Where it stands in the queue. As in priority_sort.go: by priority, then by age.
-    fn place(&self) -> (Reverse<i32>, u64) {
+    pub(crate) fn place(&self) -> (Reverse<i32>, u64) {
         (Reverse(self.priority), self.order)
     }
 }
 
+/// What was decided about a member of a group when the other scheduler said of another one that it fits nowhere.
+#[derive(Debug)]
+struct Foretold {
+    /// It counts as long as this.
+    until: Time,
+    /// The best nodes; empty if the member would be pending, too.
+    best: Vec<Str>,
+}
+
 #[derive(Clone, Debug)]
-struct RecentBinding {
+pub(crate) struct RecentBinding {
     at: Time,
-    pod: PodKey,
-    waiting: Waiting,
+    pub(crate) pod: PodKey,
+    pub(crate) waiting: Waiting,
 }
 
 impl Shadow {
@@ -129,6 +139,8 @@ impl Shadow {
             arrived: VecDeque::new(),
             pending: BTreeMap::new(),
             recent: VecDeque::new(),
+            compared: BTreeSet::new(),
+            foretold: BTreeMap::new(),
             manifests: BTreeMap::new(),
             next_order: 0,
             began: None,
@@ -244,6 +256,23 @@ impl Shadow {
             if was_seen_new { waiting.since } else { created(pod).unwrap_or(waiting.since) };
         self.pending_times.add(millis(at.since(since)));
         self.forget_old_bindings(at);
+        if !self.compared.remove(&pod.key) {
+            match self.group_with(&pod.key) {
+                None => self.compare_pod(at, (pod, node), &waiting, archive),
+                Some(group) => self.compare_group(at, &group, (pod, node), &waiting, archive),
+            }
+        }
+        self.recent.push_back(RecentBinding { at, pod: pod.key.clone(), waiting });
+    }
+
+    /// Compares the choice of a node for a pod by itself.
+    fn compare_pod(
+        &mut self,
+        at: Time,
+        (pod, node): (&Pod, &Str),
+        waiting: &Waiting,
+        archive: &mut dyn Archive,
+    ) {
         let key = &pod.key;
         let until = at + self.settings.window;
         let Shadow { judges, arrived, pending, recent, .. } = self;
@@ -251,7 +280,7 @@ impl Shadow {
         for (judge, tally) in judges {
             let Some(subject) = pending_pod(&judge.scheduler, key) else { continue };
             let reorderings =
-                || Candidates::of((arrived, until), pending, recent, key).reorderings(&waiting);
+                || Candidates::of((arrived, until), pending, recent, key).reorderings(waiting);
             let comparison = compare(&mut judge.scheduler, at, (&subject, node), &reorderings);
             tally.add(&comparison);
             comparisons.push((judge.name.clone(), comparison));
@@ -264,7 +293,54 @@ impl Shadow {
                 self.keep(at, pod, Disagreement { configuration, ..disagreement }, archive);
             }
         }
-        self.recent.push_back(RecentBinding { at, pod: key.clone(), waiting });
+    }
+
+    /// The group of a pending pod, if groups are decided as groups.
+    fn group_with(&self, pod: &PodKey) -> Option<PendingGroup> {
+        PendingGroup::of(&self.judges[0].0.scheduler, pod)
+    }
+
+    /// Compares the choices of nodes for the pending pods of a group that are bound within the window: of the pod that is bound
+    /// first, and of those after it. Each is counted once.
+    fn compare_group(
+        &mut self,
+        at: Time,
+        group: &PendingGroup,
+        (pod, node): (&Pod, &Str),
+        waiting: &Waiting,
+        archive: &mut dyn Archive,
+    ) {
+        let until = at + self.settings.window;
+        let Shadow { judges, arrived, pending, recent, .. } = self;
+        let candidates = || Candidates::of((arrived, until), pending, recent, &pod.key);
+        let mut theirs = candidates().nodes_of(&group.pods);
+        theirs.insert(pod.key.clone(), node.clone());
+        let reorderings = || candidates().without(&group.pods).reorderings(waiting);
+        let mut of_judges = Vec::new();
+        for (judge, tally) in judges {
+            let comparisons = group.compare(&mut judge.scheduler, at, &theirs, &reorderings);
+            for comparison in comparisons.values() {
+                tally.add(comparison);
+            }
+            of_judges.push((judge.name.clone(), comparisons));
+        }
+        if let (Some(between), [(_, first), (_, second)]) = (&mut self.between, &*of_judges) {
+            for (key, first) in first {
+                let Some(second) = second.get(key) else { continue };
+                between.add((key, &text(at)), (first, second), self.settings.most_kept);
+            }
+        }
+        for (configuration, comparisons) in of_judges {
+            for (key, comparison) in comparisons {
+                let Some(member) = pending_pod(&self.judges[0].0.scheduler, &key) else { continue };
+                if let Some(disagreement) = Disagreement::of(&comparison, &theirs[&key]) {
+                    let (configuration, group) = (configuration.clone(), Some(group.name()));
+                    let disagreement = Disagreement { group, configuration, ..disagreement };
+                    self.keep(at, &member, disagreement, archive);
+                }
+            }
+        }
+        self.compared.extend(theirs.into_keys().filter(|key| *key != pod.key));
     }
 
     /// Compares that the other scheduler finds no node for a pod, if it says so anew.
@@ -278,17 +354,33 @@ impl Shadow {
         let waiting = waiting.clone();
         self.forget_old_bindings(at);
         let until = at + self.settings.window;
-        let Shadow { judges, arrived, pending, recent, .. } = self;
+        let group = self.group_with(&pod.key);
+        let Shadow { judges, arrived, pending, recent, foretold, .. } = self;
+        let candidates = || Candidates::of((arrived, until), pending, recent, &pod.key);
         let mut fits = Vec::new();
-        for (judge, tally) in judges {
+        for (index, (judge, tally)) in judges.iter_mut().enumerate() {
             let info = judge.scheduler.queued_pod(&pod.key);
             // The API server itself says of a pod with gates that it is not scheduled.
             let info = info.filter(|info| !matches!(info.place, QueuePlace::Gated { .. }));
             let Some(subject) = info.map(|info| info.pod.seen().clone()) else { continue };
-            let reorderings = || {
-                Candidates::of((arrived, until), pending, recent, &pod.key).reorderings(&waiting)
+            let told = foretold.remove(&(index, pod.key.clone()));
+            let told = told.filter(|told| group.is_some() && at <= told.until);
+            let best = match (told, &group) {
+                (Some(told), _) => Some(told.best),
+                (None, None) => would_fit(&mut judge.scheduler, at, &subject, &|| {
+                    candidates().reorderings(&waiting)
+                }),
+                (None, Some(group)) => {
+                    let reorderings = || candidates().without(&group.pods).reorderings(&waiting);
+                    let mut best = group.would_fit(&mut judge.scheduler, at, &reorderings);
+                    let own = best.remove(&pod.key);
+                    for (member, best) in best {
+                        foretold.insert((index, member), Foretold { until, best });
+                    }
+                    own
+                }
             };
-            match would_fit(&mut judge.scheduler, at, &subject, &reorderings) {
+            match best.filter(|best| !best.is_empty()) {
                 Some(best) => {
                     tally.counts.pending_although_fits += 1;
                     fits.push((judge.name.clone(), best));
@@ -297,8 +389,10 @@ impl Shadow {
             }
         }
         for (configuration, best) in fits {
-            let disagreement = Disagreement::pending(&best);
-            self.keep(at, pod, Disagreement { configuration, ..disagreement }, archive);
+            let group = group.as_ref().map(PendingGroup::name);
+            let disagreement =
+                Disagreement { group, configuration, ..Disagreement::pending(&best) };
+            self.keep(at, pod, disagreement, archive);
         }
     }
 
@@ -359,6 +453,10 @@ impl Shadow {
         let is_pending = self.judges[0].0.scheduler.queued_pod(&key).is_some();
         let Some(pod) = pod.filter(|_| is_pending) else {
             self.pending.remove(&key);
+            self.compared.remove(&key);
+            for index in 0..self.judges.len() {
+                self.foretold.remove(&(index, key.clone()));
+            }
             return;
         };
         let next_order = &mut self.next_order;
@@ -473,6 +571,9 @@ impl Shadow {
             pending.gated += u64::from(is_gated);
             pending.said_unschedulable += u64::from(!is_gated && waiting.told.is_some());
         }
+        if scheduler.schedules_groups() {
+            pending.gangs_in_part = gangs_in_part(scheduler);
+        }
         pending
     }
 
@@ -496,7 +597,13 @@ impl Shadow {
                             scaled otherwise, and volumes and devices are those that the other scheduler has chosen",
             }
             .to_owned(),
-            "members of a group of pods are decided one by one".to_owned(),
+            match self.judges[0].0.scheduler.schedules_groups() {
+                false => "members of a group of pods are decided one by one".to_owned(),
+                true => format!(
+                    "a group of pods is decided as a group on the state before its first binding, and compared with the bindings of \
+                     its pods within {window} s; pods of Coscheduling are decided one by one"
+                ),
+            },
         ];
         if SAMPLED_FROM <= n_nodes {
             limits.push(format!(
@@ -509,66 +616,8 @@ impl Shadow {
     }
 }
 
-/// Bindings that may have come in another order than that in which they were seen.
-struct Candidates {
-    /// Those that come after the present one, in order.
-    after: Vec<(Arc<Pod>, Str, Waiting)>,
-    /// Those before it, the latest first.
-    before: Vec<(PodKey, Waiting)>,
-}
-
-impl Candidates {
-    fn of(
-        (arrived, until): (&VecDeque<Arrived>, Time),
-        pending: &BTreeMap<PodKey, Waiting>,
-        recent: &VecDeque<RecentBinding>,
-        own: &PodKey,
-    ) -> Self {
-        let mut after: Vec<(Arc<Pod>, Str, Waiting)> = Vec::new();
-        let mut found = BTreeSet::from([own]);
-        let soon = arrived.iter().take_while(|arrived| arrived.at <= until);
-        for arrived in soon.take(MOST_SEARCHED) {
-            let Event::Pod(Observation::Is(pod)) = &arrived.event else { continue };
-            let Some(node) = &pod.node_name else { continue };
-            // Later events about the same pod say nothing new.
-            if let Some(waiting) = pending.get(&pod.key).filter(|_| found.insert(&pod.key)) {
-                let mut before = (**pod).clone();
-                before.node_name = None;
-                after.push((Arc::new(before), node.clone(), waiting.clone()));
-            }
-        }
-        let before = recent.iter().rev();
-        let before = before.map(|recent| (recent.pod.clone(), recent.waiting.clone()));
-        Candidates { after, before: before.collect() }
-    }
-
-    /// The states to try, the likeliest first: as the queue orders pods; then with the next binding; then without the
-    /// last one.
-    fn reorderings(&self, own: &Waiting) -> Vec<Reordering> {
-        let Candidates { after, before } = self;
-        let place = |(pod, node, _): &(Arc<Pod>, Str, Waiting)| (pod.clone(), node.clone());
-        let earlier = after.iter().filter(|(.., waiting)| waiting.place() < own.place());
-        let later = before.iter().filter(|(_, waiting)| own.place() < waiting.place());
-        let mut all = vec![Reordering {
-            earlier: earlier.map(place).collect(),
-            later: later.map(|(pod, _)| pod.clone()).collect(),
-        }];
-        for n in 1..=MOST_MOVED.min(after.len()) {
-            let earlier = after[..n].iter().map(place).collect();
-            all.push(Reordering { earlier, later: Vec::new() });
-        }
-        for n in 1..=MOST_MOVED.min(before.len()) {
-            let later = before[..n].iter().map(|(pod, _)| pod.clone()).collect();
-            all.push(Reordering { earlier: Vec::new(), later });
-        }
-        all.retain(|reordering| !reordering.is_empty());
-        all.dedup();
-        all
-    }
-}
-
 /// A pending pod as it was last seen.
-fn pending_pod(scheduler: &Scheduler, key: &PodKey) -> Option<Arc<Pod>> {
+pub(crate) fn pending_pod(scheduler: &Scheduler, key: &PodKey) -> Option<Arc<Pod>> {
     Some(scheduler.queued_pod(key)?.pod.seen().clone())
 }
 

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use plimsoll_api::Str;
 
 use crate::comparison::{Comparison, Verdict};
+use crate::groups::OF_GROUP;
 use crate::histogram::Histogram;
 use crate::report::{Agreement, InfeasibleBy, WorseBy};
 
@@ -45,16 +46,22 @@ impl Tally {
                     Some(_) => counts.infeasible += 1,
                     None => counts.unschedulable += 1,
                 }
-                let mut key = (plugin.clone(), reasons.join(", "));
-                if MOST_REJECTIONS <= self.infeasible_by.len()
-                    && !self.infeasible_by.contains_key(&key)
-                {
-                    "other reasons".clone_into(&mut key.1);
-                }
-                *self.infeasible_by.entry(key).or_default() += 1;
+                self.add_rejection(plugin.clone(), reasons.join(", "));
+            }
+            Verdict::GroupUnfit { why } => {
+                counts.unschedulable += 1;
+                self.add_rejection(Str::const_new(OF_GROUP), why.clone());
             }
             Verdict::Unjudged { .. } => counts.unjudged += 1,
         }
+    }
+
+    fn add_rejection(&mut self, plugin: Str, reasons: String) {
+        let mut key = (plugin, reasons);
+        if MOST_REJECTIONS <= self.infeasible_by.len() && !self.infeasible_by.contains_key(&key) {
+            "other reasons".clone_into(&mut key.1);
+        }
+        *self.infeasible_by.entry(key).or_default() += 1;
     }
 
     /// The plugins that made nodes worse, the most frequent first.

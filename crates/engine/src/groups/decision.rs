@@ -79,6 +79,8 @@ pub struct PlacementDecision {
     pub scores: Vec<(&'static str, i64)>,
     /// What plugins say about it, if the group fits on it; empty unless requested.
     pub notes: Vec<(&'static str, String)>,
+    /// Whether all [given nodes](crate::GivenNodes) of the members are in it; `false` if none are given.
+    pub holds_given: bool,
 }
 
 /// The decision about one member.
@@ -175,7 +177,13 @@ impl GroupResult {
 
 impl PlacementDecision {
     pub(super) fn new(name: Str) -> Self {
-        PlacementDecision { name, score: None, scores: Vec::new(), notes: Vec::new() }
+        PlacementDecision {
+            name,
+            score: None,
+            scores: Vec::new(),
+            notes: Vec::new(),
+            holds_given: false,
+        }
     }
 }
 

@@ -11,6 +11,7 @@
 
 mod consult;
 mod decision;
+mod given;
 mod placements;
 mod preemption;
 mod question;
@@ -35,6 +36,8 @@ pub(crate) use self::consult::BegunCycle;
 pub use self::decision::{
     GroupDecision, GroupResult, MemberDecision, MemberResult, PlacementDecision, SubgroupDecision,
 };
+pub use self::given::GivenNodes;
+pub(crate) use self::given::GivenRows;
 pub(crate) use self::reservation::Reservation;
 pub use self::reservation::Reservations;
 use self::tree::{GroupCycle, GroupNode};

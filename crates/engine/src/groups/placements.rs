@@ -55,8 +55,8 @@ impl Scheduler {
         Ok(placements)
     }
 
-    /// The index of the best placement: that with the highest score, and of several the first by name. Scores are noted in
-    /// `decisions`. A single one is not scored.
+    /// The index of the best placement: that with the highest score, and of several the one with the nodes that are given, or
+    /// else the first by name. Scores are noted in `decisions`. A single one is not scored.
     pub(super) fn best_placement(
         &self,
         first: &PodInfo,
@@ -76,10 +76,12 @@ impl Scheduler {
         for (one, scores) in feasible.iter().zip(self.score_placements(first, group, feasible)?) {
             let score = scores.iter().map(|(_, score)| score).sum();
             decisions[one.at].score = Some(score);
-            if self.options.detail == Detail::Nodes {
+            if self.options.detail == Detail::Nodes || !self.given.is_empty() {
                 decisions[one.at].scores = scores;
             }
-            if best.1 < score {
+            let has_given = |at: usize| decisions[at].holds_given;
+            let is_given = best.1 == score && has_given(one.at) && !has_given(best.0);
+            if best.1 < score || is_given {
                 best = (one.at, score);
             }
         }

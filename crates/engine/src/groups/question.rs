@@ -241,6 +241,10 @@ impl Scheduler {
         (member, of_group): (MemberTrial, &str),
         fits: bool,
     ) -> MemberDecision {
+        let told = match self.given.is_in_detail(attempt.id) {
+            true => self.nodes_of(&member),
+            false => Vec::new(),
+        };
         let nodes = self.cache.view().nodes;
         let result = match member {
             MemberTrial::Fits { row, cycle, .. } if fits => MemberResult::Scheduled {
@@ -260,6 +264,6 @@ impl Scheduler {
                 MemberResult::Unschedulable { message: of_group.to_owned(), nominated: None }
             }
         };
-        MemberDecision { pod: attempt.pod.key.clone(), result, nodes: Vec::new() }
+        MemberDecision { pod: attempt.pod.key.clone(), result, nodes: told }
     }
 }

@@ -115,8 +115,20 @@ impl Scheduler {
         };
         let asks_post_filter = has_turn || asks_post_filter;
         let scope = MemberScope { within, asks_post_filter, is_measured: has_turn };
+        let usual = self.options.detail;
+        if purpose == Purpose::Question && self.given.is_in_detail(attempt.id) {
+            self.options.detail = Detail::Nodes;
+        }
         let mut cycle = self.decide_consulting(attempt, scope, plainly);
-        (MemberChoice::of(&mut cycle), cycle)
+        self.options.detail = usual;
+        let given = match purpose {
+            Purpose::Question => self.given_row(attempt, within, &cycle),
+            Purpose::Cycle | Purpose::DryRun => None,
+        };
+        match given {
+            Some(row) => (MemberChoice::Node(row), cycle),
+            None => (MemberChoice::of(&mut cycle), cycle),
+        }
     }
 
     /// Assumes a member on its node, and runs Reserve and, if it is asked, Permit. `shared` is what plugins shared in its

@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use comfy_table::Cell;
 use plimsoll_shadow::{
     Agreement, Balance, Configuration, Differences, Disagreement, Durations, OurCluster, Report,
-    Span,
+    Span, StillPending,
 };
 
 use super::style::{HEADING, Screen, bad, doubtful, good};
@@ -154,9 +154,21 @@ fn pending(out: &mut impl Write, report: &Report) -> io::Result<()> {
     let still = &report.still_pending;
     writeln!(
         out,
-        "{HEADING}Still pending{HEADING:#} {}, of which the other scheduler finds no node for {}, and {} are gated\n",
-        still.pods, still.said_unschedulable, still.gated
+        "{HEADING}Still pending{HEADING:#} {}, of which the other scheduler finds no node for {}, and {} are gated{}\n",
+        still.pods,
+        still.said_unschedulable,
+        still.gated,
+        gangs_in_part(still)
     )
+}
+
+/// The end of a sentence about pending pods that says how many gangs have too few pods on nodes, if there are any.
+pub(crate) fn gangs_in_part(still: &StillPending) -> String {
+    match still.gangs_in_part {
+        0 => String::new(),
+        1 => "; 1 gang has fewer pods on nodes than its minCount".to_owned(),
+        n => format!("; {n} gangs have fewer pods on nodes than their minCount"),
+    }
 }
 
 /// Prints how much is used, and how evenly.

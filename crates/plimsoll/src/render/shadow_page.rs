@@ -9,7 +9,9 @@ use plimsoll_shadow::{
 };
 use ring::digest::{SHA256, digest};
 
-use super::shadow::{cluster_rows, lasting, our_placements, pending_times, rows, share};
+use super::shadow::{
+    cluster_rows, gangs_in_part, lasting, our_placements, pending_times, rows, share,
+};
 
 const STYLE: &str = "\
 :root{color-scheme:light dark}\
@@ -203,8 +205,11 @@ fn pending(out: &mut String, report: &Report) -> fmt::Result {
     let still = &report.still_pending;
     writeln!(
         out,
-        "<p>{} are still pending, of which the other scheduler finds no node for {}, and {} are gated.</p>",
-        still.pods, still.said_unschedulable, still.gated
+        "<p>{} are still pending, of which the other scheduler finds no node for {}, and {} are gated{}.</p>",
+        still.pods,
+        still.said_unschedulable,
+        still.gated,
+        gangs_in_part(still)
     )
 }
 

@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use plimsoll_api::PodKey;
 use plimsoll_api::wire;
-use plimsoll_config::{Catalogue, Configuration};
-use plimsoll_engine::{Event, Observation, Options, Profile, Scheduler};
-use plimsoll_framework::{FeatureGates, Time};
+use plimsoll_config::{Catalogue, Configuration, GivenGates};
+use plimsoll_engine::{Event, Gates, Observation, Options, Profile, Scheduler};
+use plimsoll_framework::{FeatureGates, Release, Time};
 use plimsoll_plugins::{default_profile, in_tree};
 use plimsoll_shadow::{Archive, Judge, NoArchive, Report, Settings, Shadow};
 use serde_json::{Value, json};
@@ -51,7 +51,29 @@ fn judge(name: &str, without: &[&str]) -> Judge {
     Judge { name: name.to_owned(), release: "1.37".to_owned(), scheduler }
 }
 
+/// The default profile of a release, with its gates of groups.
+fn judge_of_groups(release: Release) -> Judge {
+    let gates = ["GenericWorkload", "GangScheduling", "TopologyAwareWorkloadScheduling"];
+    let gates = gates.map(|gate| format!("{gate}=true"));
+    let gates = GivenGates::parse(release, &gates, &[]).expect("they exist").plugins;
+    let registry = in_tree();
+    let catalogue = Catalogue::of(&registry, &default_profile()).with_gates(gates.clone());
+    let specs = Configuration::default_for(&catalogue).profile_specs();
+    let profiles = Profile::all_of(&specs, &registry, &gates).expect("they are right");
+    let options =
+        Options { release, gates: Gates::of(&gates), audit_every: 0, ..Options::default() };
+    let scheduler = Scheduler::new(profiles, options, 0).expect("it is right");
+    Judge { name: "first".to_owned(), release: release.to_string(), scheduler }
+}
+
 impl Lab {
+    /// A lab in which groups are decided by the rules of a release, also in the cluster as our decisions would have made it.
+    pub(crate) fn with_groups(release: Release) -> Self {
+        let lab = Lab::judged(judge_of_groups(release), None);
+        let own = judge_of_groups(release).scheduler;
+        Lab { shadow: lab.shadow.with_own_cluster(own), ..lab }
+    }
+
     pub(crate) fn new() -> Self {
         Lab::with(None)
     }
@@ -68,10 +90,14 @@ impl Lab {
     }
 
     fn with(second: Option<Judge>) -> Self {
+        Lab::judged(judge("first", &[]), second)
+    }
+
+    fn judged(first: Judge, second: Option<Judge>) -> Self {
         let window = Duration::from_secs(2);
         let settings = Settings { window, most_kept: MOST_KEPT, limits: Vec::new() };
         Lab {
-            shadow: Shadow::new(judge("first", &[]), second, settings),
+            shadow: Shadow::new(first, second, settings),
             now: Time::from_millis(1_780_000_000_000),
             pods: BTreeMap::new(),
         }

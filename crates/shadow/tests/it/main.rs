@@ -1,5 +1,6 @@
 //! Clusters that another scheduler serves, and what the shadow says of it.
 
+mod groups;
 mod lab;
 mod own_cluster;
 

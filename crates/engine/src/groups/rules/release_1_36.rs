@@ -235,7 +235,7 @@ impl Scheduler {
     ) -> GroupOutcome {
         let (mut tried, mut is_found) = (Vec::<(GroupPlacement, Trial)>::new(), false);
         let widest = placements.last().map_or(0, |last| last.level);
-        let of = |placement: &GroupPlacement| PlacementDecision::new(placement.name.clone());
+        let of = |placement| self.placement_decision(placement, &group.attempts);
         let mut decisions: Vec<_> = placements.iter().map(of).collect();
         for placement in placements {
             if is_needless(&placement, tried.last().map(|(last, _)| last), is_found) {

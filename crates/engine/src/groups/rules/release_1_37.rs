@@ -413,7 +413,8 @@ impl Scheduler {
         placements: Vec<GroupPlacement>,
         placed: &mut Vec<Placed>,
     ) -> Results {
-        let named = |placement: &GroupPlacement| PlacementDecision::new(placement.name.clone());
+        let members = &trial.group.attempts[node.members.clone()];
+        let named = |placement| self.placement_decision(placement, members);
         let mut decisions: Vec<_> = placements.iter().map(named).collect();
         self.count_generated(trial, placements.len());
         let (mut tried, mut fits) = (Vec::<(GroupPlacement, Results)>::new(), false);

@@ -21,6 +21,7 @@ pub(super) struct Directory {
     left: u32,
     written: u32,
     release: Release,
+    feature_gates: Vec<String>,
     /// The file with each configuration, by its name.
     configurations: Vec<(String, PathBuf)>,
     commands: Option<File>,
@@ -38,6 +39,7 @@ impl Directory {
             left: args.max_snapshots,
             written: 0,
             release,
+            feature_gates: args.feature_gates.clone(),
             configurations: Vec::new(),
             commands: None,
         };
@@ -85,9 +87,17 @@ impl Directory {
         let config = configuration
             .map(|(_, file)| format!(" --config {}", quoted(&file.display().to_string())))
             .unwrap_or_default();
+        let subject = match &disagreement.group {
+            Some(group) => format!("--group {group}"),
+            None => format!("--pod {namespace}/{name}"),
+        };
+        let gates = match self.feature_gates.as_slice() {
+            [] => String::new(),
+            gates => format!(" --feature-gates {}", quoted(&gates.join(","))),
+        };
         let file = file.display().to_string();
         let command = format!(
-            "plimsoll explain -f {} --pod {namespace}/{name}{config} --emulated-version {}",
+            "plimsoll explain -f {} {subject}{config} --emulated-version {}{gates}",
             quoted(&file),
             self.release
         );
@@ -125,7 +135,7 @@ impl Archive for Directory {
 
 /// A word for a shell.
 fn quoted(word: &str) -> String {
-    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_./=+:@%".contains(&byte);
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_./=+:@%,".contains(&byte);
     if !word.is_empty() && word.bytes().all(is_plain) {
         return word.to_owned();
     }
@@ -134,7 +144,48 @@ fn quoted(word: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use plimsoll_shadow::DisagreementKind;
+
     use super::*;
+
+    #[test]
+    fn a_group_is_decided_again_as_a_group_with_its_feature_gates() {
+        let folder = tempfile::tempdir().expect("there is room");
+        let mut directory = Directory {
+            dir: Some(folder.path().to_owned()),
+            left: 2,
+            written: 0,
+            release: Release::V1_37,
+            feature_gates: vec!["GenericWorkload=true".to_owned(), "A=true".to_owned()],
+            configurations: Vec::new(),
+            commands: None,
+        };
+        let of_pod = Disagreement {
+            number: 1,
+            pod: "team/g-0".to_owned(),
+            group: None,
+            at: String::new(),
+            kind: DisagreementKind::Worse,
+            configuration: "default".to_owned(),
+            theirs: None,
+            ours: Vec::new(),
+            margin: None,
+            points: Vec::new(),
+            plugin: None,
+            reasons: Vec::new(),
+            why: String::new(),
+            resource_version: "1".into(),
+            reproduction: None,
+            key: PodKey::new("team", "g-0"),
+        };
+        let of_group = Disagreement { group: Some("team/g".to_owned()), ..of_pod.clone() };
+        for (one, subject) in [(of_pod, "--pod team/g-0"), (of_group, "--group team/g")] {
+            let kept = directory.try_keep(&one, &mut std::iter::empty()).expect("there is room");
+            let command = kept.expect("one is left").command;
+            let gates = "--emulated-version 1.37 --feature-gates GenericWorkload=true,A=true";
+            assert!(command.ends_with(&format!(" {subject} {gates}")), "{command}");
+        }
+    }
 
     #[test]
     fn words_are_quoted_for_a_shell() {
