@@ -28,6 +28,8 @@ pub struct GroupDecision {
     pub pods: Vec<MemberDecision>,
     /// The pods that were evicted for the group or one of its members, by name.
     pub victims: Vec<PodKey>,
+    /// How many of these evictions violate a PodDisruptionBudget; `None` if that was not counted, as by the rules of 1.36.
+    pub broken_budgets: Option<i64>,
     /// The condition of the group after the cycle. A composite group has none.
     pub condition: Option<GroupCondition>,
     /// The groups of a composite group on all levels, each before its own.
@@ -133,6 +135,7 @@ impl GroupDecision {
             placements: Vec::new(),
             pods: Vec::new(),
             victims: Vec::new(),
+            broken_budgets: None,
             condition: None,
             groups: Vec::new(),
         }

@@ -167,8 +167,9 @@ impl Scheduler {
         let mut preempts = false;
         match answer {
             None => {}
-            Some(GroupPostFilterAnswer::Preempts { victims, says, .. }) => {
+            Some(GroupPostFilterAnswer::Preempts { victims, broken_budgets, says, .. }) => {
                 decision.victims = victims;
+                decision.broken_budgets = Some(broken_budgets);
                 decision.victims.sort();
                 preempts = true;
                 for result in results.values_mut() {

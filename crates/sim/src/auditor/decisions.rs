@@ -83,7 +83,7 @@ impl ObservedCluster {
 
 /// Whether fewer other pods are always better for a pod: it has no required affinity, and counts no
 /// pods.
-fn is_helped_by_any_eviction(pod: &Pod) -> bool {
+pub(super) fn is_helped_by_any_eviction(pod: &Pod) -> bool {
     let is_hard =
         |one: &SpreadConstraint| one.when_unsatisfiable == WhenUnsatisfiable::DoNotSchedule;
     pod.affinity.required.is_empty() && !pod.spread.iter().any(is_hard)

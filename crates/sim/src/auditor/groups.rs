@@ -238,6 +238,11 @@ impl Auditor {
                 self.violated(now, format!("{group} evicts, but {why}"));
             }
         }
+        if let Some(says) = decision.broken_budgets
+            && let Err(why) = self.known.are_as_harmful_as_said(&decision.victims, says)
+        {
+            self.violated(now, format!("{group} evicts, but {why}"));
+        }
         for member in decision.pods.iter().filter_map(MemberDecision::as_decision) {
             self.decided(now, &member);
         }
@@ -340,6 +345,7 @@ mod tests {
             placements: Vec::new(),
             pods: placed.iter().map(member).collect(),
             victims: victims.iter().map(|name| PodKey::new("default", *name)).collect(),
+            broken_budgets: None,
             condition: None,
             groups: Vec::new(),
         }

@@ -4,6 +4,7 @@
 //! the api crate, and is deliberately slow and simple. It therefore also finds errors that the engine
 //! and its reference have in common because both use the same plugins.
 
+mod budgets;
 mod claims;
 mod decisions;
 mod devices;
@@ -27,6 +28,7 @@ use plimsoll_api::{
 use plimsoll_engine::{Decision, Effect, EffectId, Event, Observation, Outcome, Scheduler, Write};
 use plimsoll_framework::{Nomination, Time};
 
+use self::budgets::ObservedBudgets;
 use self::devices::ObservedDevices;
 use self::groups::ObservedGroups;
 
@@ -93,6 +95,7 @@ pub(crate) struct ObservedCluster {
     pub(crate) volumes: BTreeMap<Str, PersistentVolume>,
     pub(crate) claims: BTreeMap<ObjectKey, PersistentVolumeClaim>,
     pub(crate) groups: ObservedGroups,
+    budgets: ObservedBudgets,
     devices: ObservedDevices,
     /// For each node, how many volumes of each driver it can attach.
     pub(crate) limits: BTreeMap<Str, BTreeMap<Str, usize>>,
@@ -168,6 +171,7 @@ impl Auditor {
 
     fn object(&mut self, seen: &Observation<AnyObject, (KindRef, ObjectKey)>) {
         self.known.groups.observe(seen);
+        self.known.budgets.observe(seen);
         match seen {
             Observation::Is(object) => {
                 if let Some(volume) = object.get::<PersistentVolume>() {
@@ -326,7 +330,10 @@ impl Auditor {
             Outcome::Unschedulable { nomination, .. } => {
                 known.has_nowhere_to_go(pod)?;
                 match nomination {
-                    Some(nomination) => known.is_frugal(pod, nomination),
+                    Some(nomination) => {
+                        known.is_frugal(pod, nomination)?;
+                        known.breaks_no_budget_in_vain(pod, nomination)
+                    }
                     None => known.has_no_victims(pod),
                 }
             }
@@ -353,6 +360,7 @@ impl Auditor {
     fn nominated(&self, key: &PodKey, nomination: &Nomination) -> Result<(), String> {
         let pod = self.known.pods.get(key).ok_or("there is no such pod")?;
         let victims: BTreeSet<PodKey> = nomination.victims.iter().cloned().collect();
+        self.known.are_as_harmful_as_said(&victims, nomination.broken_budgets)?;
         for victim in &victims {
             self.victim(pod, victim, false)?;
             let on = self.known.pods.get(victim).and_then(|victim| self.known.place(victim));

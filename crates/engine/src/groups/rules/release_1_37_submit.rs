@@ -49,6 +49,7 @@ impl Scheduler {
                 let evicts = (plugin, victims.as_slice(), broken_budgets);
                 self.evict_for_group(now, group, evicts, effects);
                 decision.victims = victims;
+                decision.broken_budgets = Some(broken_budgets);
                 decision.victims.sort();
                 nominations.extend(to);
                 on_preemption = true;
