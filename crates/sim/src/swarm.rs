@@ -172,6 +172,7 @@ fn begin_with(
     let faults = RequestFaults::by_chance(seed, workload.fault_percent, workload.calm);
     let mut world = SimulatedCluster::new(workload.lifecycle, faults);
     world.devices = workload.devices;
+    world.storage = workload.storage;
     for (at, what) in workload.happenings {
         world.plan(at, what);
     }
