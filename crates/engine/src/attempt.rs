@@ -229,6 +229,7 @@ impl Scheduler {
         self.hear_extenders(now, effects);
         self.give_up_evictions(now, effects);
         self.end_refusals(now);
+        self.retry_unhelped(now);
         for id in self.bindings.to_look_at(now) {
             if let Some(cycle) = self.bindings.take(id) {
                 self.drive(now, cycle, effects, BindingCycle::look);

@@ -30,6 +30,7 @@ mod names;
 mod node_judge;
 mod nominated_node;
 mod observe;
+mod pauses;
 mod pick;
 mod preemption;
 pub mod profile;

@@ -25,6 +25,7 @@ use crate::memo::Memo;
 use crate::metrics::{PluginMetrics, SchedulerCounters, Stopwatch};
 use crate::names::{PodId, PodNames};
 use crate::node_judge::PreparedFilters;
+use crate::pauses::Pauses;
 use crate::pick::TieBreak;
 use crate::preemption::Evictions;
 use crate::profile::{Profile, ProfileError};
@@ -152,6 +153,8 @@ pub struct Scheduler {
     pub(crate) nominated: NominatedPods,
     pub(crate) evictions: Evictions,
     pub(crate) refusals: Refusals,
+    /// Pods that wait, and for which a write of a PostFilter plugin has failed.
+    pub(crate) unhelped: Pauses,
     /// Pods whose expected node was written, until that is observed or withdrawn. No resources are
     /// reserved for them, since they are assumed to be there.
     pub(crate) expected: BTreeMap<PodId, Str>,
@@ -239,6 +242,7 @@ impl Scheduler {
             nominated,
             evictions: Evictions::new(),
             refusals: Refusals::default(),
+            unhelped: Pauses::default(),
             expected: BTreeMap::new(),
             waiting_decisions: Vec::new(),
             answers: Vec::new(),
@@ -330,6 +334,7 @@ impl Scheduler {
             self.sent_writes.next_deadline(),
             self.next_eviction_deadline(),
             self.refusals.next_end(),
+            self.unhelped.next_end(),
             self.extenders.next_deadline(),
             self.reservation_end(),
         ];
@@ -413,6 +418,7 @@ impl Scheduler {
             && self.waiting_decisions.is_empty()
             && self.said_writes.is_empty()
             && self.sent_writes.is_empty()
+            && self.unhelped.next_end().is_none()
             && !self.queue.has_ready(Ready::Early)
             && !self.queue.has_aside()
             && !self.queue.has_backoff()

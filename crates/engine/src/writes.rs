@@ -6,14 +6,15 @@ use std::collections::BTreeSet;
 use hashbrown::HashMap;
 use plimsoll_framework::points::PostFilterPoint;
 use plimsoll_framework::{
-    Assumption, CycleState, NodeRejection, ObjectWrite, Placement, PodInfo, Point, Time, WriteError,
+    Assumption, CycleState, NodeRejection, ObjectWrite, Placement, PodInfo, Point, Time,
+    WriteCause, WriteError,
 };
 use rustc_hash::FxBuildHasher;
 
 use crate::cycle::AttemptFailure;
 use crate::effect::{Effect, EffectId, EventRecord, Write};
 use crate::handle_output::HandleOutput;
-use crate::queue::Audience;
+use crate::queue::{Audience, Surroundings};
 use crate::scheduler::Scheduler;
 
 /// A write that a plugin has requested.
@@ -183,6 +184,8 @@ impl Scheduler {
         let profile = self.profiles.get(&said.pod.scheduler_name);
         let plugin = profile.and_then(|profile| profile.named(said.plugin));
         let asked = plugin.and_then(|plugin| plugin.points.answered.as_ref());
+        // It would be refused again.
+        let is_refused = answer.as_ref().is_err_and(|error| error.cause == WriteCause::Refused);
         let failed = match asked.filter(|_| answer.is_ok() || said.may_be_tried_again()) {
             None => answer.err().map(|error| error.message),
             Some(point) => {
@@ -215,10 +218,30 @@ impl Scheduler {
                 outcome.err().map(|why| why.to_string())
             }
         };
+        let is_remedy = said.point == Point::PostFilter;
         if let Some(why) = failed {
             self.write(&said.pod, Write::Record(EventRecord::unwritten(said, &why)), effects);
+            let is_known = self.names.find(&said.pod.key).is_some();
+            if is_remedy && is_known && !is_refused {
+                self.unhelped.begin(now, said.pod.key.clone());
+            }
+        } else if is_remedy && self.said_writes.is_empty() {
+            self.unhelped.forget(&said.pod.key);
         }
         self.send_writes(now, effects);
+    }
+}
+
+impl Scheduler {
+    /// Retries pods for which a write of PostFilter has failed, after a pause: no change of the cluster tells that nothing has
+    /// helped them. Without a pause an idle scheduler would try them, and send the write, again and again.
+    pub(crate) fn retry_unhelped(&mut self, now: Time) {
+        for pod in self.unhelped.over(now) {
+            if let Some(id) = self.names.find(&pod) {
+                let with = Surroundings { profiles: &self.profiles, cache: &self.cache };
+                self.queue.retry(now, id, with);
+            }
+        }
     }
 }
 

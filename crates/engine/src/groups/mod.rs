@@ -102,6 +102,7 @@ impl Scheduler {
         if let Some(group) = group {
             self.end_reservation_of(&self.root_of(&group), ReservationEnd::Gone);
         }
+        self.unhelped.forget(&self.names[id].key);
         self.unlearn_pod(id);
     }
 

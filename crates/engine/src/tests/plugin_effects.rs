@@ -264,3 +264,42 @@ fn the_answer_to_a_write_after_post_filter_comes_to_the_plugin() {
         assert_eq!(counted, expected);
     }
 }
+
+#[test]
+fn a_pod_tries_again_after_a_pause_if_a_write_of_post_filter_has_failed_unless_it_was_refused() {
+    let is_object = |effect: &&crate::Effect| matches!(effect.write, Write::Object(_));
+    // All that is written until nothing is left to do at a time.
+    let all_at = |scheduler: &mut Scheduler, seconds: i64| {
+        let (mut effects, now) = (Vec::new(), Time::from_millis(seconds * 1000));
+        while matches!(scheduler.step(now, &mut effects), Next::Again) {}
+        effects.iter().filter(is_object).map(|effect| effect.id).collect::<Vec<_>>()
+    };
+    for engine in BOTH {
+        for (cause, is_tried_again) in [
+            (WriteCause::TimedOut, true),
+            (WriteCause::NotFound, true),
+            (WriteCause::Refused, false),
+        ] {
+            let mut scheduler = scheduler(engine);
+            let fails = |scheduler: &mut Scheduler, id, seconds: i64| {
+                let now = Time::from_millis(seconds * 1000);
+                scheduler.observe(now, Event::Done(id, Err(WriteError::new(cause, "no"))));
+            };
+            scheduler.observe(Time::ZERO, Event::pod(lab::pod("p", &["zone=nowhere", "says=3"])));
+            let [id] = all_at(&mut scheduler, 0)[..] else { panic!("a node is asked for") };
+            fails(&mut scheduler, id, 0);
+            assert_eq!(all_at(&mut scheduler, 9), []);
+            assert_eq!(scheduler.is_settled(), !is_tried_again, "{cause:?}");
+            let again = all_at(&mut scheduler, 20);
+            assert_eq!(again.len(), usize::from(is_tried_again), "{cause:?}");
+            // The next pause is longer.
+            let [id] = again[..] else { continue };
+            fails(&mut scheduler, id, 20);
+            assert_eq!(all_at(&mut scheduler, 39), []);
+            let [id] = all_at(&mut scheduler, 60)[..] else { panic!("it is asked for again") };
+            scheduler.observe(Time::from_millis(60_000), Event::Done(id, Ok(())));
+            assert_eq!(all_at(&mut scheduler, 200), []);
+            assert!(scheduler.is_settled());
+        }
+    }
+}
