@@ -446,6 +446,11 @@ impl Scheduler {
         queued.map(|(id, info)| (self.cache.pod(id).unwrap_or(&info.pod), info))
     }
 
+    /// The pods that are bound, in no particular order.
+    pub fn bound(&self) -> impl Iterator<Item = &PodInfo> {
+        self.cache.pods_of(|id| self.queue.get(id).is_none())
+    }
+
     /// How often a pod that is not bound yet has waited at Permit and was rejected there.
     pub fn vain_waits(&self, pod: &PodKey) -> u32 {
         let info = self.names.find(pod).and_then(|id| self.queue.get(id));

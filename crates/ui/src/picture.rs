@@ -1,24 +1,20 @@
 //! The cluster at one moment, indexed for the page.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::ops::Range;
 use std::sync::Arc;
 
-use plimsoll_api::resources::{CPU, EPHEMERAL_STORAGE, MEMORY, PODS};
 use plimsoll_api::{
-    CompositePodGroup, Node, PodGroup, PodKey, ResourceClaim, ResourceSlice, Resources, Str,
+    AnyObject, CompositePodGroup, PodGroup, PodKey, ResourceClaim, ResourceSlice, Resources, Str,
     Timestamp,
 };
 use plimsoll_engine::{ClusterSnapshot, QueuePlace, Scheduler};
 use plimsoll_framework::{PodInfo, Time};
 use serde::Serialize;
 
+use crate::counts::{CountedCluster, CountedNode, Counts, PodCounts, written};
 use crate::documents;
 use crate::question::{Failure, Question};
 use crate::queued::{ClusterAndQueue, QueuedRow};
-
-/// The label of a node with its zone.
-const ZONE: &str = "topology.kubernetes.io/zone";
 
 /// Where a pod is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -109,18 +105,14 @@ pub struct Views {
 /// The cluster at one moment, indexed for the page. Objects are shared with the scheduler.
 #[derive(Debug)]
 pub struct Picture {
-    pub(crate) taken: Time,
-    pub(crate) views: Views,
-    /// Sorted by name.
-    pub(crate) nodes: Vec<PictureNode>,
+    /// The nodes, and how many pods there are.
+    pub(crate) counts: Counts,
     /// The pods that are not bound, sorted by state and name.
     pending: Vec<QueuedRow>,
     /// The other pods, sorted by name.
     bound: Vec<PodInfo>,
-    /// The numbers of the pods on nodes, node by node.
+    /// The numbers of the pods on nodes, node by node in the order of the names.
     on_nodes: Vec<u32>,
-    /// The resources that nodes have or pods request: first those that most nodes have.
-    pub(crate) resources: Vec<Str>,
     /// The namespaces that have pods.
     pub(crate) namespaces: BTreeSet<Str>,
     /// The nodes to which pending pods are nominated.
@@ -131,16 +123,6 @@ pub struct Picture {
     pub(crate) claims: Vec<Arc<ResourceClaim>>,
 }
 
-/// A node with the pods on it.
-#[derive(Debug)]
-pub(crate) struct PictureNode {
-    pub(crate) node: Arc<Node>,
-    /// What its pods request, with their number.
-    pub(crate) requested: Resources,
-    /// Where the numbers of its pods are.
-    on_it: Range<usize>,
-}
-
 /// A pod.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PicturePod<'a> {
@@ -148,17 +130,6 @@ pub(crate) struct PicturePod<'a> {
     pub(crate) state: PodState,
     /// What the queue knows of it, unless it is bound.
     pub(crate) queued: Option<&'a QueuedRow>,
-}
-
-impl PictureNode {
-    pub(crate) fn zone(&self) -> Option<&Str> {
-        self.node.labels.get(ZONE)
-    }
-
-    /// How many pods it has.
-    pub(crate) fn n_pods(&self) -> usize {
-        self.on_it.len()
-    }
 }
 
 impl Picture {
@@ -182,37 +153,40 @@ impl Picture {
         });
         bound.shrink_to_fit();
         bound.sort_unstable_by(|one, other| one.key.cmp(&other.key));
-        let nodes = nodes.into_iter().map(|node| PictureNode {
+        let nodes = nodes.into_iter().map(|node| CountedNode {
             node,
             requested: Resources::default(),
-            on_it: 0..0,
+            n_pods: 0,
         });
-        let mut nodes: Vec<PictureNode> = nodes.collect();
+        let mut nodes: Vec<CountedNode> = nodes.collect();
         nodes.sort_unstable_by(|one, other| one.node.name.cmp(&other.node.name));
-        let on_nodes = {
-            let pods = pending.iter().map(|pod| &pod.info).chain(&bound);
-            place(&mut nodes, pods)
-        };
-        let mut picture = Picture {
+        let pods = || pending.iter().map(|pod| &pod.info).chain(&bound);
+        let on_nodes = place(&mut nodes, pods());
+        let groups: Vec<_> = objects.iter().filter_map(AnyObject::shared).collect();
+        let composites: Vec<_> = objects.iter().filter_map(AnyObject::shared).collect();
+        let slices: Vec<_> = objects.iter().filter_map(AnyObject::shared).collect();
+        let claims: Vec<_> = objects.iter().filter_map(AnyObject::shared).collect();
+        let counted = CountedCluster {
             taken,
-            views,
-            resources: resources(&nodes),
             nodes,
-            namespaces: namespaces_of(pending.iter().map(|pod| &pod.info).chain(&bound)),
+            pods: counts_of(&pending, bound.len()),
+            has_groups: !groups.is_empty()
+                || !composites.is_empty()
+                || pods().any(|pod| pod.scheduling_group.is_some()),
+            has_devices: !slices.is_empty() || !claims.is_empty(),
+        };
+        Picture {
+            counts: Counts::new(counted, views),
+            namespaces: namespaces_of(pods()),
             pending,
             bound,
             on_nodes,
             nominated: nominated.into_iter().collect(),
-            groups: objects.iter().filter_map(plimsoll_api::AnyObject::shared).collect(),
-            composites: objects.iter().filter_map(plimsoll_api::AnyObject::shared).collect(),
-            slices: objects.iter().filter_map(plimsoll_api::AnyObject::shared).collect(),
-            claims: objects.iter().filter_map(plimsoll_api::AnyObject::shared).collect(),
-        };
-        let has_members = picture.pods().any(|pod| pod.info.scheduling_group.is_some());
-        picture.views.groups =
-            has_members || !picture.groups.is_empty() || !picture.composites.is_empty();
-        picture.views.devices = !picture.slices.is_empty() || !picture.claims.is_empty();
-        picture
+            groups,
+            composites,
+            slices,
+            claims,
+        }
     }
 
     /// The picture of what a scheduler knows.
@@ -232,12 +206,8 @@ impl Picture {
         question: &Question,
         shows: &dyn Fn(&str) -> bool,
     ) -> Option<Result<String, Failure>> {
-        fn written(document: &impl Serialize) -> Result<String, Failure> {
-            serde_json::to_string(document).map_err(|error| Failure::Failed(error.to_string()))
-        }
         Some(match question {
-            Question::Overview => written(&documents::overview(self)),
-            Question::Nodes => written(&documents::nodes(self)),
+            Question::Overview | Question::Nodes => return self.counts.answer(question),
             Question::Node(name) => {
                 documents::node(self, name, shows).and_then(|document| written(&document))
             }
@@ -260,7 +230,7 @@ impl Picture {
     pub fn namespaces(&self, question: &Question) -> BTreeSet<String> {
         let names: BTreeSet<&Str> = match question {
             Question::Node(name) => {
-                let pods = self.node(name).map(|node| self.pods_on(node));
+                let pods = self.node(name).map(|(_, pods)| pods);
                 pods.into_iter().flatten().map(|pod| &pod.info.key.namespace).collect()
             }
             Question::Pod(key) | Question::History(key) => [&key.namespace].into(),
@@ -289,17 +259,24 @@ impl Picture {
 
     /// When it was taken.
     pub fn taken(&self) -> Time {
-        self.taken
+        self.counts.taken
     }
 
     /// What can be asked.
     pub fn views(&self) -> Views {
-        self.views
+        self.counts.views
     }
 
-    pub(crate) fn node(&self, name: &str) -> Option<&PictureNode> {
-        let at = self.nodes.binary_search_by(|node| node.node.name.as_str().cmp(name)).ok()?;
-        Some(&self.nodes[at])
+    /// A node, and the pods on it.
+    pub(crate) fn node(
+        &self,
+        name: &str,
+    ) -> Option<(&CountedNode, impl Iterator<Item = PicturePod<'_>>)> {
+        let nodes = &self.counts.nodes;
+        let at = nodes.binary_search_by(|node| node.node.name.as_str().cmp(name)).ok()?;
+        let before: usize = nodes[..at].iter().map(|node| node.n_pods).sum();
+        let numbers = self.on_nodes[before..].iter().take(nodes[at].n_pods);
+        Some((&nodes[at], numbers.map(|&number| self.numbered(number as usize))))
     }
 
     pub(crate) fn pod(&self, key: &PodKey) -> Option<PicturePod<'_>> {
@@ -311,21 +288,17 @@ impl Picture {
         self.pending.iter().map(PicturePod::pending).chain(self.bound.iter().map(PicturePod::bound))
     }
 
-    /// The pods on a node.
-    pub(crate) fn pods_on(&self, node: &PictureNode) -> impl Iterator<Item = PicturePod<'_>> {
-        let numbers = &self.on_nodes[node.on_it.clone()];
-        numbers.iter().map(|&number| {
-            let at = number as usize;
-            match self.pending.get(at) {
-                Some(pod) => PicturePod::pending(pod),
-                None => PicturePod::bound(&self.bound[at - self.pending.len()]),
-            }
-        })
+    /// The pod of this number.
+    fn numbered(&self, at: usize) -> PicturePod<'_> {
+        match self.pending.get(at) {
+            Some(pod) => PicturePod::pending(pod),
+            None => PicturePod::bound(&self.bound[at - self.pending.len()]),
+        }
     }
 
     /// When it was taken, as text.
     pub(crate) fn as_of(&self) -> String {
-        text_of(self.taken)
+        self.counts.as_of()
     }
 }
 
@@ -339,12 +312,28 @@ impl<'a> PicturePod<'a> {
     }
 }
 
-/// Tells the nodes which of the pods are on them, by number, and returns the numbers.
+/// How many pods there are in each state, and why they are pending.
+fn counts_of(pending: &[QueuedRow], n_bound: usize) -> PodCounts {
+    let mut counts = PodCounts::default();
+    counts.add(PodState::Placed, n_bound);
+    for pod in pending {
+        counts.add(pod.state, 1);
+        let rejectors = pod.rejectors.join(", ");
+        match pod.decision.as_deref() {
+            _ if !rejectors.is_empty() => counts.add_reason(rejectors, 1),
+            Some(KnownDecision::Rejected(message)) => counts.add_reason(message.clone(), 1),
+            Some(KnownDecision::Fits(_)) | None => {}
+        }
+    }
+    counts
+}
+
+/// Tells the nodes, which are sorted by name, what the pods on them request. Returns the numbers of these pods, node by node.
 fn place<'a>(
-    nodes: &mut [PictureNode],
+    nodes: &mut [CountedNode],
     pods: impl Iterator<Item = &'a PodInfo> + Clone,
 ) -> Vec<u32> {
-    let find = |nodes: &[PictureNode], pod: &PodInfo| {
+    let find = |nodes: &[CountedNode], pod: &PodInfo| {
         let name = pod.node()?;
         nodes.binary_search_by(|node| node.node.name.cmp(name)).ok()
     };
@@ -354,19 +343,19 @@ fn place<'a>(
         let Some(node) = nodes.get_mut(row as usize) else { continue };
         node.requested.add(&pod.requests);
         node.requested.pods += 1;
-        node.on_it.end += 1;
+        node.n_pods += 1;
     }
     let mut begin = 0;
-    for node in &mut *nodes {
-        let n = node.on_it.end;
-        node.on_it = begin..begin;
-        begin += n;
-    }
+    let begins = nodes.iter().map(|node| {
+        begin += node.n_pods;
+        begin - node.n_pods
+    });
+    let mut next: Vec<usize> = begins.collect();
     let mut on_nodes = vec![0; begin];
     for (number, &row) in (0..).zip(&rows) {
-        let Some(node) = nodes.get_mut(row as usize) else { continue };
-        on_nodes[node.on_it.end] = number;
-        node.on_it.end += 1;
+        let Some(next) = next.get_mut(row as usize) else { continue };
+        on_nodes[*next] = number;
+        *next += 1;
     }
     on_nodes
 }
@@ -385,20 +374,6 @@ fn namespaces_of<'a>(pods: impl Iterator<Item = &'a PodInfo>) -> BTreeSet<Str> {
     names
 }
 
-/// The resources that nodes have or pods request: first those that most nodes have, then the others by name.
-fn resources(nodes: &[PictureNode]) -> Vec<Str> {
-    let (mut has, mut others) = (Resources::default(), BTreeSet::new());
-    for node in nodes {
-        has.add(&node.node.allocatable);
-        has.add(&node.requested);
-        others.extend(node.node.allocatable.scalar.keys().cloned());
-        others.extend(node.requested.scalar.keys().cloned());
-    }
-    let common = [CPU, MEMORY, PODS, EPHEMERAL_STORAGE].into_iter();
-    let common = common.filter(|name| has.get(name) != 0).map(Str::from);
-    common.chain(others.into_iter().filter(|name| has.get(name) != 0)).collect()
-}
-
 /// A time as text.
 pub(crate) fn text_of(time: Time) -> String {
     let text = Timestamp::from_millisecond(time.millis()).map(|timestamp| timestamp.to_string());
@@ -407,7 +382,7 @@ pub(crate) fn text_of(time: Time) -> String {
 
 #[cfg(test)]
 mod tests {
-    use plimsoll_api::Pod;
+    use plimsoll_api::{Node, Pod};
 
     use super::*;
 
@@ -461,16 +436,11 @@ mod tests {
         assert_eq!(names(picture.pods()), "z y a b c lost");
         let first = picture.pods().next().expect("there are some");
         assert_eq!(first.state, PodState::Unschedulable, "it fits nowhere as the next pod");
-        let on: Vec<_> = picture
-            .nodes
-            .iter()
-            .map(|node| {
-                let requested = (node.requested.milli_cpu, node.requested.pods);
-                (node.node.name.as_str(), names(picture.pods_on(node)), requested)
-            })
-            .collect();
-        let on: Vec<_> =
-            on.iter().map(|(name, pods, requested)| (*name, &**pods, *requested)).collect();
-        assert_eq!(on, [("n1", "y a c", (108, 3)), ("n2", "b", (20, 1)), ("n3", "", (0, 0))]);
+        let on = ["n1", "n2", "n3"].map(|name| {
+            let (node, pods) = picture.node(name).expect("there is one");
+            (names(pods), node.requested.milli_cpu, node.requested.pods)
+        });
+        let expected = [("y a c", 108, 3), ("b", 20, 1), ("", 0, 0)];
+        assert_eq!(on, expected.map(|(pods, cpu, n)| (pods.to_owned(), cpu, n)));
     }
 }

@@ -9,7 +9,7 @@ use plimsoll_api::{KindRef, ObjectKey, PodKey};
 use plimsoll_engine::metrics::Family;
 use plimsoll_engine::{ClusterSnapshot, PendingPod};
 use plimsoll_framework::PodInfo;
-use plimsoll_ui::ClusterAndQueue;
+use plimsoll_ui::{ClusterAndQueue, CountedCluster};
 use serde_json::Value;
 use tokio::sync::watch;
 
@@ -171,6 +171,10 @@ impl SchedulerView for FollowedView {
 
     fn picture(&self) -> Soon<'_, ClusterAndQueue> {
         Box::pin(self.engine.picture())
+    }
+
+    fn counts(&self) -> Soon<'_, CountedCluster> {
+        Box::pin(self.engine.counts())
     }
 
     fn snapshot_of_group(&self, group: ObjectKey) -> Soon<'_, (ClusterSnapshot, Vec<PendingPod>)> {

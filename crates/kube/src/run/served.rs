@@ -8,7 +8,7 @@ use plimsoll_api::{KindRef, ObjectKey, PodKey};
 use plimsoll_engine::metrics::Family;
 use plimsoll_engine::{ClusterSnapshot, PendingPod};
 use plimsoll_framework::PodInfo;
-use plimsoll_ui::ClusterAndQueue;
+use plimsoll_ui::{ClusterAndQueue, CountedCluster};
 use prometheus::Registry;
 use serde_json::Value;
 use tokio::sync::watch;
@@ -290,6 +290,10 @@ impl SchedulerView for EngineView {
 
     fn picture(&self) -> Soon<'_, ClusterAndQueue> {
         Box::pin(self.engine.picture())
+    }
+
+    fn counts(&self) -> Soon<'_, CountedCluster> {
+        Box::pin(self.engine.counts())
     }
 
     fn manifest(

@@ -6,7 +6,7 @@ use plimsoll_api::{ObjectKey, PodKey};
 use plimsoll_engine::metrics::Family;
 use plimsoll_engine::{ClusterSnapshot, PendingPod, Scheduler};
 use plimsoll_framework::{PodGroupState, PodInfo, Time};
-use plimsoll_ui::ClusterAndQueue;
+use plimsoll_ui::{ClusterAndQueue, CountedCluster};
 use tokio::sync::{mpsc, oneshot};
 
 use super::scheduler_view::{Explained, Unresponsive};
@@ -31,6 +31,7 @@ enum QueryKind {
     Snapshot(Option<PodKey>, oneshot::Sender<(ClusterSnapshot, Option<PendingPod>)>),
     SnapshotOfGroup(ObjectKey, oneshot::Sender<(ClusterSnapshot, Vec<PendingPod>)>),
     Picture(oneshot::Sender<ClusterAndQueue>),
+    Counts(oneshot::Sender<CountedCluster>),
     Read(Reading),
 }
 
@@ -71,6 +72,8 @@ impl EngineQuery {
             }
             QueryKind::Picture(to) if to.is_closed() => {}
             QueryKind::Picture(to) => drop(to.send(ClusterAndQueue::of(scheduler, now))),
+            QueryKind::Counts(to) if to.is_closed() => {}
+            QueryKind::Counts(to) => drop(to.send(CountedCluster::of(scheduler, now))),
             QueryKind::Read(Reading(read)) => read(scheduler),
             QueryKind::Dump(to) => drop(to.send(scheduler.dump(now, DUMP_BYTES))),
         }
@@ -142,6 +145,11 @@ impl EngineHandle {
     /// The cluster at this moment, with the pods that are not bound yet apart.
     pub async fn picture(&self) -> Result<ClusterAndQueue, Unresponsive> {
         self.query(QueryKind::Picture).await
+    }
+
+    /// The nodes at this moment with what is on them, and how many pods there are.
+    pub async fn counts(&self) -> Result<CountedCluster, Unresponsive> {
+        self.query(QueryKind::Counts).await
     }
 
     /// What `read` finds. It runs on the engine's thread, so it should be quick.

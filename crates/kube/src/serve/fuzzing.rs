@@ -17,7 +17,7 @@ use plimsoll_api::{KindRef, ObjectKey, PodKey};
 use plimsoll_engine::metrics::Family;
 use plimsoll_engine::{ClusterSnapshot, Decision, PendingPod};
 use plimsoll_framework::PodInfo;
-use plimsoll_ui::ClusterAndQueue;
+use plimsoll_ui::{ClusterAndQueue, CountedCluster};
 use serde_json::Value;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::runtime::{Builder, Runtime};
@@ -73,6 +73,10 @@ impl SchedulerView for Nobody {
     }
 
     fn picture(&self) -> Soon<'_, ClusterAndQueue> {
+        silent()
+    }
+
+    fn counts(&self) -> Soon<'_, CountedCluster> {
         silent()
     }
 

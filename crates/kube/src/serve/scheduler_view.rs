@@ -7,7 +7,7 @@ use plimsoll_api::{KindRef, ObjectKey, PodKey};
 use plimsoll_engine::metrics::Family;
 use plimsoll_engine::{ClusterSnapshot, Decision, PendingPod};
 use plimsoll_framework::PodInfo;
-use plimsoll_ui::ClusterAndQueue;
+use plimsoll_ui::{ClusterAndQueue, CountedCluster};
 use serde_json::Value;
 
 use super::advisor::Advisor;
@@ -42,6 +42,9 @@ pub trait SchedulerView: Send + Sync + 'static {
 
     /// The cluster at this moment, with the pods that are not bound yet apart.
     fn picture(&self) -> Soon<'_, ClusterAndQueue>;
+
+    /// The nodes at this moment with what is on them, and how many pods there are.
+    fn counts(&self) -> Soon<'_, CountedCluster>;
 
     /// The cluster at this moment, and what is known of those pods of a group that are pending.
     fn snapshot_of_group(&self, group: ObjectKey) -> Soon<'_, (ClusterSnapshot, Vec<PendingPod>)>;

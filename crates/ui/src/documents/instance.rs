@@ -68,6 +68,6 @@ pub(crate) fn instance(picture: &Picture) -> InstancePicture<'_> {
             rejected_by: &queued.rejectors,
         });
     }
-    let nodes = picture.nodes.iter().map(|node| &node.node.name).collect();
+    let nodes = picture.counts.nodes.iter().map(|node| &node.node.name).collect();
     InstancePicture { as_of: picture.as_of(), nodes, placed, waiting }
 }

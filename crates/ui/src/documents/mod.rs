@@ -1,4 +1,4 @@
-//! The documents of the page: plain structs, each made from a [`Picture`](crate::Picture).
+//! The documents of the page: plain structs, each made from a [`Picture`](crate::Picture) or [`Counts`](crate::Counts).
 
 mod configuration;
 mod devices;

@@ -7,7 +7,8 @@ use serde::Serialize;
 
 use super::overview::Usage;
 use super::pods::{PodRow, amounts};
-use crate::picture::{Picture, PictureNode};
+use crate::counts::{CountedNode, Counts};
+use crate::picture::Picture;
 use crate::question::Failure;
 
 /// All nodes. The lists by node have the order of `names`.
@@ -71,10 +72,10 @@ fn is_zero(n: &usize) -> bool {
 }
 
 /// All nodes of a cluster.
-pub(crate) fn nodes(picture: &Picture) -> Nodes {
+pub(crate) fn nodes(counts: &Counts) -> Nodes {
     let (mut zones, mut taints) = (Numbers::default(), Numbers::default());
     let (mut zone, mut taints_of, mut unschedulable) = (Vec::new(), BTreeMap::new(), Vec::new());
-    for (at, node) in picture.nodes.iter().enumerate() {
+    for (at, node) in counts.nodes.iter().enumerate() {
         zone.push(zones.number(node.zone().map(Str::as_str).unwrap_or_default()));
         let own = node.node.taints.iter().map(|taint| taints.number(&text(taint)));
         let own: Vec<usize> = own.collect();
@@ -87,16 +88,16 @@ pub(crate) fn nodes(picture: &Picture) -> Nodes {
     }
     let column = |name: &Str| Column {
         name: name.clone(),
-        allocatable: all(picture, |node| node.node.allocatable.get(name)),
-        requested: all(picture, |node| node.requested.get(name)),
+        allocatable: all(counts, |node| node.node.allocatable.get(name)),
+        requested: all(counts, |node| node.requested.get(name)),
     };
     Nodes {
-        as_of: picture.as_of(),
-        names: all(picture, |node| node.node.name.clone()),
+        as_of: counts.as_of(),
+        names: all(counts, |node| node.node.name.clone()),
         zones: zones.names.into_iter().map(Str::from).collect(),
         zone,
-        pods: all(picture, PictureNode::n_pods),
-        resources: picture.resources.iter().map(column).collect(),
+        pods: all(counts, |node| node.n_pods),
+        resources: counts.resources.iter().map(column).collect(),
         taints: taints.names,
         taints_of,
         unschedulable,
@@ -109,11 +110,10 @@ pub(crate) fn node(
     name: &str,
     shows: &dyn Fn(&str) -> bool,
 ) -> Result<OneNode, Failure> {
-    let Some(found) = picture.node(name) else {
+    let Some((found, own)) = picture.node(name) else {
         return Err(Failure::NotFound(format!("nodes {name:?} not found")));
     };
-    let PictureNode { node, requested, .. } = found;
-    let own = picture.pods_on(found);
+    let CountedNode { node, requested, .. } = found;
     let named: Vec<_> = own.filter(|pod| shows(&pod.info.key.namespace)).collect();
     Ok(OneNode {
         as_of: picture.as_of(),
@@ -122,8 +122,8 @@ pub(crate) fn node(
         unschedulable: node.unschedulable,
         labels: labels(&node.labels),
         taints: node.taints.iter().map(text).collect(),
-        resources: Usage::of(&picture.resources, &node.allocatable, requested),
-        withheld: found.n_pods() - named.len(),
+        resources: Usage::of(&picture.counts.resources, &node.allocatable, requested),
+        withheld: found.n_pods - named.len(),
         pods: named
             .into_iter()
             .map(|pod| PodOnNode { row: PodRow::of(pod), requests: amounts(&pod.info.requests) })
@@ -136,8 +136,8 @@ pub(super) fn labels(labels: &Labels) -> BTreeMap<Str, Str> {
     labels.iter().map(|(key, value)| (key.clone(), value.clone())).collect()
 }
 
-fn all<T>(picture: &Picture, of: impl Fn(&PictureNode) -> T) -> Vec<T> {
-    picture.nodes.iter().map(of).collect()
+fn all<T>(counts: &Counts, of: impl Fn(&CountedNode) -> T) -> Vec<T> {
+    counts.nodes.iter().map(of).collect()
 }
 
 /// A taint as `kubectl taint` writes it.

@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use plimsoll_api::{Effect, Resources, Str};
 use serde::Serialize;
 
-use crate::picture::{KnownDecision, Picture, PodState, Views};
+use crate::counts::Counts;
+use crate::picture::{PodState, Views};
 
 /// At most so many reasons are listed.
 const MOST_REASONS: usize = 20;
@@ -72,16 +73,13 @@ impl Usage {
 }
 
 /// The overview of a cluster.
-pub(crate) fn overview(picture: &Picture) -> Overview {
-    let mut pods: BTreeMap<&'static str, usize> =
-        PodState::ALL.into_iter().map(|state| (state.as_str(), 0)).collect();
-    for pod in picture.pods() {
-        *pods.entry(pod.state.as_str()).or_default() += 1;
-    }
-    let mut nodes = NodeCounts { all: picture.nodes.len(), ..NodeCounts::default() };
+pub(crate) fn overview(counts: &Counts) -> Overview {
+    let number = |state: &PodState| counts.pods.states.get(state).copied().unwrap_or(0);
+    let pods = PodState::ALL.iter().map(|state| (state.as_str(), number(state)));
+    let mut nodes = NodeCounts { all: counts.nodes.len(), ..NodeCounts::default() };
     let mut all = (Resources::default(), Resources::default());
     let mut zones = BTreeMap::<Str, (usize, usize, Resources, Resources)>::new();
-    for node in &picture.nodes {
+    for node in &counts.nodes {
         nodes.unschedulable += usize::from(node.node.unschedulable);
         let keeps_off = |effect| matches!(effect, Effect::NoSchedule | Effect::NoExecute);
         let is_tainted = node.node.taints.iter().any(|taint| keeps_off(taint.effect));
@@ -90,11 +88,11 @@ pub(crate) fn overview(picture: &Picture) -> Overview {
         all.1.add(&node.requested);
         let zone = zones.entry(node.zone().cloned().unwrap_or_default()).or_default();
         zone.0 += 1;
-        zone.1 += node.n_pods();
+        zone.1 += node.n_pods;
         zone.2.add(&node.node.allocatable);
         zone.3.add(&node.requested);
     }
-    let names = &picture.resources;
+    let names = &counts.resources;
     let zones = zones.into_iter().map(|(zone, (nodes, pods, allocatable, requested))| ZoneUsage {
         zone,
         nodes,
@@ -102,30 +100,21 @@ pub(crate) fn overview(picture: &Picture) -> Overview {
         resources: Usage::of(names, &allocatable, &requested),
     });
     Overview {
-        as_of: picture.as_of(),
-        views: picture.views,
+        as_of: counts.as_of(),
+        views: counts.views,
         nodes,
-        pods,
+        pods: pods.collect(),
         resources: Usage::of(names, &all.0, &all.1),
         zones: zones.collect(),
-        reasons: reasons(picture),
+        reasons: reasons(counts),
     }
 }
 
-fn reasons(picture: &Picture) -> Vec<PendingReason> {
-    let mut counts = BTreeMap::<String, usize>::new();
-    for pod in picture.pods().filter_map(|pod| pod.queued) {
-        let rejectors = pod.rejectors.join(", ");
-        let reason = match pod.decision.as_deref() {
-            _ if !rejectors.is_empty() => rejectors,
-            Some(KnownDecision::Rejected(message)) => message.clone(),
-            _ => continue,
-        };
-        *counts.entry(reason).or_default() += 1;
-    }
-    let counts = counts.into_iter().map(|(reason, pods)| PendingReason { reason, pods });
-    let mut counts: Vec<PendingReason> = counts.collect();
-    counts.sort_by_key(|one| std::cmp::Reverse(one.pods));
-    counts.truncate(MOST_REASONS);
-    counts
+fn reasons(counts: &Counts) -> Vec<PendingReason> {
+    let reasons = counts.pods.reasons.iter();
+    let reasons = reasons.map(|(reason, &pods)| PendingReason { reason: reason.clone(), pods });
+    let mut reasons: Vec<PendingReason> = reasons.collect();
+    reasons.sort_by_key(|one| std::cmp::Reverse(one.pods));
+    reasons.truncate(MOST_REASONS);
+    reasons
 }

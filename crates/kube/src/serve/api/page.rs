@@ -2,9 +2,9 @@
 //!
 //! However many pages are open, the engine takes a picture only now and then: if it takes long, more rarely. What they ask is
 //! answered once for all of them. A picture is dropped as soon as it is not fresh any more: it holds objects as they were, and
-//! in a busy cluster many of them have changed since.
+//! in a busy cluster many of them have changed since. What shows no single pods is answered from counts, which hold none.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, PoisonError, Weak};
 use std::time::Duration;
 
@@ -15,11 +15,12 @@ use bytes::Bytes;
 use http::{HeaderMap, Uri};
 use plimsoll_api::PodKey;
 use plimsoll_ui::{
-    Failure, Picture, Question, SeenConfiguration, ShadowQuestion, Views, changes, part_of_report,
-    report_namespaces,
+    Counts, Failure, Picture, Question, SeenConfiguration, ShadowQuestion, Views, changes,
+    part_of_report, report_namespaces,
 };
 use serde_json::Value;
 use tokio::sync::{Mutex, Semaphore};
+use tokio::task::JoinError;
 use tokio::time::Instant;
 
 use super::answered::{Answered, Sent};
@@ -50,30 +51,74 @@ const STREAM_SPAN: Duration = Duration::from_secs(45);
 
 /// What the page is told from.
 pub(in crate::serve) struct Pages {
-    last: Mutex<Option<Taken>>,
+    pictures: Mutex<Option<Taken>>,
+    counts: Mutex<Option<Taken>>,
     pub(in crate::serve) samples: std::sync::Mutex<Samples>,
     /// One picture or answer is made at a time: many pages then take no more memory and threads than one.
     turn: Semaphore,
     streams: Arc<Semaphore>,
 }
 
-/// The last picture, as long as it is fresh.
+/// The last picture, or the last counts, as long as they are fresh.
 struct Taken {
-    picture: Arc<Pictured>,
+    seen: Arc<Seen>,
     /// Until then it is fresh.
     until: Instant,
 }
 
-/// A picture with the answers that were made from it.
-struct Pictured {
-    picture: Picture,
+/// What was seen of the cluster, with the answers that were made from it.
+struct Seen {
+    cluster: Cluster,
     answered: Answered,
+}
+
+/// A cluster at one moment.
+enum Cluster {
+    Picture(Box<Picture>),
+    Counts(Counts),
+}
+
+/// What a question is answered from.
+#[derive(Clone, Copy)]
+enum Source {
+    Picture,
+    Counts,
+}
+
+impl Source {
+    fn of(question: &Question) -> Self {
+        if Counts::answers(question) { Source::Counts } else { Source::Picture }
+    }
+}
+
+impl Cluster {
+    /// The namespaces of the pods and objects that the answer to `question` may name.
+    fn namespaces(&self, question: &Question) -> BTreeSet<String> {
+        match self {
+            Cluster::Picture(picture) => picture.namespaces(question),
+            Cluster::Counts(_) => BTreeSet::new(),
+        }
+    }
+
+    /// The answer without the pods of hidden namespaces.
+    fn answer(&self, question: &Question, hidden: &BTreeSet<String>) -> Sent {
+        let answer = match self {
+            Cluster::Picture(picture) => {
+                picture.answer(question, &|namespace| !hidden.contains(namespace))
+            }
+            Cluster::Counts(counts) => counts.answer(question),
+        };
+        let answer =
+            answer.unwrap_or_else(|| Err(Failure::NotFound("there is no such path".to_owned())));
+        answer.map(line)
+    }
 }
 
 impl Default for Pages {
     fn default() -> Self {
         Pages {
-            last: Mutex::default(),
+            pictures: Mutex::default(),
+            counts: Mutex::default(),
             samples: std::sync::Mutex::default(),
             turn: Semaphore::new(1),
             streams: Arc::new(Semaphore::new(STREAMS)),
@@ -82,20 +127,24 @@ impl Default for Pages {
 }
 
 impl Pages {
-    /// The last picture if it is fresh, or else a new one.
-    async fn picture(&self, state: &Arc<ServerState>) -> Result<Arc<Pictured>, Response> {
+    fn last(&self, from: Source) -> &Mutex<Option<Taken>> {
+        match from {
+            Source::Picture => &self.pictures,
+            Source::Counts => &self.counts,
+        }
+    }
+
+    /// What was seen last if it is fresh, or else the cluster as it is now.
+    async fn seen(&self, state: &Arc<ServerState>, from: Source) -> Result<Arc<Seen>, Response> {
         // Whoever comes meanwhile waits for the same picture.
-        let mut last = self.last.lock().await;
-        if let Some(Taken { picture, until }) = &*last
+        let mut last = self.last(from).lock().await;
+        if let Some(Taken { seen, until }) = &*last
             && Instant::now() < *until
         {
-            return Ok(picture.clone());
+            return Ok(seen.clone());
         }
         // There are never two at a time, but for answers that are under way.
         *last = None;
-        let begin = Instant::now();
-        let seen = state.scheduler.picture().await.map_err(unavailable)?;
-        let span = begin.elapsed();
         let views = Views {
             cluster: true,
             history: state.scheduler.advisor().has_journal(),
@@ -105,26 +154,46 @@ impl Pages {
             shadow: state.scheduler.comparison().is_some(),
             ..Views::default()
         };
-        let _turn = self.turn.acquire().await;
-        let made = tokio::task::spawn_blocking(move || {
-            let picture = Picture::new(seen, std::collections::BTreeMap::new(), views);
-            Arc::new(Pictured { picture, answered: Answered::default() })
-        });
-        let picture = made.await.map_err(|error| {
+        let begin = Instant::now();
+        let (span, made) = match from {
+            Source::Picture => {
+                let seen = state.scheduler.picture().await.map_err(unavailable)?;
+                let span = begin.elapsed();
+                let made =
+                    move || Cluster::Picture(Box::new(Picture::new(seen, BTreeMap::new(), views)));
+                (span, self.made(made).await)
+            }
+            Source::Counts => {
+                let seen = state.scheduler.counts().await.map_err(unavailable)?;
+                let span = begin.elapsed();
+                (span, self.made(move || Cluster::Counts(Counts::new(seen, views))).await)
+            }
+        };
+        let cluster = made.map_err(|error| {
             reply::error(http::StatusCode::INTERNAL_SERVER_ERROR, &error.to_string())
         })?;
+        let seen = Arc::new(Seen { cluster, answered: Answered::default() });
         let until = Instant::now() + FRESH.max(span.saturating_mul(REST));
-        *last = Some(Taken { picture: picture.clone(), until });
-        tokio::spawn(drop_at(until, Arc::downgrade(state)));
-        Ok(picture)
+        *last = Some(Taken { seen: seen.clone(), until });
+        tokio::spawn(drop_at(until, from, Arc::downgrade(state)));
+        Ok(seen)
+    }
+
+    /// What `make` makes, in its turn and on a thread for work that takes its time.
+    async fn made<T: Send + 'static>(
+        &self,
+        make: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, JoinError> {
+        let _turn = self.turn.acquire().await;
+        tokio::task::spawn_blocking(make).await
     }
 }
 
-/// Drops the picture that is fresh until then, if the server still runs.
-async fn drop_at(until: Instant, state: Weak<ServerState>) {
+/// Drops what is fresh until then, if the server still runs.
+async fn drop_at(until: Instant, from: Source, state: Weak<ServerState>) {
     tokio::time::sleep_until(until).await;
     let Some(state) = state.upgrade() else { return };
-    let mut last = state.pages.last.lock().await;
+    let mut last = state.pages.last(from).lock().await;
     if last.as_ref().is_some_and(|taken| taken.until <= until) {
         *last = None;
     }
@@ -198,23 +267,19 @@ async fn answer(asker: &Asker<'_>, query: &[(String, String)]) -> Result<Bytes, 
         Question::Instance => asker.must("list", "", "").await?,
         _ => {}
     }
-    let pictured = state.pages.picture(state).await?;
+    let seen = state.pages.seen(state, Source::of(&question)).await?;
     let hidden = match &question {
         Question::Pod(_) | Question::Instance => BTreeSet::new(),
-        _ => hidden(asker, &question, pictured.picture.namespaces(&question)).await?,
+        _ => hidden(asker, &question, seen.cluster.namespaces(&question)).await?,
     };
-    let from = pictured.clone();
     let made = {
-        let (question, hidden) = (question.clone(), hidden.clone());
-        async move {
-            let _turn = state.pages.turn.acquire().await;
-            tokio::task::spawn_blocking(move || sent(&from.picture, &question, &hidden)).await
-        }
+        let (seen, question, hidden) = (seen.clone(), question.clone(), hidden.clone());
+        state.pages.made(move || seen.cluster.answer(&question, &hidden))
     };
     let answered = match &question {
         // Nobody else asks for the same.
         Question::Pod(_) | Question::Instance => made.await,
-        _ => pictured.answered.get_or_make(question, hidden, made).await,
+        _ => seen.answered.get_or_make(question, hidden, made).await,
     };
     match answered {
         Ok(Ok(answer)) => Ok(answer),
@@ -223,14 +288,6 @@ async fn answer(asker: &Asker<'_>, query: &[(String, String)]) -> Result<Bytes, 
         Ok(Err(Failure::Failed(why))) => Err(asker.failed(&why)),
         Err(error) => Err(asker.failed(&error.to_string())),
     }
-}
-
-/// The answer from a picture, without the pods of hidden namespaces.
-fn sent(picture: &Picture, question: &Question, hidden: &BTreeSet<String>) -> Sent {
-    let answer = picture.answer(question, &|namespace| !hidden.contains(namespace));
-    let answer =
-        answer.unwrap_or_else(|| Err(Failure::NotFound("there is no such path".to_owned())));
-    answer.map(line)
 }
 
 /// JSON as it is sent.

@@ -18,7 +18,7 @@ use plimsoll_engine::{
 use plimsoll_framework::{FeatureGates, PodInfo, Point, Time};
 use plimsoll_plugins::in_tree;
 use plimsoll_testserver::{Options as ClusterOptions, Right, TestServer, User};
-use plimsoll_ui::ClusterAndQueue;
+use plimsoll_ui::{ClusterAndQueue, CountedCluster, Counts, Picture, Question, Views};
 use serde_json::{Value, json};
 
 use super::fixture::{FakeAdvisor, ServerFixture, Signed};
@@ -88,6 +88,9 @@ impl SchedulerView for HandleView {
     }
     fn picture(&self) -> Soon<'_, ClusterAndQueue> {
         self.0.picture().boxed()
+    }
+    fn counts(&self) -> Soon<'_, CountedCluster> {
+        self.0.counts().boxed()
     }
     fn manifest(
         &self,
@@ -197,4 +200,45 @@ async fn an_engine_on_its_own_thread_answers_through_its_handle() {
     let (handle, questions) = EngineHandle::new();
     drop(questions);
     assert_eq!(handle.dump().await, Err(Unresponsive));
+}
+
+#[test]
+fn what_the_engine_counts_is_what_a_picture_counts() {
+    let mut scheduler = scheduler();
+    for name in ["b", "a", "c"] {
+        let node = json!({
+            "apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": {"topology.kubernetes.io/zone": name}},
+            "status": {"allocatable": {"cpu": "2", "pods": "10", "example.com/gpu": "1"}},
+        });
+        scheduler.observe(Time::ZERO, seen(&node));
+    }
+    let on = |name: &str, node: &str| {
+        let mut pod = pod(name, "100m");
+        pod["spec"]["nodeName"] = json!(node);
+        pod["spec"]["containers"][0]["resources"]["requests"]["example.com/gpu"] = json!("1");
+        pod["spec"]["containers"][0]["resources"]["limits"]["example.com/gpu"] = json!("1");
+        pod
+    };
+    for pod in [on("bound", "b"), on("lost", "gone"), pod("assumed", "1"), pod("large", "4")] {
+        scheduler.observe(Time::ZERO, seen(&pod));
+    }
+    for _ in 0..2 {
+        scheduler.step(Time::ZERO, &mut Vec::new());
+    }
+    let mut member = pod("member", "1");
+    member["spec"]["schedulingGroup"] = json!({"podGroupName": "train"});
+    scheduler.observe(Time::ZERO, seen(&member));
+    let counts = Counts::new(CountedCluster::of(&scheduler, Time::ZERO), Views::default());
+    let picture = Picture::of(&scheduler, Time::ZERO, BTreeMap::new(), Views::default());
+    for question in [Question::Overview, Question::Nodes] {
+        let told = counts.answer(&question).expect("it can be asked").expect("there is an answer");
+        assert_eq!(picture.answer(&question, &|_| true), Some(Ok(told)));
+    }
+    let told = counts.answer(&Question::Overview).expect("it can be asked").expect("it is told");
+    let told: Value = serde_json::from_str(&told).expect("it is JSON");
+    let states = json!({
+        "unschedulable": 1, "gated": 0, "backoff": 0, "active": 1, "inFlight": 1, "placed": 2,
+    });
+    assert_eq!((&told["pods"], &told["views"]["groups"]), (&states, &json!(true)));
+    assert_eq!(told["reasons"], json!([{"reason": "NodeResourcesFit", "pods": 1}]));
 }

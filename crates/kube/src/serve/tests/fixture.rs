@@ -11,7 +11,7 @@ use plimsoll_api::{KindRef, ObjectKey, PodKey};
 use plimsoll_engine::metrics::Family;
 use plimsoll_engine::{ClusterSnapshot, Decision, PendingPod};
 use plimsoll_framework::{PodInfo, Time};
-use plimsoll_ui::ClusterAndQueue;
+use plimsoll_ui::{ClusterAndQueue, CountedCluster};
 use rcgen::{
     BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
 };
@@ -238,6 +238,12 @@ impl SchedulerView for FakeScheduler {
             objects: Vec::new(),
         };
         self.soon(ClusterAndQueue { cluster: snapshot, queue: Vec::new() })
+    }
+
+    fn counts(&self) -> Soon<'_, CountedCluster> {
+        let mut counted = CountedCluster::default();
+        counted.taken = Time::from_millis(1_725_603_591_000);
+        self.soon(counted)
     }
 
     fn manifest(

@@ -68,7 +68,10 @@ async fn the_picture_of_the_page_is_dropped_once_it_is_not_fresh_any_more() {
     let server = server.await;
     let before = Arc::strong_count(&seen);
     let answer = server.get_as_jane("/api/v1/overview").await;
-    assert_eq!((answer.code, &answer.json()["pods"]["placed"]), (200, &json!(1)));
+    assert_eq!((answer.code, Arc::strong_count(&seen)), (200, before), "it needs no pods");
+    let answer = server.get_as_jane("/api/v1/pods").await;
+    assert_eq!((answer.code, &answer.json()["total"]), (200, &json!(1)));
+    assert!(before < Arc::strong_count(&seen), "the next question may be answered from it");
     let dropped = async {
         while before < Arc::strong_count(&seen) {
             tokio::time::sleep(Duration::from_millis(20)).await;
