@@ -29,7 +29,7 @@ const NOT_CALLED: &str = "only `plimsoll run` calls extenders: here they have no
 
 /// Whether extenders are called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Extenders {
+pub(crate) enum Extenders {
     Called,
     NotCalled,
 }
@@ -113,29 +113,18 @@ impl Setup {
     ) -> Result<Self> {
         let gates = given_gates(args.emulation.release(), &args.feature_gates)?;
         warn_of_gates(&gates);
-        Self::choose_under(args, sources, registry, &gates)
+        Self::choose_under(args, sources, registry, (&gates, Extenders::NotCalled))
     }
 
-    /// The same with these feature gates.
+    /// The same with these feature gates, for a command that calls extenders or does not.
     pub(crate) fn choose_under(
         args: &args::Cluster,
         sources: &[Source],
         registry: &Registry,
-        gates: &GivenGates,
+        (gates, extenders): (&GivenGates, Extenders),
     ) -> Result<Self> {
         let given = Given::choose(args, sources, &catalogue(registry, gates))?;
-        Self::assemble(given, registry, gates)
-    }
-
-    /// The same with these feature gates, for a command that calls extenders.
-    pub(crate) fn choose_with(
-        args: &args::Cluster,
-        sources: &[Source],
-        registry: &Registry,
-        gates: &GivenGates,
-    ) -> Result<Self> {
-        let given = Given::choose(args, sources, &catalogue(registry, gates))?;
-        Self::assemble_with(given, registry, gates, Extenders::Called)
+        Self::assemble_with(given, registry, gates, extenders)
     }
 
     fn assemble(given: Given, registry: &Registry, gates: &GivenGates) -> Result<Self> {

@@ -82,6 +82,8 @@ pub struct WhyQuestion {
     pub remedies: Option<usize>,
     /// How many of the nearest nodes are wanted; `None` for the default.
     pub nearest: Option<usize>,
+    /// Whether the answer has a text for people, too.
+    pub with_text: bool,
 }
 
 /// Why does a group of pods wait?
@@ -91,6 +93,8 @@ pub struct WhyGroupQuestion {
     pub group: ObjectKey,
     /// How many changes are wanted; `None` for the default.
     pub remedies: Option<usize>,
+    /// Whether the answer has a text for people, too.
+    pub with_text: bool,
 }
 
 /// A question that is wrong. The text says what to ask instead.
@@ -137,10 +141,8 @@ const PODS: &str =
 const SHADOW: &str = "ask /api/v1/shadow with kind=, search=, from= and limit=, all optional";
 const POD: &str = "ask for one pod: /api/v1/pod?pod=NAMESPACE/NAME";
 const HISTORY: &str = "ask for one pod: /api/v1/history?pod=NAMESPACE/NAME";
-const WHY: &str =
-    "ask for one pod: /api/v1/why?pod=NAMESPACE/NAME, with remedies=N and nearest=N if you like";
-const WHY_GROUP: &str =
-    "ask for one group: /api/v1/why-group?group=NAMESPACE/NAME, with remedies=N if you like";
+const WHY: &str = "ask for one pod: /api/v1/why?pod=NAMESPACE/NAME, with remedies=N, nearest=N and text=true if you like";
+const WHY_GROUP: &str = "ask for one group: /api/v1/why-group?group=NAMESPACE/NAME, with remedies=N and text=true if you like";
 const NONE: &str = "this path has no parameters";
 
 impl Question {
@@ -169,11 +171,12 @@ impl Question {
 impl WhyQuestion {
     /// The question of a request for `/api/v1/why`.
     pub fn parse(query: &[(String, String)]) -> Result<Self, BadQuestion> {
-        let parameters = Parameters::of(query, &["pod", "remedies", "nearest"], WHY)?;
+        let parameters = Parameters::of(query, &["pod", "remedies", "nearest", "text"], WHY)?;
         Ok(WhyQuestion {
             pod: parameters.key("pod")?.ok_or(BadQuestion::Missing(WHY))?,
             remedies: parameters.number("remedies", MOST)?,
             nearest: parameters.number("nearest", MOST)?,
+            with_text: parameters.yes_or_no("text")?,
         })
     }
 }
@@ -181,10 +184,11 @@ impl WhyQuestion {
 impl WhyGroupQuestion {
     /// The question of a request for `/api/v1/why-group`.
     pub fn parse(query: &[(String, String)]) -> Result<Self, BadQuestion> {
-        let parameters = Parameters::of(query, &["group", "remedies"], WHY_GROUP)?;
+        let parameters = Parameters::of(query, &["group", "remedies", "text"], WHY_GROUP)?;
         Ok(WhyGroupQuestion {
             group: parameters.key("group")?.ok_or(BadQuestion::Missing(WHY_GROUP))?,
             remedies: parameters.number("remedies", MOST)?,
+            with_text: parameters.yes_or_no("text")?,
         })
     }
 }
@@ -282,6 +286,16 @@ impl<'a> Parameters<'a> {
         })
     }
 
+    /// `false` if it is not given.
+    fn yes_or_no(&self, parameter: &'static str) -> Result<bool, BadQuestion> {
+        let Some(value) = self.get(parameter) else { return Ok(false) };
+        value.parse().map_err(|_| BadQuestion::Value {
+            parameter,
+            value: value.to_owned(),
+            expected: "write true or false".to_owned(),
+        })
+    }
+
     /// The name of an object of a namespace.
     fn key(&self, parameter: &'static str) -> Result<Option<ObjectKey>, BadQuestion> {
         let Some(value) = self.get(parameter) else { return Ok(None) };
@@ -331,6 +345,24 @@ mod tests {
         assert_eq!(parse("/api/v1/shadow", &query), Ok(Question::Shadow(shadow)));
         assert_eq!(parse("/api/v1/node", &[("name", "n1")]), Ok(Question::Node("n1".to_owned())));
         assert_eq!(Question::parse("/api/v1/other", &[]), None);
+    }
+
+    #[test]
+    fn a_text_is_told_only_if_that_is_asked() {
+        let ask = |query: &[(&str, &str)]| {
+            let owned = |&(key, value): &(&str, &str)| (key.to_owned(), value.to_owned());
+            let query: Vec<_> = query.iter().map(owned).collect();
+            let pod = WhyQuestion::parse(&query[1..]).map(|question| question.with_text);
+            let group = [&query[..1], &query[2..]].concat();
+            let group = WhyGroupQuestion::parse(&group).map(|question| question.with_text);
+            assert_eq!(pod, group);
+            pod.map_err(|error| error.to_string())
+        };
+        let (group, pod) = (("group", "shop/gang"), ("pod", "shop/web-0"));
+        assert_eq!(ask(&[group, pod]), Ok(false));
+        assert_eq!(ask(&[group, pod, ("text", "true")]), Ok(true));
+        let wrong = "parameter text is \"yes\": write true or false".to_owned();
+        assert_eq!(ask(&[group, pod, ("text", "yes")]), Err(wrong));
     }
 
     #[test]

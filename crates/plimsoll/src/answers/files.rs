@@ -249,7 +249,7 @@ impl Source for FilesSource {
 
     fn why(&self, question: &WhyQuestion) -> Result<Value, Failure> {
         let cluster = self.cluster()?;
-        let WhyQuestion { pod, remedies, nearest } = question;
+        let WhyQuestion { pod, remedies, nearest, with_text } = question;
         let mut scheduler = lock(&cluster.scheduler);
         if !scheduler.knows_pod(pod) {
             let why = format!(
@@ -262,29 +262,28 @@ impl Source for FilesSource {
         let (about, wanted) = ((pod, &manifest, Manifests::by(&find)), (*remedies, *nearest));
         let choice = cluster.chosen.get(pod);
         let is_placed = scheduler.queued_pod(pod).is_none();
-        let answer = match choice.filter(|_| is_placed) {
-            Some(choice) => {
-                drop(scheduler);
-                self.answers.why_by_canary(cluster.snapshot.clone(), choice, about, wanted)
-            }
-            None => self.answers.why_on((&mut scheduler, cluster.now), about, wanted),
+        let answer = if let Some(choice) = choice.filter(|_| is_placed) {
+            drop(scheduler);
+            let snapshot = cluster.snapshot.clone();
+            self.answers.why_by_canary(snapshot, choice, about, wanted, *with_text)
+        } else {
+            let on = (&mut *scheduler, cluster.now);
+            self.answers.why_on(on, about, wanted, (choice, *with_text))
         };
-        let mut answer = answer.map_err(|error| Failure::Failed(format!("{error:#}")))?;
-        if let Some(choice) = choice {
-            answer["canary"] = json!(choice);
-        }
-        Ok(answer)
+        answer.map_err(|error| Failure::Failed(format!("{error:#}")))
     }
 
     fn why_group(&self, question: &WhyGroupQuestion) -> Result<Value, Failure> {
         let cluster = self.cluster()?;
-        let WhyGroupQuestion { group, remedies } = question;
+        let WhyGroupQuestion { group, remedies, with_text } = question;
         let mut members =
             cluster.snapshot.pods.iter().filter(|pod| group_of(pod).as_ref() == Some(group));
         let choice = members.next().and_then(|pod| cluster.chosen.get(&pod.key));
         let find = |object: &Reference| cluster.manifest(&object.to_string());
         let snapshot = cluster.snapshot.clone();
-        self.answers.why_group_on(snapshot, group, &find, (*remedies, choice)).map_err(failure)
+        let answer =
+            self.answers.why_group_on(snapshot, group, &find, (*remedies, choice, *with_text));
+        answer.map_err(failure)
     }
 
     fn what_if(&self, request: &Value) -> Result<Value, Failure> {

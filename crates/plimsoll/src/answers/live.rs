@@ -121,14 +121,16 @@ impl Answers {
         *self.present.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(present);
     }
 
-    /// Answers about a pod on a scheduler that is not copied. It is afterwards as it was.
+    /// Answers about a pod on a scheduler that is not copied. It is afterwards as it was. The answer names the rule that has
+    /// chosen the profile of the pod, and has a text for people if that is asked for.
     pub(crate) fn why_on(
         &self,
         on: (&mut Scheduler, Time),
         about: (&PodKey, &Value, Manifests<'_>),
         wanted: (Option<usize>, Option<usize>),
+        (choice, with_text): (Option<&CanaryChoice>, bool),
     ) -> Result<Value> {
-        self.present().why_on(on, about, wanted)
+        told(&self.present().why_on(on, about, wanted)?, choice, with_text)
     }
 
     /// The same about a pod on a node that a rule of a canary picks: on a copy in which the profile of the rule decides it.
@@ -138,10 +140,12 @@ impl Answers {
         choice: &CanaryChoice,
         about: (&PodKey, &Value, Manifests<'_>),
         wanted: (Option<usize>, Option<usize>),
+        with_text: bool,
     ) -> Result<Value> {
         let (present, taken) = (self.present(), snapshot.taken);
         let mut scheduler = present.copy(snapshot, present.options, Some((about.0, choice)))?;
-        present.why_on((&mut scheduler, taken), about, wanted)
+        let why = present.why_on((&mut scheduler, taken), about, wanted)?;
+        told(&why, Some(choice), with_text)
     }
 
     /// Answers about a group of a cluster that is not running, on a copy. `choice` is the rule that picks its pods.
@@ -150,7 +154,7 @@ impl Answers {
         snapshot: ClusterSnapshot,
         group: &ObjectKey,
         find: &dyn Fn(&Reference) -> Option<Value>,
-        (remedies, choice): (Option<usize>, Option<&CanaryChoice>),
+        (remedies, choice, with_text): (Option<usize>, Option<&CanaryChoice>, bool),
     ) -> Result<Value, AdviceError> {
         let (present, taken) = (self.present(), snapshot.taken);
         if !present.options.gates.groups.generic_workload {
@@ -172,7 +176,7 @@ impl Answers {
             remedies: remedies.unwrap_or(Limits::default().remedies),
             pending: None,
         };
-        explain_why_group((&mut scheduler, taken), &subject, choice, false)
+        explain_why_group((&mut scheduler, taken), &subject, choice, with_text)
     }
 
     fn present(&self) -> Arc<Present> {
@@ -269,18 +273,7 @@ impl Present {
             (pending.as_ref(), profile.as_deref()),
             (remedies, nearest),
         )?;
-        let mut answer = as_json(&why)?;
-        if with_text {
-            let text = plain(|out, screen| {
-                render::canary::choice(out, &why.pod, canary.as_ref())?;
-                render::why::answer(out, &why, screen)
-            });
-            answer["text"] = text.into();
-        }
-        if let Some(canary) = canary {
-            answer["canary"] = serde_json::to_value(canary)?;
-        }
-        Ok(answer)
+        told(&why, canary.as_ref(), with_text)
     }
 
     fn try_why_group(&self, question: WhyGroupQuestion) -> Result<Value, AdviceError> {
@@ -325,12 +318,12 @@ impl Present {
         (scheduler, now): (&mut Scheduler, Time),
         (pod, manifest, manifests): (&PodKey, &Value, Manifests<'_>),
         wanted: (Option<usize>, Option<usize>),
-    ) -> Result<Value> {
+    ) -> Result<Why> {
         let pending = scheduler.pending_state(pod);
         let profile = pending.map(|pending| pending.info.pod.scheduler_name.clone());
         let profile = (None, profile.as_deref());
         let about = (pod, manifest, manifests);
-        as_json(&self.explain_why((scheduler, now), about, profile, wanted)?)
+        self.explain_why((scheduler, now), about, profile, wanted)
     }
 
     /// Answers about a pod. `pending` is what another scheduler knows of it, and `profile` the name of its scheduler if it is
@@ -365,6 +358,22 @@ impl Present {
         };
         Ok(plimsoll_advisor::why(scheduler, now, &subject)?)
     }
+}
+
+/// The answer about a pod, with the rule that has chosen its profile.
+fn told(why: &Why, canary: Option<&CanaryChoice>, with_text: bool) -> Result<Value> {
+    let mut answer = as_json(why)?;
+    if with_text {
+        let text = plain(|out, screen| {
+            render::canary::choice(out, &why.pod, canary)?;
+            render::why::answer(out, why, screen)
+        });
+        answer["text"] = text.into();
+    }
+    if let Some(canary) = canary {
+        answer["canary"] = serde_json::to_value(canary)?;
+    }
+    Ok(answer)
 }
 
 /// Answers about a group. The scheduler is not needed any more afterwards.

@@ -8,7 +8,7 @@ use plimsoll_framework::{Registry, Release};
 
 use crate::args;
 use crate::input::{STDIN, Source};
-use crate::options::{self, Setup};
+use crate::options::{self, Extenders, Setup};
 
 /// The command line, as far as it affects decisions.
 pub(super) struct Asked<'a> {
@@ -59,7 +59,8 @@ impl Asked<'_> {
     /// Sets up with these gates.
     pub(super) fn set_up(&self, gates: GivenGates) -> Result<Deciding> {
         options::warn_of_gates(&gates);
-        let mut setup = Setup::choose_with(self.cluster, self.policy, self.registry, &gates)?;
+        let with = (&gates, Extenders::Called);
+        let mut setup = Setup::choose_under(self.cluster, self.policy, self.registry, with)?;
         self.election.apply(&mut setup.configuration)?;
         self.client.apply(&mut setup.configuration, self.cluster.config.is_some());
         Ok(Deciding { gates, setup })

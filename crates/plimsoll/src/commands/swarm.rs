@@ -14,7 +14,7 @@ use serde_json::json;
 use crate::args::{Format, Simulate};
 use crate::notices;
 use crate::old_scale::{self, OldRanking};
-use crate::options::{Setup, given_gates};
+use crate::options::{Extenders, Setup, given_gates};
 use crate::progress::Progress;
 use crate::wording::count;
 
@@ -120,7 +120,7 @@ impl<'a> Swarm<'a> {
 fn setup_with(args: &Simulate, registry: &Registry, gates: &[&str]) -> Result<Setup> {
     let gates: Vec<String> = gates.iter().map(|gate| format!("{gate}=true")).collect();
     let gates = given_gates(args.cluster.emulation.release(), &gates)?;
-    Setup::choose_under(&args.cluster, &[], registry, &gates)
+    Setup::choose_under(&args.cluster, &[], registry, (&gates, Extenders::NotCalled))
 }
 
 fn record(seed: u64, course: &Course) -> serde_json::Value {

@@ -143,7 +143,11 @@ fn answers_are_those_of_the_command_line() {
     let why = served.get(&format!("/api/v1/why?pod={pod}"));
     is_of_schema("Why", &why);
     assert_eq!(why, line(&format!("why -f {cluster} {pod} -o json")));
-    assert_eq!(why, served.get(&format!("/api/v1/why?pod={pod}")), "it is asked again");
+    let mut again = served.get(&format!("/api/v1/why?pod={pod}&text=true"));
+    let text = again["text"].take();
+    assert_eq!(text, run(&[], &format!("why -f {cluster} {pod}")).out);
+    again.as_object_mut().expect("it is an object").remove("text");
+    assert_eq!(why, again, "it is asked again");
     let plan = served.post("/api/v1/what-if", &json!({"actions": [{"drain": "highmem-a1"}]}));
     is_of_schema("Plan", &plan);
     assert_eq!(plan, line(&format!("what-if -f {cluster} --drain highmem-a1 -o json")));
