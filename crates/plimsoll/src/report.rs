@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use plimsoll_advisor::Remedy;
+use plimsoll_advisor::{GroupRemedy, Remedy};
 use plimsoll_api::{ObjectKey, PodKey, Str};
 use plimsoll_engine::{Decision, GroupDecision, NodeVerdict, Outcome, QueuePlace, Scheduler};
 use plimsoll_sim::{ClaimBinding, ShapeCapacity};
@@ -187,15 +187,15 @@ impl Choice {
     }
 }
 
-/// How many more pods fit.
+/// How many more pods and groups fit.
 #[derive(Debug, Serialize)]
 pub(crate) struct CapacityAnswer {
-    /// One for each pod.
+    /// One for each pod or group.
     pub(crate) shapes: Vec<Shape>,
 }
 
 impl CapacityAnswer {
-    /// Adds the rules that have chosen the profiles of the pods, in their order.
+    /// Adds the rules that have chosen the profiles of the shapes, in their order.
     pub(crate) fn with(mut self, canaries: Vec<Option<CanaryChoice>>) -> Self {
         for (shape, canary) in self.shapes.iter_mut().zip(canaries) {
             shape.canary = canary;
@@ -204,7 +204,7 @@ impl CapacityAnswer {
     }
 }
 
-/// How many copies of one pod fit.
+/// How many copies of one pod or group fit.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Shape {
@@ -217,13 +217,34 @@ pub(crate) struct Shape {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) smaller_requests: Vec<SmallerRequest>,
     /// What would let the next one in.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub(crate) remedies: Vec<Remedy>,
+    #[serde(skip_serializing_if = "Remedies::is_empty")]
+    pub(crate) remedies: Remedies,
+}
+
+/// What would let the next copy in.
+#[derive(Debug, Serialize)]
+#[serde(untagged)]
+pub(crate) enum Remedies {
+    /// The next pod.
+    Pod(Vec<Remedy>),
+    /// The next group.
+    Group(Vec<GroupRemedy>),
+}
+
+impl Remedies {
+    /// Whether nothing is known to help.
+    pub(crate) fn is_empty(&self) -> bool {
+        match self {
+            Remedies::Pod(remedies) => remedies.is_empty(),
+            Remedies::Group(remedies) => remedies.is_empty(),
+        }
+    }
 }
 
 impl From<ShapeCapacity> for Shape {
     fn from(capacity: ShapeCapacity) -> Self {
-        Shape { capacity, canary: None, smaller_requests: Vec::new(), remedies: Vec::new() }
+        let remedies = Remedies::Pod(Vec::new());
+        Shape { capacity, canary: None, smaller_requests: Vec::new(), remedies }
     }
 }
 

@@ -28,7 +28,9 @@ pub mod what_if;
 mod workload;
 
 pub use auditor::{Auditor, Extent, Violation};
-pub use capacity::{MoreNodes, PlacedCopy, ShapeCapacity, capacity};
+pub use capacity::{
+    Copied, Copies, GroupShape, MoreCopies, MoreNodes, PlacedCopy, Shape, ShapeCapacity, capacity,
+};
 pub use cluster::InitialCluster;
 pub use faults::{Manner, RequestFaults, RequestVerb};
 pub use happening::Happening;

@@ -1,79 +1,88 @@
-//! How many more pods fit.
+//! How many more pods and groups of pods fit.
 
 use std::borrow::Cow;
 
 use anyhow::{Result, ensure};
-use plimsoll_advisor::{Limits, Manifests, Remedy, Subject, lower_request, requested_resources};
-use plimsoll_api::Pod;
+use plimsoll_advisor::{
+    GroupRemedy, GroupSubject, Limits, Manifests, Reference, Remedy, Subject, lower_request,
+    requested_resources,
+};
+use plimsoll_api::{AnyObject, Pod};
 use plimsoll_engine::Scheduler;
 use plimsoll_framework::Time;
-use plimsoll_sim::{InitialCluster, PlacedCopy, Simulation};
-use serde_json::Value;
+use plimsoll_sim::{Copies, InitialCluster, PlacedCopy, Simulation};
 
+use super::shapes::{Given, GivenGroup};
 use super::{Deciders, decided_by};
 use crate::alternatives::alternatives;
 use crate::canary::{Canaries, CanaryChoice};
-use crate::input::read_pod;
-use crate::report::{CapacityAnswer, Shape, SmallerRequest};
+use crate::input::{DescribedPod, read_pod};
+use crate::report::{CapacityAnswer, Remedies, Shape, SmallerRequest};
 
 /// Requests are lowered in steps of this part.
 const STEPS: i64 = 20;
 /// With more copies than this it takes too long to count them again for each step.
 const MOST_COPIES: usize = 20_000;
 
-/// Lets rules choose the profiles of pods that are asked about, and returns what they chose.
+/// So many more changes are looked for as may be those that evict copies, which are left out.
+const OVER_COPIES: usize = 3;
+
+/// Lets rules choose the profiles of what is asked about, and returns what they chose. The pods of a group have one profile.
 pub(crate) fn choose_profiles(
     canaries: Option<&Canaries>,
-    given: &mut [(Pod, Value)],
+    given: &mut [Given],
 ) -> Vec<Option<CanaryChoice>> {
-    let choose = |(pod, manifest): &mut (Pod, Value)| {
+    let choose = |(pod, manifest): &mut DescribedPod| {
         let choice = canaries?.assign_to(pod)?;
         if let Cow::Owned(decided) = decided_by(manifest, Some(&choice.profile)) {
             *manifest = decided;
         }
         Some(choice)
     };
-    given.iter_mut().map(choose).collect()
+    let chosen = given.iter_mut().map(|given| match given {
+        Given::Pod(pod) => choose(pod),
+        Given::Group(group) => group.pods.iter_mut().filter_map(choose).last(),
+    });
+    chosen.collect()
 }
 
-/// Answers for these pods, which take turns; each has its manifest. `limit` is about all copies, and `n_remedies` about the
+/// Answers for these pods and groups, which take turns. `limit` is about the pods of all copies, and `n_remedies` about the
 /// changes that would let one more in.
-pub(crate) fn of_pods(
+pub(crate) fn of_given(
     deciders: Deciders<'_>,
     cluster: &InitialCluster,
-    given: &[(Pod, Value)],
+    given: &[Given],
     (limit, n_remedies): (usize, usize),
 ) -> Result<CapacityAnswer> {
-    for (pod, _) in given {
+    for pod in given.iter().flat_map(Given::pods) {
         ensure!(
             deciders.is_for(&pod.scheduler_name),
             "pod {} belongs to scheduler {}, and no profile has that name",
             pod.key,
             pod.scheduler_name,
         );
-        ensure!(
-            pod.scheduling_group.is_none() || !deciders.options.gates.groups.generic_workload,
-            "pod {} belongs to a group (spec.schedulingGroup), which is placed as a whole: ask `plimsoll what-if --apply` \
-             whether one more group fits, or leave the field out to count single pods",
-            pod.key,
-        );
     }
     let mut simulation = Simulation::new(deciders.scheduler()?, cluster.clone());
     let now = simulation.now();
-    let pods: Vec<Pod> = given.iter().map(|(pod, _)| pod.clone()).collect();
+    let shapes: Vec<_> = given.iter().map(Given::shape).collect();
     let scheduler = simulation.scheduler_mut();
-    let (capacities, copies) = plimsoll_sim::capacity(scheduler, now, &pods, limit)?;
-    let mut shapes = Vec::new();
-    for (capacity, (pod, manifest)) in capacities.into_iter().zip(given) {
-        let mut remedies = Vec::new();
-        if capacity.stopped_by.is_some() && 0 < n_remedies {
-            let full = filled(cluster, &copies, pod.clone());
-            remedies = one_more(deciders, full, (pod, manifest), n_remedies)?;
+    let (capacities, copies) = plimsoll_sim::capacity(scheduler, now, &shapes, limit)?;
+    let (n_given, mut shapes) = (given.len(), Vec::new());
+    for (capacity, given) in capacities.into_iter().zip(given) {
+        let mut shape = Shape::from(capacity);
+        let is_stopped = shape.capacity.stopped_by.is_some();
+        if is_stopped && 0 < n_remedies {
+            let full = filled(cluster, &copies);
+            shape.remedies = match given {
+                Given::Pod(pod) => Remedies::Pod(one_more(deciders, full, pod, n_remedies)?),
+                Given::Group(group) => {
+                    Remedies::Group(one_more_group(deciders, (full, &copies), group, n_remedies)?)
+                }
+            };
         }
-        let mut shape = Shape { remedies, ..Shape::from(capacity) };
-        if shape.capacity.stopped_by.is_some() && given.len() == 1 {
+        if let (Given::Pod(pod), true) = (given, is_stopped && n_given == 1) {
             let fits = shape.capacity.fits;
-            shape.smaller_requests = smaller_requests(scheduler, now, (pod, manifest), fits)?;
+            shape.smaller_requests = smaller_requests(scheduler, now, pod, fits)?;
         }
         shapes.push(shape);
     }
@@ -84,7 +93,7 @@ pub(crate) fn of_pods(
 fn smaller_requests(
     scheduler: &mut Scheduler,
     now: Time,
-    (pod, manifest): (&Pod, &Value),
+    (pod, manifest): &DescribedPod,
     fits: usize,
 ) -> Result<Vec<SmallerRequest>> {
     let wanted = fits + fits.div_ceil(10).max(1);
@@ -122,28 +131,31 @@ fn smaller_requests(
 
 /// How many copies of a pod fit, up to `wanted`.
 fn n_copies(scheduler: &mut Scheduler, now: Time, pod: Pod, wanted: usize) -> Result<usize> {
-    let (capacities, _) = plimsoll_sim::capacity(scheduler, now, &[pod], wanted)?;
+    let shape = plimsoll_sim::Shape::Pod(Box::new(pod));
+    let (capacities, _) = plimsoll_sim::capacity(scheduler, now, &[shape], wanted)?;
     Ok(capacities.first().map_or(0, |capacity| capacity.fits))
 }
 
-/// The cluster with the copies on their nodes, and one more pod.
-fn filled(cluster: &InitialCluster, copies: &[PlacedCopy], pod: Pod) -> InitialCluster {
+/// The cluster with the copies on their nodes.
+fn filled(cluster: &InitialCluster, copies: &Copies) -> InitialCluster {
     let mut full = cluster.clone();
-    full.pods.retain(|known| known.key != pod.key);
-    full.pods.extend(
-        copies.iter().map(|(copy, node)| Pod { node_name: Some(node.clone()), ..Pod::clone(copy) }),
-    );
-    full.pods.push(Pod { node_name: None, ..pod });
+    let pods = copies.pods.iter();
+    let placed =
+        |(copy, node): &PlacedCopy| Pod { node_name: Some(node.clone()), ..Pod::clone(copy) };
+    full.pods.extend(pods.map(placed));
+    full.objects.extend(copies.groups.iter().cloned().map(AnyObject::new));
     full
 }
 
-/// What would let one more pod in.
+/// What would let one more pod into a full cluster.
 fn one_more(
     deciders: Deciders<'_>,
-    full: InitialCluster,
-    (pod, manifest): (&Pod, &Value),
+    mut full: InitialCluster,
+    (pod, manifest): &DescribedPod,
     n: usize,
 ) -> Result<Vec<Remedy>> {
+    full.pods.retain(|known| known.key != pod.key);
+    full.pods.push(Pod { node_name: None, ..pod.clone() });
     let mut simulation = Simulation::new(deciders.scheduler()?, full);
     let now = simulation.now();
     let made_from = (deciders.registry, deciders.gates);
@@ -158,4 +170,32 @@ fn one_more(
         pending: None,
     };
     Ok(plimsoll_advisor::why(simulation.scheduler_mut(), now, &subject)?.remedies)
+}
+
+/// What would let one more group into a cluster that is full of copies. Nothing is known of a group without a manifest.
+fn one_more_group(
+    deciders: Deciders<'_>,
+    (mut full, copies): (InitialCluster, &Copies),
+    given: &GivenGroup,
+    n: usize,
+) -> Result<Vec<GroupRemedy>> {
+    let Some(more) = given.as_new_in(&full)? else { return Ok(Vec::new()) };
+    full.objects.push(AnyObject::new(more.group.clone()));
+    full.pods.extend(more.pods.iter().map(|(pod, _)| pod.clone()));
+    let mut simulation = Simulation::new(deciders.scheduler()?, full);
+    let now = simulation.now();
+    let find = |object: &Reference| more.manifest_of(&object.to_string());
+    let subject = GroupSubject {
+        group: &more.group.key,
+        manifests: Manifests::by(&find),
+        remedies: n + OVER_COPIES,
+        pending: None,
+    };
+    let why = plimsoll_advisor::why_group(simulation.scheduler_mut(), now, &subject)?;
+    let mut remedies = why.remedies;
+    let copies: Vec<String> = copies.pods.iter().map(|(copy, _)| copy.key.to_string()).collect();
+    // One more in place of another is none.
+    remedies.retain(|remedy| !copies.iter().any(|copy| remedy.text.contains(copy)));
+    remedies.truncate(n);
+    Ok(remedies)
 }

@@ -4,8 +4,8 @@ use anyhow::{Result, bail};
 use plimsoll_advisor::{GroupSubject, WhyGroup, why_group};
 use plimsoll_api::ObjectKey;
 use plimsoll_engine::record::GroupRecord;
-use plimsoll_engine::{GroupDecision, Scheduler};
-use plimsoll_framework::{GroupForest, GroupRef, Time};
+use plimsoll_engine::{GroupDecision, Options, Scheduler};
+use plimsoll_framework::{GroupForest, GroupRef, GroupRules, Time};
 use serde::Serialize;
 
 /// The answer about a group.
@@ -67,5 +67,22 @@ fn waiting(scheduler: &Scheduler, group: &ObjectKey) -> Result<GroupDecision> {
     match scheduler.waiting_groups().into_iter().find(is_meant) {
         Some(decision) => Ok(decision),
         None => bail!("no pod of group {group} is waiting for a node"),
+    }
+}
+
+/// Fails, with advice, if groups are not scheduled as such.
+pub(crate) fn check_on(options: &Options) -> Result<()> {
+    let groups = &options.gates.groups;
+    match groups.rules {
+        _ if groups.generic_workload => Ok(()),
+        GroupRules::V1_36 => bail!(
+            "groups of pods are off: add --feature-gates GenericWorkload=true,GangScheduling=true, and with topologies or \
+             preemption TopologyAwareWorkloadScheduling=true or WorkloadAwarePreemption=true"
+        ),
+        // It has the other two since then.
+        GroupRules::V1_37 => bail!(
+            "groups of pods are off: add --feature-gates GenericWorkload=true, and with topologies \
+             TopologyAwareWorkloadScheduling=true"
+        ),
     }
 }

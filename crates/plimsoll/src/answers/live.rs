@@ -25,7 +25,7 @@ use serde_json::Value;
 use super::files::history;
 use super::groups::GroupAnswer;
 use super::request::{CapacityRequest, RebalanceRequest, WhatIfRequest};
-use super::{Deciders, capacity, rebalance};
+use super::{Deciders, capacity, rebalance, shapes};
 use crate::alternatives::alternatives;
 use crate::canary::{Canaries, CanaryChoice, Picks};
 use crate::input::read_pod;
@@ -468,13 +468,15 @@ impl Advisor for Answers {
 
     fn capacity(&self, snapshot: ClusterSnapshot, request: &Value) -> Result<Value, AdviceError> {
         let request: CapacityRequest = read(request)?;
-        let mut shapes = request.shapes().map_err(AdviceError::Wrong)?;
+        let described = request.described().map_err(AdviceError::Wrong)?;
         let limit = request.limit.unwrap_or(MOST_DECISIONS).min(MOST_DECISIONS);
         let limits = (limit, request.remedies.unwrap_or(REMEDIES));
         let cluster = InitialCluster::from(snapshot);
         let present = self.present();
-        let chosen = capacity::choose_profiles(present.canaries.as_ref(), &mut shapes);
-        let capacity = capacity::of_pods(present.deciders(), &cluster, &shapes, limits);
+        let given = shapes::given(described, &present.options, &cluster);
+        let mut given = given.map_err(|error| AdviceError::Wrong(format!("{error:#}")))?;
+        let chosen = capacity::choose_profiles(present.canaries.as_ref(), &mut given);
+        let capacity = capacity::of_given(present.deciders(), &cluster, &given, limits);
         let capacity = capacity.map_err(failed)?.with(chosen);
         let mut answer = serde_json::to_value(&capacity).map_err(failed)?;
         if request.text {

@@ -6,6 +6,7 @@ pub(crate) mod groups;
 mod live;
 pub(crate) mod rebalance;
 mod request;
+pub(crate) mod shapes;
 
 use std::sync::Arc;
 

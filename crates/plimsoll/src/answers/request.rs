@@ -1,6 +1,6 @@
 //! Reads the questions that are asked in JSON.
 
-use plimsoll_api::{Kinds, Pod};
+use plimsoll_api::Kinds;
 use plimsoll_sim::what_if::{Action, Model};
 use plimsoll_sim::{Objective, RebalanceOptions};
 use serde::Deserialize;
@@ -10,7 +10,7 @@ use crate::args::{
     DEFAULT_MOVES, labelled_pods, node_choice, node_taint, object_name, object_number, replicas,
 };
 use crate::commands::target;
-use crate::input::{pod_of_workload, read_pod, workload};
+use crate::input::{Described, read_pod, workload};
 
 /// `POST /api/v1/what-if`.
 #[derive(Debug, Deserialize)]
@@ -53,9 +53,9 @@ pub(super) struct NewNodes {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct CapacityRequest {
-    /// Manifests of pods or workloads.
+    /// Manifests of pods, workloads and PodGroups.
     pub(super) pods: Vec<Value>,
-    /// How many copies at most.
+    /// How many pods of copies at most.
     pub(super) limit: Option<usize>,
     /// How many changes.
     pub(super) remedies: Option<usize>,
@@ -201,14 +201,23 @@ fn applied(manifests: &[Value], kinds: &Kinds) -> Result<Vec<Action>, String> {
 }
 
 impl CapacityRequest {
-    /// The pods with their manifests.
-    pub(super) fn shapes(&self) -> Result<Vec<(Pod, Value)>, String> {
-        let shapes = self.pods.iter().enumerate().map(|(at, manifest)| {
-            let pod = pod_of_workload(manifest).unwrap_or_else(|| Ok(manifest.clone()));
-            let read = pod.and_then(|pod| Ok((read_pod(&pod)?, pod)));
-            read.map_err(|why| format!("pods[{at}].{why}"))
-        });
-        shapes.collect()
+    /// The pods and groups with their manifests.
+    pub(super) fn described(&self) -> Result<Described, String> {
+        let mut described = Described::default();
+        for (at, manifest) in self.pods.iter().enumerate() {
+            let added = match manifest.get("kind") {
+                Some(_) => described.add(manifest),
+                // It need not say that it is a pod.
+                None => read_pod(manifest).map(|pod| {
+                    described.pods.push(vec![(pod, manifest.clone())]);
+                    true
+                }),
+            };
+            let other = || "kind: is neither Pod nor PodGroup, and no workload".to_owned();
+            let added = added.and_then(|added| if added { Ok(()) } else { Err(other()) });
+            added.map_err(|why| format!("pods[{at}].{why}"))?;
+        }
+        Ok(described)
     }
 }
 
@@ -279,6 +288,51 @@ mod tests {
             ),
         ] {
             let error = options(request).expect_err(why);
+            assert!(error.starts_with(why), "{error}");
+        }
+    }
+
+    #[test]
+    fn capacity_reads_pods_workloads_and_groups() {
+        let read = |pods: Value| {
+            let request: CapacityRequest =
+                serde_json::from_value(json!({"pods": pods})).expect("it is right");
+            let described = request.described()?;
+            let pods = described.pods.iter().map(Vec::len).collect::<Vec<_>>();
+            Ok::<_, String>((pods, described.groups.len()))
+        };
+        let template = |group: Value| json!({"spec": {"schedulingGroup": group, "containers": []}});
+        let job = |template: Value| {
+            json!({
+                "apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "j"},
+                "spec": {"parallelism": 3, "template": template},
+            })
+        };
+        let group = |version: &str| {
+            json!({
+                "apiVersion": version, "kind": "PodGroup", "metadata": {"name": "g", "namespace": "default"},
+                "spec": {"schedulingPolicy": {"gang": {"minCount": 2}}, "minMember": 2},
+            })
+        };
+        let pod = json!({"metadata": {"name": "p"}, "spec": {"containers": []}});
+        let of_group = template(json!({"podGroupName": "g"}));
+        let all = json!([
+            pod,
+            job(template(Value::Null)),
+            group("scheduling.k8s.io/v1alpha2"),
+            job(of_group)
+        ]);
+        assert_eq!(read(all), Ok((vec![1, 1, 3], 1)));
+        for (manifest, why) in [
+            (group("scheduling.x-k8s.io/v1alpha1"), "pods[0].kind: is neither Pod nor PodGroup"),
+            (json!({"kind": "Service"}), "pods[0].kind: is neither Pod nor PodGroup"),
+            (
+                json!({"kind": "Job", "metadata": {"name": "j"}}),
+                "pods[0].spec.template: is missing",
+            ),
+            (json!({"spec": {}}), "pods[0].metadata.name"),
+        ] {
+            let error = read(json!([manifest])).expect_err(why);
             assert!(error.starts_with(why), "{error}");
         }
     }

@@ -168,9 +168,9 @@ pub(crate) enum ClusterQuestion {
         #[command(flatten)]
         asked: Rebalancing,
     },
-    /// How many more pods fit, and what stops the next one
+    /// How many more pods or groups of pods fit, and what stops the next one
     Capacity {
-        /// The manifest of a pod, or of a workload with a template; - is standard input
+        /// The manifest of a pod, of a workload with a template, or of a PodGroup with its pods; - is standard input
         #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, required = true)]
         pod_file: Vec<PathBuf>,
 
@@ -178,7 +178,7 @@ pub(crate) enum ClusterQuestion {
         #[arg(long, value_name = "N", default_value_t = 1_000_000)]
         limit: usize,
 
-        /// How many changes are shown that would let the next pod in
+        /// How many changes are shown that would let the next pod or group in
         #[arg(long, value_name = "N", default_value_t = 3)]
         remedies: usize,
     },

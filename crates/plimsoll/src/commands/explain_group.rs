@@ -5,12 +5,12 @@ use std::io::{self, BufWriter, Write};
 use anyhow::{Result, bail};
 use plimsoll_api::{CompositePodGroup, ObjectKey, Pod, PodGroup};
 use plimsoll_engine::{Detail, Options, Scheduler};
+use plimsoll_framework::Registry;
 use plimsoll_framework::pod_groups::group_of;
-use plimsoll_framework::{GroupRules, Registry};
 use plimsoll_sim::{InitialCluster, Simulation};
 
 use super::Scene;
-use crate::answers::groups::tried;
+use crate::answers::groups::{check_on, tried};
 use crate::args::{Explain, Format};
 use crate::render::style::Screen;
 use crate::render::{canary as render, record, table};
@@ -46,23 +46,6 @@ pub(crate) fn run(args: &Explain, group: &ObjectKey, registry: &Registry) -> Res
         }
     }
     Ok(())
-}
-
-/// Fails, with advice, if groups are not scheduled as such.
-pub(super) fn check_on(options: &Options) -> Result<()> {
-    let groups = &options.gates.groups;
-    match groups.rules {
-        _ if groups.generic_workload => Ok(()),
-        GroupRules::V1_36 => bail!(
-            "groups of pods are off: add --feature-gates GenericWorkload=true,GangScheduling=true, and with topologies or \
-             preemption TopologyAwareWorkloadScheduling=true or WorkloadAwarePreemption=true"
-        ),
-        // It has the other two since then.
-        GroupRules::V1_37 => bail!(
-            "groups of pods are off: add --feature-gates GenericWorkload=true, and with topologies \
-             TopologyAwareWorkloadScheduling=true"
-        ),
-    }
 }
 
 /// Fails, with advice, if neither the group nor a pod of it is in the files.

@@ -17,7 +17,7 @@ use super::what_if::PENDING;
 use crate::args::{
     ClusterQuestion, Format, GivenAction, Kubectl, NamedPod, NodeTaint, SchedulerPlace, Target,
 };
-use crate::input;
+use crate::input::{self, Described};
 
 /// What the API server says about a path that the user may not use, and the remedy.
 const MAY_NOT_ASK: &str = "deploy/questions.yaml has a role that allows it";
@@ -92,8 +92,7 @@ impl Prepared {
                 Prepared::WhatIf { body, fails_if_pending: fail_if_pending }
             }
             ClusterQuestion::Capacity { pod_file, limit, remedies } => {
-                let shapes = input::shapes(&input::read(&pod_file)?)?;
-                let pods: Vec<Value> = shapes.into_iter().map(|(_, manifest)| manifest).collect();
+                let pods = Described::of(&input::read(&pod_file)?)?.into_manifests();
                 let body = json!({ "pods": pods, "limit": limit, "remedies": remedies });
                 Prepared::Capacity { body }
             }

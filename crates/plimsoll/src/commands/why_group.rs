@@ -11,9 +11,9 @@ use plimsoll_framework::pod_groups::group_of;
 use plimsoll_sim::Simulation;
 
 use super::Scene;
-use super::explain_group::{check_known, check_on};
+use super::explain_group::check_known;
 use crate::answers::decided_by;
-use crate::answers::groups::GroupAnswer;
+use crate::answers::groups::{GroupAnswer, check_on};
 use crate::args::{Format, Why};
 use crate::input;
 use crate::render::canary::{self, WithCanary};

@@ -5,6 +5,7 @@ mod ignored;
 mod manifests;
 mod objects;
 mod selectors;
+mod shapes;
 mod source;
 mod workloads;
 
@@ -25,9 +26,10 @@ use self::fault::Fault;
 use self::ignored::Ignored;
 pub(crate) use self::manifests::Manifests;
 use self::selectors::Selectors;
+pub(crate) use self::shapes::{Described, DescribedPod};
 pub(crate) use self::source::{STDIN, Source, read_all as read};
 use self::workloads::Workload;
-pub(crate) use self::workloads::{pod_of_workload, read_pod, workload};
+pub(crate) use self::workloads::{read_pod, workload};
 use crate::faults::{Faults, MAX_SHOWN};
 use crate::notices;
 use crate::snapshot::Reduction;
@@ -151,51 +153,6 @@ pub(crate) fn applied(sources: &[Source], kinds: &Kinds) -> anyhow::Result<Appli
     }
     ignored.warnings().for_each(notices::warning);
     Ok(applied)
-}
-
-/// The pods that files describe, each with its manifest; a workload stands for one of its pods.
-///
-/// The error lists everything that is wrong with the files.
-pub(crate) fn shapes(sources: &[Source]) -> anyhow::Result<Vec<(Pod, Value)>> {
-    let (mut shapes, mut faults) = (Vec::new(), Vec::new());
-    for source in sources {
-        let before = shapes.len() + faults.len();
-        let documents = match objects::documents(source) {
-            Ok(documents) => documents,
-            Err(fault) => {
-                faults.push(fault);
-                continue;
-            }
-        };
-        for document in documents {
-            for (at, name) in objects::names(&document, &Kinds::built_in()) {
-                let Some(manifest) = document.get(&at) else { continue };
-                let pod = match workloads::pod_of_workload(manifest) {
-                    Some(pod) => pod,
-                    None if name.starts_with("Pod ") => Ok(manifest.clone()),
-                    None => continue,
-                };
-                let read = pod.and_then(|pod| Ok((workloads::read_pod(&pod)?, pod)));
-                match read {
-                    Ok(shape) => shapes.push(shape),
-                    Err(why) => {
-                        let (field, message) = why.split_once(": ").unwrap_or(("", &why));
-                        faults.push(Fault {
-                            source_name: source.name.clone(),
-                            line: document.line_of(&at),
-                            object: Some(name),
-                            field: Some(field.to_owned()),
-                            message: message.to_owned(),
-                        });
-                    }
-                }
-            }
-        }
-        if shapes.len() + faults.len() == before {
-            bail!("{}: contains no pod, and no workload with a template of one", source.name);
-        }
-    }
-    if faults.is_empty() { Ok(shapes) } else { Err(Faults::from(faults).into()) }
 }
 
 /// All objects of files, as they are written there; those of lists one by one.

@@ -23,10 +23,18 @@ pub(crate) fn workload(manifest: &Value) -> Option<Result<Workload, String>> {
     Some(WorkloadManifest::of(kind, manifest).and_then(|manifest| manifest.workload(kind)))
 }
 
-/// The manifest of a pod of a workload; `None` if the manifest describes none. The error names the field.
-pub(crate) fn pod_of_workload(manifest: &Value) -> Option<Result<Value, String>> {
+/// The manifests of the pods of a workload; `None` if the manifest describes none. A workload without pods has one here, too: it
+/// has a template. The error names the field.
+pub(crate) fn pods_of_workload(
+    manifest: &Value,
+) -> Option<Result<impl Iterator<Item = Value>, String>> {
     let kind = manifest["kind"].as_str().filter(|kind| KINDS.contains(kind))?;
-    Some(WorkloadManifest::of(kind, manifest).map(|manifest| manifest.pod(0)))
+    let pods = || {
+        let workload = WorkloadManifest::of(kind, manifest)?;
+        let n = workload.n_pods(kind)?.max(1);
+        Ok((0..n).map(move |number| workload.pod(number)))
+    };
+    Some(pods())
 }
 
 /// The pod of a manifest. The error names the field.
@@ -83,15 +91,20 @@ impl<'a> WorkloadManifest<'a> {
         json!({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec})
     }
 
-    fn workload(&self, kind: &str) -> Result<Workload, String> {
+    /// How many pods it has.
+    fn n_pods(&self, kind: &str) -> Result<u32, String> {
         let field = if kind == "Job" { "parallelism" } else { "replicas" };
-        let n = match &self.manifest["spec"][field] {
-            Value::Null => 1,
+        match &self.manifest["spec"][field] {
+            Value::Null => Ok(1),
             number => number
                 .as_u64()
                 .and_then(|number| u32::try_from(number).ok())
-                .ok_or_else(|| format!("spec.{field}: {number} is no number of pods"))?,
-        };
+                .ok_or_else(|| format!("spec.{field}: {number} is no number of pods")),
+        }
+    }
+
+    fn workload(&self, kind: &str) -> Result<Workload, String> {
+        let n = self.n_pods(kind)?;
         let pods = (0..n).map(|number| {
             read_pod(&self.pod(number)).map_err(|why| format!("spec.template.{why}"))
         });

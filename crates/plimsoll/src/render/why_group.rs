@@ -2,7 +2,8 @@
 
 use std::io::{self, Write};
 
-use plimsoll_advisor::WhyGroup;
+use comfy_table::Table;
+use plimsoll_advisor::{GroupRemedy, WhyGroup};
 
 use super::style::{HEADING, Screen};
 use super::table;
@@ -51,14 +52,19 @@ fn remedies(out: &mut impl Write, why: &WhyGroup, screen: Screen) -> io::Result<
         out,
         "\n{HEADING}It would be scheduled with one of these changes{HEADING:#}, the smallest first:"
     )?;
-    let has_placement = why.remedies.iter().any(|remedy| remedy.placement.is_some());
+    writeln!(out, "\n{}", remedy_table(&why.remedies, screen).trim_fmt())
+}
+
+/// Changes that let a group in.
+pub(super) fn remedy_table(remedies: &[GroupRemedy], screen: Screen) -> Table {
+    let has_placement = remedies.iter().any(|remedy| remedy.placement.is_some());
     let mut headings = vec![">PLACED"];
     if has_placement {
         headings.push("IN");
     }
     headings.push("CHANGE");
     let mut table = screen.table(&headings);
-    for remedy in &why.remedies {
+    for remedy in remedies {
         let mut row = vec![format!("{}/{}", remedy.placed, remedy.pods)];
         if has_placement {
             row.push(remedy.placement.clone().unwrap_or_default());
@@ -66,5 +72,5 @@ fn remedies(out: &mut impl Write, why: &WhyGroup, screen: Screen) -> io::Result<
         row.push(remedy.text.clone());
         table.add_row(row);
     }
-    writeln!(out, "\n{}", table.trim_fmt())
+    table
 }

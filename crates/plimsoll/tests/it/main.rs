@@ -6,6 +6,7 @@ mod benchmarks;
 #[cfg(target_os = "linux")]
 mod bounded;
 mod capacity;
+mod capacity_of_groups;
 mod claims;
 mod command_line;
 mod configurations;

@@ -176,7 +176,7 @@ fn what_cannot_be_asked_about_groups_is_refused_with_the_remedy() {
         &[("a.yaml", CLUSTER), ("pod.yaml", pod)],
         &format!("capacity -f a.yaml --pod-file pod.yaml {GATES}"),
         &expect![[r"
-            error: pod default/more-0 belongs to a group (spec.schedulingGroup), which is placed as a whole: ask `plimsoll what-if --apply` whether one more group fits, or leave the field out to count single pods
+            error: pod default/more-0 belongs to group default/more (spec.schedulingGroup), and there is no such PodGroup: add its manifest
         "]],
     );
 }
