@@ -119,8 +119,7 @@ fn are_in_one_group(one: &Pod, other: &Pod) -> bool {
 /// Whether two pods are equal in `parts`.
 pub(crate) fn parts_are_alike(parts: PodReads, one: &Pod, other: &Pod) -> bool {
     parts_of_pods_are_alike(parts, one, other)
-        && (Arc::ptr_eq(&one.template, &other.template)
-            || templates_are_alike(parts, &one.template, &other.template))
+        && templates_are_alike(parts, &one.template, &other.template)
 }
 
 /// The same without what is in their templates.
@@ -153,7 +152,15 @@ pub(crate) fn parts_of_pods_are_alike(parts: PodReads, one: &Pod, other: &Pod) -
         && (!on(PodReads::RESOURCE_CLAIMS) || *devices == other.devices)
 }
 
-fn templates_are_alike(parts: PodReads, one: &PodTemplate, other: &PodTemplate) -> bool {
+/// Whether two templates are equal in `parts`.
+pub(crate) fn templates_are_alike(
+    parts: PodReads,
+    one: &Arc<PodTemplate>,
+    other: &Arc<PodTemplate>,
+) -> bool {
+    if Arc::ptr_eq(one, other) {
+        return true;
+    }
     let on = |part| parts.intersects(part);
     let PodTemplate {
         labels,
@@ -178,7 +185,7 @@ fn templates_are_alike(parts: PodReads, one: &PodTemplate, other: &PodTemplate) 
         volumes,
         resource_claims,
         container_devices,
-    } = one;
+    } = &**one;
     let takes_the_same = !on(PodReads::REQUESTS)
         || (*asks == other.asks
             && *requests == other.requests

@@ -230,9 +230,7 @@ impl Scheduler {
         }
         self.send_writes(now, effects);
     }
-}
 
-impl Scheduler {
     /// Retries pods for which a write of PostFilter has failed, after a pause: no change of the cluster tells that nothing has
     /// helped them. Without a pause an idle scheduler would try them, and send the write, again and again.
     pub(crate) fn retry_unhelped(&mut self, now: Time) {

@@ -10,7 +10,7 @@ use plimsoll_framework::{
 
 use super::GroupCycle;
 use super::rules::release_1_36::{TrialResult, misfit};
-use super::rules::release_1_37::{Assigned, Results};
+use super::rules::release_1_37_trial::{Assigned, Results};
 use super::trial::{MemberTrial, Permits, Purpose};
 use crate::effect::{Effect, Eviction};
 use crate::metrics::{GroupPreemptionResult, Preemptor};

@@ -13,8 +13,8 @@ use super::decision::{
     GroupDecision, GroupResult, MemberDecision, MemberResult, PlacementDecision, SubgroupDecision,
 };
 use super::rules::release_1_36::TrialResult;
-use super::rules::release_1_37::{NodeResult, NodeStatus};
 use super::rules::release_1_37_submit::told;
+use super::rules::release_1_37_trial::{NodeResult, NodeStatus};
 use super::trial::MemberTrial;
 use super::{GroupCycle, GroupNode, differing_names};
 use crate::cycle::{self, CycleResult};

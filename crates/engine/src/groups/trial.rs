@@ -197,8 +197,7 @@ impl Scheduler {
     }
 
     /// Whether the members of a group, which were all placed for trial, may stay on their nodes until each is bound. It makes no
-    /// difference if nothing is reserved for them, and nobody looks at the cluster when they are bound but to learn what
-    /// [`Self::stay`] hides.
+    /// difference if no Reserve plugin holds anything for them, and no Permit plugin looks at pods on nodes.
     pub(super) fn may_stay(&self, members: &[Attempt], placed: &[Placed]) -> bool {
         let is_placed = members.iter().map(|member| member.id).eq(placed.iter().map(|one| one.id));
         let looks = |one: &Placed| {

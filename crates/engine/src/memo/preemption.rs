@@ -48,8 +48,6 @@ pub(crate) struct CandidateCache {
     states: Vec<CandidateState>,
     /// The same, for candidates.
     candidates: Vec<Option<PreemptionCandidate>>,
-    /// Their costs, which are looked at far more often.
-    costs: Vec<PreemptionCost>,
     /// The same, for nodes that are no candidates.
     reason_of: Vec<ValueId>,
     reasons: CountedValues<Rejection>,
@@ -68,7 +66,6 @@ impl CandidateCache {
             reads,
             states: Vec::new(),
             candidates: Vec::new(),
-            costs: Vec::new(),
             reason_of: Vec::new(),
             reasons: CountedValues::default(),
             early: Vec::new(),
@@ -82,7 +79,6 @@ impl CandidateCache {
     pub(crate) fn bytes(&self) -> usize {
         let per_row = size_of::<CandidateState>()
             + size_of::<Option<PreemptionCandidate>>()
-            + size_of::<PreemptionCost>()
             + size_of::<ValueId>()
             + size_of::<EarlyState>();
         self.states.len() * per_row
@@ -103,7 +99,6 @@ impl CandidateCache {
         let n_rows = self.states.len().max(last.index() + 1);
         self.states.resize(n_rows, CandidateState::Unknown);
         self.candidates.resize(n_rows, None);
-        self.costs.resize(n_rows, PreemptionCost::default());
         self.reason_of.resize(n_rows, 0);
         self.early.resize(n_rows, EarlyState::Unknown);
     }
@@ -133,7 +128,6 @@ impl CandidateCache {
             Ok(candidate) => {
                 self.states[at] = CandidateState::Possible;
                 self.n_victims += candidate.victims.len();
-                self.costs[at] = candidate.cost;
                 self.candidates[at] = Some(candidate);
             }
             Err(why) => {
@@ -243,7 +237,7 @@ impl<'a> CandidateSearch<'a> {
             let found = self.dry_run(row);
             self.cache.learn(row, found);
         }
-        (self.cache.states[at] == CandidateState::Possible).then(|| self.cache.costs[at])
+        self.cache.candidates[at].as_ref().map(|candidate| candidate.cost)
     }
 
     /// The cost of evictions on a node in a search with late filters.

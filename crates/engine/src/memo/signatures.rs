@@ -162,8 +162,8 @@ impl Signatures {
     }
 
     fn are_equal(&self, one: &PodInfo, other: &PodInfo) -> bool {
-        (!self.by_deletion || one.is_terminating() == other.is_terminating())
-            && signature::parts_are_alike(self.reads, one, other)
+        self.are_equal_but_for_templates(one, other)
+            && signature::templates_are_alike(self.reads, &one.template, &other.template)
     }
 }
 

@@ -19,6 +19,25 @@ pub(crate) struct Fault {
     pub(crate) message: String,
 }
 
+impl Fault {
+    /// A fault of an object, from a text of the form `FIELD: MESSAGE`.
+    pub(crate) fn of_field(
+        source_name: &str,
+        line: Option<usize>,
+        object: String,
+        why: &str,
+    ) -> Self {
+        let (field, message) = why.split_once(": ").unwrap_or(("", why));
+        Fault {
+            source_name: source_name.to_owned(),
+            line,
+            object: Some(object),
+            field: Some(field.to_owned()),
+            message: message.to_owned(),
+        }
+    }
+}
+
 impl From<DocumentError> for Fault {
     fn from(error: DocumentError) -> Self {
         let DocumentError { source_name, line, field, message } = error;

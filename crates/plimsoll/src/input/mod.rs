@@ -126,14 +126,12 @@ pub(crate) fn applied(sources: &[Source], kinds: &Kinds) -> anyhow::Result<Appli
                 match document.get(&at).and_then(workloads::workload) {
                     Some(Ok(workload)) => applied.workloads.push(workload),
                     Some(Err(why)) => {
-                        let (field, message) = why.split_once(": ").unwrap_or(("", &why));
-                        faults.push(Fault {
-                            source_name: source.name.clone(),
-                            line: document.line_of(&at),
-                            object: Some(name),
-                            field: Some(field.to_owned()),
-                            message: message.to_owned(),
-                        });
+                        faults.push(Fault::of_field(
+                            &source.name,
+                            document.line_of(&at),
+                            name,
+                            &why,
+                        ));
                     }
                     None => {}
                 }

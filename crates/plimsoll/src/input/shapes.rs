@@ -43,14 +43,8 @@ impl Described {
                     let Some(manifest) = document.get(&at) else { continue };
                     let manifest = typed(&document, &name, manifest.clone());
                     let Err(why) = described.add(&manifest) else { continue };
-                    let (field, message) = why.split_once(": ").unwrap_or(("", &why));
-                    faults.push(Fault {
-                        source_name: source.name.clone(),
-                        line: document.line_of(&at),
-                        object: Some(name),
-                        field: Some(field.to_owned()),
-                        message: message.to_owned(),
-                    });
+                    let line = document.line_of(&at);
+                    faults.push(Fault::of_field(&source.name, line, name, &why));
                 }
             }
             if described.len() + faults.len() == before {

@@ -4,3 +4,4 @@
 pub(super) mod release_1_36;
 pub(super) mod release_1_37;
 pub(super) mod release_1_37_submit;
+pub(super) mod release_1_37_trial;

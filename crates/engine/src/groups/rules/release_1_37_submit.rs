@@ -6,7 +6,8 @@ use plimsoll_api::Str;
 use plimsoll_api::pod_group::GroupCondition;
 use plimsoll_framework::{GroupPostFilterAnswer, Time};
 
-use super::release_1_37::{NodeStatus, Nominations, Results};
+use super::release_1_37::Nominations;
+use super::release_1_37_trial::{NodeStatus, Results};
 use crate::cycle::AttemptFailure;
 use crate::effect::Effect;
 use crate::groups::decision::{
