@@ -235,7 +235,8 @@ impl Reader {
         preemptions.collect()
     }
 
-    /// The pods that waited longest until they were bound, the slowest first.
+    /// The pods that waited longest until they were bound, the slowest first. Those that were bound within a second at their
+    /// first attempt are left out.
     pub fn slowest(&self, limit: usize) -> Result<Vec<JournalPod>, JournalError> {
         self.rows(questions::SLOWEST, [number(limit)], pod)
     }

@@ -16,10 +16,11 @@ CREATE TABLE pods (
     waited INTEGER,
     -- When it was last evicted for another pod.
     evicted_at INTEGER,
-    UNIQUE (namespace, name, uid)
+    UNIQUE (name, namespace, uid)
 );
-CREATE INDEX pods_by_attempts ON pods (attempts);
-CREATE INDEX pods_by_waited ON pods (waited);
+-- Most pods are bound at once. They are in neither index, which makes them cheap to write.
+CREATE INDEX pods_by_attempts ON pods (attempts) WHERE attempts > 1;
+CREATE INDEX pods_by_waited ON pods (waited) WHERE attempts > 1 OR waited >= 1000;
 
 -- Names of nodes, plugins, profiles and events, and messages: each text once.
 CREATE TABLE texts (
@@ -27,7 +28,7 @@ CREATE TABLE texts (
     text TEXT NOT NULL UNIQUE
 );
 
--- Every attempt to schedule a pod.
+-- Every attempt to schedule a pod, in the order in which they were made: a later one has a higher id.
 CREATE TABLE attempts (
     id INTEGER PRIMARY KEY,
     at INTEGER NOT NULL,
@@ -56,8 +57,7 @@ CREATE TABLE attempts (
     answered_at INTEGER,
     error INTEGER REFERENCES texts (id)
 );
-CREATE INDEX attempts_by_pod ON attempts (pod, at);
-CREATE INDEX attempts_by_time ON attempts (at);
+CREATE INDEX attempts_by_pod ON attempts (pod);
 
 -- The plugins that rejected a pod that got no node. With the scores of all nodes: for which reason, and how many nodes.
 CREATE TABLE rejections (

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use plimsoll_api::{PodKey, Str};
 use rusqlite::{
-    Connection, ErrorCode, OptionalExtension as _, Transaction, TransactionBehavior, params,
+    Connection, ErrorCode, OptionalExtension as _, Statement, Transaction, TransactionBehavior,
+    params,
 };
 use rustc_hash::FxHashMap;
 
@@ -28,6 +29,12 @@ const MINUTE: i64 = 60_000;
 const MOST_TEXTS: usize = 100_000;
 /// At most so many pods are remembered with their numbers.
 const MOST_PODS: usize = 200_000;
+
+/// A pod that is not in the file.
+const INSERT_POD: &str = "INSERT OR IGNORE INTO pods (namespace, name, uid, attempts, ready_at, bound_at, waited) VALUES (?1, ?2, ?3, \
+     ?4, ?5, ?6, ?6 - ?5)";
+const INSERT_ATTEMPT: &str = "INSERT INTO attempts (at, pod, number, profile, result, node, message, nominated, woken_by, queued_at, \
+     judged, feasible, margin, answered_at, error) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)";
 
 /// How much is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -163,44 +170,42 @@ impl Store {
 
     /// The time of the newest attempt.
     pub(crate) fn newest(&self) -> rusqlite::Result<Option<i64>> {
-        self.connection.query_row("SELECT max(at) FROM attempts", [], |row| row.get(0))
+        self.connection
+            .query_row("SELECT at FROM attempts ORDER BY id DESC LIMIT 1", [], |row| row.get(0))
+            .optional()
     }
 
     /// Deletes what is too old, and the oldest tenth if the file is too large.
     pub(crate) fn keep(&mut self, retention: Retention) -> rusqlite::Result<()> {
         let Some(newest) = self.newest()? else { return Ok(()) };
         let age = i64::try_from(retention.age.as_millis()).unwrap_or(i64::MAX);
-        self.delete_before(newest.saturating_sub(age))?;
+        let young = "SELECT id, at FROM attempts WHERE ?1 <= at ORDER BY id LIMIT 1";
+        self.delete_before(young, newest.saturating_sub(age))?;
         let size: i64 = self.connection.query_row(
             "SELECT (page_count - freelist_count) * page_size FROM pragma_page_count(), pragma_freelist_count(), pragma_page_size()",
             [],
             |row| row.get(0),
         )?;
         if u64::try_from(size).is_ok_and(|size| retention.size < size) {
-            let before: Option<i64> = self
-                .connection
-                .query_row(
-                    "SELECT at FROM attempts ORDER BY at LIMIT 1 OFFSET (SELECT count(*) / 10 FROM attempts)",
-                    [],
-                    |row| row.get(0),
-                )
-                .optional()?;
-            if let Some(before) = before {
-                self.delete_before(before)?;
-            }
+            let attempts: i64 =
+                self.connection.query_row("SELECT count(*) FROM attempts", [], |row| row.get(0))?;
+            let kept = "SELECT id, at FROM attempts ORDER BY id LIMIT 1 OFFSET ?1";
+            self.delete_before(kept, attempts / 10)?;
         }
         self.connection.execute_batch("PRAGMA incremental_vacuum;")
     }
 
-    fn delete_before(&mut self, at: i64) -> rusqlite::Result<()> {
+    /// Deletes the attempts before the first one to keep (a query with one value, for its number and time), with what belongs to
+    /// them.
+    fn delete_before(&mut self, kept: &str, value: i64) -> rusqlite::Result<()> {
         let transaction = self.connection.transaction()?;
+        let kept = transaction.query_row(kept, [value], |row| Ok((row.get(0)?, row.get(1)?)));
+        let Some((id, at)) = kept.optional()? else { return Ok(()) };
+        let (id, at): (i64, i64) = (id, at);
         for table in ["rejections", "scores", "victims"] {
-            let sql = format!(
-                "DELETE FROM {table} WHERE attempt IN (SELECT id FROM attempts WHERE at < ?1)"
-            );
-            transaction.execute(&sql, [at])?;
+            transaction.execute(&format!("DELETE FROM {table} WHERE attempt < ?1"), [id])?;
         }
-        let gone = transaction.execute("DELETE FROM attempts WHERE at < ?1", [at])?;
+        let gone = transaction.execute("DELETE FROM attempts WHERE id < ?1", [id])?;
         if 0 < gone {
             transaction.execute(
                 "DELETE FROM pods WHERE NOT EXISTS (SELECT 1 FROM attempts WHERE attempts.pod = pods.id)",
@@ -265,10 +270,12 @@ struct Writing<'a> {
 impl Writing<'_> {
     /// Writes each row once, with all that the batch says of it.
     fn batch(&mut self, batch: &Batch<'_>) -> rusqlite::Result<()> {
-        let pods = batch.pods.iter().map(|(pod, change)| self.pod(*pod, change));
+        let mut insert = self.on.prepare_cached(INSERT_POD)?;
+        let pods = batch.pods.iter().map(|(pod, change)| self.pod(&mut insert, *pod, change));
         let ids: Vec<i64> = pods.collect::<rusqlite::Result<_>>()?;
+        let mut insert = self.on.prepare_cached(INSERT_ATTEMPT)?;
         for attempt in &batch.attempts {
-            self.attempt(ids[attempt.pod], attempt.entry, attempt.answer)?;
+            self.attempt(&mut insert, ids[attempt.pod], attempt.entry, attempt.answer)?;
         }
         for &((pod, uid), answer) in &batch.answers {
             if let Some(attempt) = self.binding.remove(&(pod.clone(), uid.clone())) {
@@ -321,17 +328,20 @@ impl Writing<'_> {
     }
 
     /// Writes what has changed of a pod, and returns its number.
-    fn pod(&mut self, (pod, uid): PodRef<'_>, change: &PodChange) -> rusqlite::Result<i64> {
+    fn pod(
+        &mut self,
+        insert: &mut Statement<'_>,
+        (pod, uid): PodRef<'_>,
+        change: &PodChange,
+    ) -> rusqlite::Result<i64> {
         let PodChange { attempts, ready_at, bound_at } = *change;
         let key = (pod.clone(), uid.clone());
         let names = (pod.namespace.as_str(), pod.name.as_str(), uid.as_str());
         let mut known = self.pods.get(&key).copied();
         if known.is_none() {
-            let insert = "INSERT OR IGNORE INTO pods (namespace, name, uid, attempts, ready_at, bound_at, waited) \
-                          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?6 - ?5)";
             let (namespace, name, uid) = names;
             let values = params![namespace, name, uid, attempts, ready_at, bound_at];
-            if self.on.prepare_cached(insert)?.execute(values)? == 1 {
+            if insert.execute(values)? == 1 {
                 let id = self.on.last_insert_rowid();
                 self.pods.insert(key, id);
                 return Ok(id);
@@ -352,6 +362,7 @@ impl Writing<'_> {
 
     fn attempt(
         &mut self,
+        insert: &mut Statement<'_>,
         pod: i64,
         entry: &AttemptEntry,
         answer: Option<Answer<'_>>,
@@ -362,29 +373,23 @@ impl Writing<'_> {
         let nominated = self.optional(entry.nominated.as_deref())?;
         let woken_by = self.text(&entry.woken_by)?;
         let error = self.optional(answer.and_then(|answer| answer.error))?;
-        self.on
-            .prepare_cached(
-                "INSERT INTO attempts (at, pod, number, profile, result, node, message, nominated, woken_by, queued_at, \
-                 judged, feasible, margin, answered_at, error) \
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)",
-            )?
-            .execute(params![
-                entry.at.millis(),
-                pod,
-                entry.number,
-                profile,
-                entry.result,
-                node,
-                message,
-                nominated,
-                woken_by,
-                entry.queued.millis(),
-                number(entry.judged),
-                entry.feasible.map(number),
-                entry.margin,
-                answer.map(|answer| answer.at.millis()),
-                error,
-            ])?;
+        insert.execute(params![
+            entry.at.millis(),
+            pod,
+            entry.number,
+            profile,
+            entry.result,
+            node,
+            message,
+            nominated,
+            woken_by,
+            entry.queued.millis(),
+            number(entry.judged),
+            entry.feasible.map(number),
+            entry.margin,
+            answer.map(|answer| answer.at.millis()),
+            error,
+        ])?;
         let id = self.on.last_insert_rowid();
         if entry.node.is_some() {
             let key = (entry.pod.clone(), entry.uid.clone());
