@@ -88,15 +88,33 @@ impl Audit {
             true => format!("{} after {} nodes", describe(&cycle.result, view), cycle.n_judged),
             false => describe(&cycle.result, view),
         };
+        self.differ(&pod.key, describe(remembered), describe(from_scratch));
+        false
+    }
+
+    /// Compares for how many members of a group, of which this pod is the first, there is room on a placement with how many
+    /// got a node there. Returns whether it is the same.
+    pub(crate) fn compare_room(
+        &mut self,
+        first: &PodKey,
+        on: &Str,
+        room: usize,
+        got: usize,
+    ) -> bool {
+        self.audited += 1;
+        self.remembered += 1;
+        if room != got {
+            let room = format!("room for {room} members of its group on {on}");
+            self.differ(first, room, format!("for {got}"));
+        }
+        room == got
+    }
+
+    fn differ(&mut self, pod: &PodKey, remembered: String, from_scratch: String) {
         self.differing += 1;
         if self.differences.len() < MOST_KEPT {
-            self.differences.push(AuditDifference {
-                pod: pod.key.clone(),
-                remembered: describe(remembered),
-                from_scratch: describe(from_scratch),
-            });
+            self.differences.push(AuditDifference { pod: pod.clone(), remembered, from_scratch });
         }
-        false
     }
 }
 

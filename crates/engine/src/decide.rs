@@ -124,7 +124,7 @@ impl Scheduler {
             .iter()
             .find_map(|decider| Some((decider.kind(), decider.decide(member, &mut context)?)));
         let (kind, cycle) = decided.expect("the last decider accepts everything");
-        self.count_judged(&cycle);
+        self.count_judged(cycle.n_judged);
         (kind, cycle)
     }
 
@@ -136,7 +136,7 @@ impl Scheduler {
             context.recognise(member);
         }
         let cycle = decider.decide(member, &mut context)?;
-        self.count_judged(&cycle);
+        self.count_judged(cycle.n_judged);
         Some(cycle)
     }
 
@@ -156,7 +156,7 @@ impl Scheduler {
         let Some(mut cycle) = remembered else {
             return self.decide_within_from_scratch(pod, Some(within), asks_post_filter);
         };
-        self.count_judged(&cycle);
+        self.count_judged(cycle.n_judged);
         if self.profiles.share_filter_state {
             cycle.shared = self.shared_at_pre_filter(pod);
         }
@@ -185,7 +185,7 @@ impl Scheduler {
         let (member, mut context) = self.context_within(pod, within, asks_post_filter);
         let cycle = FromScratch.decide(member, &mut context);
         let cycle = cycle.expect("everything can be decided from scratch");
-        self.count_judged(&cycle);
+        self.count_judged(cycle.n_judged);
         cycle
     }
 
@@ -231,9 +231,9 @@ impl Scheduler {
     }
 
     /// Moves the start of the next search that does not judge all nodes.
-    pub(crate) fn count_judged(&mut self, cycle: &Cycle) {
+    pub(crate) fn count_judged(&mut self, n_judged: usize) {
         let n_nodes = self.cache.view().nodes.len().max(1);
-        self.next_start = (self.next_start + cycle.n_judged) % n_nodes;
+        self.next_start = (self.next_start + n_judged) % n_nodes;
     }
 
     fn chances(&self) -> Chances {

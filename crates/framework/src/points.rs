@@ -699,12 +699,14 @@ pub struct PlacementScorePoint {
     score: Box<ScorePlacementFn>,
     describe: Box<DescribePlacementFn>,
     normalize: Box<NormalizePlacementsFn>,
+    looks_at_nodes: bool,
 }
 
 impl PlacementScorePoint {
     pub(crate) fn new<P: PlacementScore>(plugin: Arc<P>) -> Self {
         let (scoring, describing) = (plugin.clone(), plugin.clone());
         PlacementScorePoint {
+            looks_at_nodes: plugin.looks_at_nodes(),
             score: Box::new(move |group, proposed, view| {
                 scoring.score_placement(group, proposed, view)
             }),
@@ -723,6 +725,11 @@ impl PlacementScorePoint {
         view: &View<'_>,
     ) -> Result<i64, Reason> {
         (self.score)(group, proposed, view)
+    }
+
+    /// Whether the score depends on which nodes of the placement the members are on.
+    pub fn looks_at_nodes(&self) -> bool {
+        self.looks_at_nodes
     }
 
     /// What people are told about a placement.

@@ -28,6 +28,10 @@ impl PlacementScore for PodGroupPodsCount {
         Ok(i64::try_from(placed + proposed.members.len()).expect("a number of pods fits"))
     }
 
+    fn looks_at_nodes(&self) -> bool {
+        false
+    }
+
     fn normalize_placement_scores(&self, scores: &mut [i64]) -> Result<(), Reason> {
         let most = scores.iter().copied().max().unwrap_or(0);
         if most == 0 {

@@ -231,7 +231,7 @@ impl Scheduler {
             return awaited();
         }
         if let Some(decided) = consulting.passed(attempt.id) {
-            self.count_judged(&decided);
+            self.count_judged(decided.n_judged);
             return decided;
         }
         let times = consulting.times.entry(attempt.id).or_default();
@@ -284,7 +284,7 @@ impl Scheduler {
                 if scope.is_measured {
                     self.counts.decided(index, &mut cycle.meter);
                 }
-                self.count_judged(&cycle);
+                self.count_judged(cycle.n_judged);
                 Some(cycle)
             }
             Err(StoppedCycle { cycle, questions }) => {

@@ -16,6 +16,7 @@ mod placements;
 mod preemption;
 mod question;
 mod reservation;
+mod room;
 mod rules;
 mod submit;
 mod tree;

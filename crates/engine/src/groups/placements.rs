@@ -15,12 +15,12 @@ pub(super) struct FeasiblePlacement<'a> {
     /// Its index among all placements.
     pub(super) at: usize,
     pub(super) placement: &'a GroupPlacement,
-    pub(super) members: Vec<(PodInfo, Row)>,
+    pub(super) members: &'a [(PodInfo, Row)],
 }
 
 impl FeasiblePlacement<'_> {
     fn proposed(&self) -> ProposedPlacement<'_> {
-        ProposedPlacement { placement: self.placement, members: &self.members }
+        ProposedPlacement { placement: self.placement, members: self.members }
     }
 }
 

@@ -239,7 +239,7 @@ impl Memo {
 
     /// The ranking and the domain counts of a member, which are brought up to date; `None` if it must be decided from
     /// scratch.
-    fn bring_up_for(
+    pub(super) fn bring_up_for(
         &mut self,
         Member { profile, pod }: Member<'_>,
         (signature, caches): (SignatureId, SignatureCaches),

@@ -44,6 +44,7 @@ mod pinned;
 mod preemption;
 mod profile_memo;
 mod rankings;
+mod room;
 mod sampled;
 mod scan;
 mod signature_diagnoses;

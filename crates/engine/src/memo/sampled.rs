@@ -22,7 +22,7 @@ use crate::sample::SampleOrder;
 const REJECTED: u32 = u32::MAX;
 
 /// For each group of nodes, the candidate that it is.
-struct CandidateOfGroup {
+pub(super) struct CandidateOfGroup {
     groups: Vec<u32>,
     sparse_groups: Vec<u32>,
 }
@@ -64,7 +64,7 @@ impl SampleOrder<'_> {
 }
 
 impl CandidateOfGroup {
-    fn new(chooser: &Chooser<'_>, feasible: &FeasibleNodes) -> Self {
+    pub(super) fn new(chooser: &Chooser<'_>, feasible: &FeasibleNodes) -> Self {
         let mut candidate_of = CandidateOfGroup {
             groups: vec![REJECTED; chooser.ranking.groups.len()],
             sparse_groups: vec![REJECTED; chooser.sparse.groups.len()],
@@ -79,7 +79,7 @@ impl CandidateOfGroup {
     }
 
     /// The candidate of a node, and its static score; `None` if the node is not feasible.
-    fn look(&self, chooser: &Chooser<'_>, index: NameIndex) -> Option<(u32, i64)> {
+    pub(super) fn look(&self, chooser: &Chooser<'_>, index: NameIndex) -> Option<(u32, i64)> {
         let (group, static_score) = chooser.ranking.entry(index)?;
         let candidate = match chooser.sparse.group_of(index) {
             Some(group) => self.sparse_groups[group],

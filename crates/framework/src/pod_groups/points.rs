@@ -157,6 +157,11 @@ pub trait PlacementScore: Plugin {
         proposed: &ProposedPlacement<'_>,
         view: &View<'_>,
     ) -> Result<i64, Reason>;
+    /// Whether the score depends on which nodes of the placement the members are on. If not, members need not be placed for it:
+    /// where it can be counted how many fit, each is proposed for the first node.
+    fn looks_at_nodes(&self) -> bool {
+        true
+    }
     /// What people are told about a placement on which the group fits, if they ask why one was chosen.
     fn describe_placement(
         &self,

@@ -44,6 +44,10 @@ impl PlacementScore for NodeResourcesFit {
         }
         Ok(if weights == 0 { 0 } else { sum / weights })
     }
+
+    fn looks_at_nodes(&self) -> bool {
+        false
+    }
 }
 
 /// The usage of several nodes as if they were one, with `asked` more. Each has an amount, of which another is used. No sum

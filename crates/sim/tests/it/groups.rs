@@ -60,8 +60,13 @@ pub(crate) fn cluster(rng: &mut impl Rng) -> InitialCluster {
             "apiVersion": "scheduling.k8s.io/v1alpha2", "kind": "PodGroup",
             "metadata": {"name": name, "namespace": "default", "uid": name}, "spec": spec,
         }));
+        let alike = rng.random_bool(0.5).then(|| requests(rng));
         for member in 0..n_pods {
-            pods.push(pod(&format!("{name}-{member}"), Some(&name), own, rng));
+            let mut pod = pod(&format!("{name}-{member}"), Some(&name), own, rng);
+            if let Some(requests) = &alike {
+                pod["spec"]["containers"][0]["resources"]["requests"] = requests.clone();
+            }
+            pods.push(pod);
         }
     }
     for number in 0..rng.random_range(0..6_u32) {
@@ -84,14 +89,17 @@ pub(crate) fn cluster(rng: &mut impl Rng) -> InitialCluster {
 }
 
 fn pod(name: &str, group: Option<&str>, priority: i32, rng: &mut impl Rng) -> Value {
-    let requests = json!({"cpu": format!("{}m", 500 * rng.random_range(1..5_u32))});
-    let containers = json!([{"name": "c", "resources": {"requests": requests}}]);
+    let containers = json!([{"name": "c", "resources": {"requests": requests(rng)}}]);
     let mut spec = json!({"containers": containers, "priority": priority});
     if let Some(group) = group {
         spec["schedulingGroup"] = json!({"podGroupName": group});
     }
     let metadata = json!({"name": name, "namespace": "default", "uid": name});
     json!({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec})
+}
+
+fn requests(rng: &mut impl Rng) -> Value {
+    json!({"cpu": format!("{}m", 500 * rng.random_range(1..5_u32))})
 }
 
 /// A scheduler with all gates of groups.
@@ -241,6 +249,33 @@ fn members_that_stay_on_their_nodes_are_bound_as_if_they_had_been_taken_back() {
         assert_eq!(stayed, taken_back, "seed {seed}, with faults: {faulty}");
     }
     assert!(1_000 < n_written, "{n_written}");
+}
+
+/// Of equal members it is counted how many fit in each zone, unless all reasons are wanted: then they are placed in each.
+#[test]
+fn the_same_placement_is_chosen_whether_members_are_counted_or_placed_on_each() {
+    for seed in 0..SEEDS / 4 {
+        let written = |detail, audit_every| {
+            let mut cluster = with_trees(Release::V1_37, &mut Pcg64::seed_from_u64(seed));
+            for object in &mut cluster.objects {
+                if let Some(group) = object.get::<PodGroup>() {
+                    let topology = Some(vec!["zone".into()]);
+                    *object = PodGroup { topology, ..group.clone() }.into();
+                }
+            }
+            let with = |options| Options { detail, audit_every, ..options };
+            let scheduler = scheduler_with(Release::V1_37, with);
+            let world =
+                SimulatedCluster::new(plimsoll_sim::Lifecycle::default(), RequestFaults::default());
+            let mut simulation = Simulation::audited(world, scheduler, cluster, Extent::Placements);
+            while simulation.advance().is_some() {}
+            assert_eq!(simulation.decisions_audit().differences, [], "seed {seed}");
+            simulation.take_written()
+        };
+        let placed = written(Detail::Outcome, 0);
+        assert_eq!(written(Detail::Choice, 0), placed, "seed {seed}");
+        assert_eq!(written(Detail::Choice, 2), placed, "seed {seed}, every second one audited");
+    }
 }
 
 /// A pod whose binding fails is tried again by itself, as in kube-scheduler: others may have taken its room by then.

@@ -259,7 +259,7 @@ impl Scheduler {
             .map(|(at, (placement, trial))| FeasiblePlacement {
                 at,
                 placement,
-                members: trial.proposed.clone(),
+                members: &trial.proposed,
             })
             .collect();
         let (first, in_cycle) = (&group.pods[0], group.in_cycle(&group.root));

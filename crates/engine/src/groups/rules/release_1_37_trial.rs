@@ -8,6 +8,7 @@ use plimsoll_framework::{
     CycleState, GroupMisfit, GroupPlacement, PlacementFeasibility, PlacementProgress,
     PodGroupState, PodInfo, Row, Time,
 };
+use rand_pcg::Pcg64;
 
 use crate::binding::Unbound;
 use crate::cycle;
@@ -63,6 +64,23 @@ pub(super) struct TreeTrial<'a> {
     pub(super) now: Time,
     pub(super) group: &'a GroupCycle,
     pub(super) purpose: Purpose,
+}
+
+/// What a placement came to.
+struct OnPlacement {
+    placement: GroupPlacement,
+    fits: bool,
+    /// The members that got a node, if the group fits.
+    members: Vec<(PodInfo, Row)>,
+    /// What the trial came to, and the state of chance after it; `None` if members were counted.
+    results: Option<(Results, Pcg64)>,
+}
+
+/// The end of a trial of equal members.
+struct CountedEnd {
+    progress: PlacementProgress,
+    n_tried: usize,
+    n_fitting: usize,
 }
 
 /// A member with its node.
@@ -230,32 +248,44 @@ impl Scheduler {
         let named = |placement| self.placement_decision(placement, members);
         let mut decisions: Vec<_> = placements.iter().map(named).collect();
         self.count_generated(trial, placements.len());
-        let (mut tried, mut fits) = (Vec::<(GroupPlacement, Results)>::new(), false);
-        for placement in placements {
-            if is_needless(&placement, tried.last().map(|(last, _)| last), fits) {
+        let room = self.room_on(trial.group, node, &placements, trial.purpose);
+        let is_audited = room.is_some() && self.audit.is_due();
+        // What is left to chance on one placement does not depend on the trials before it.
+        let rng = self.rng.clone();
+        let (mut tried, mut fits) = (Vec::<OnPlacement>::new(), false);
+        for (at, placement) in placements.into_iter().enumerate() {
+            if is_needless(&placement, tried.last().map(|last| &last.placement), fits) {
                 break;
             }
-            let (mut on_trial, lap) = (Vec::new(), self.counts.start());
-            let mut results = self.try_level(trial, node, Some(&placement.rows), &mut on_trial);
-            self.take_all_back(trial.now, on_trial);
-            let own = results.get_mut(&node.number).expect("it was tried");
-            self.count_evaluated(trial, own, lap);
-            if own.is_error() {
-                own.placements = decisions;
-                return results;
+            let room = room.as_ref().map(|room| room[at]);
+            let counted = room.filter(|_| !is_audited);
+            let on = counted.and_then(|room| self.count_on(trial, node, &placement, room));
+            let on = on.map_or_else(
+                || {
+                    self.rng = rng.clone();
+                    self.try_on(trial, node, placement, room)
+                },
+                Ok,
+            );
+            match on {
+                Ok(on) => {
+                    fits |= on.fits;
+                    tried.push(on);
+                }
+                Err(mut results) => {
+                    let own = results.get_mut(&node.number).expect("it was tried");
+                    own.placements = decisions;
+                    return results;
+                }
             }
-            fits |= own.is_success();
-            tried.push((placement, results));
         }
         decisions.truncate(tried.len());
-        let feasible: Vec<_> = tried
-            .iter()
-            .enumerate()
-            .filter(|(_, (_, results))| results[&node.number].is_success())
-            .map(|(at, (placement, results))| {
-                let member = |one: Assigned| (trial.group.pods[one.member].clone(), one.row);
-                let members = assigned(node, results).into_iter().map(member).collect();
-                FeasiblePlacement { at, placement, members }
+        let feasible = tried.iter().enumerate().filter(|(_, on)| on.fits);
+        let feasible: Vec<_> = feasible
+            .map(|(at, on)| FeasiblePlacement {
+                at,
+                placement: &on.placement,
+                members: &on.members,
             })
             .collect();
         let (first, in_cycle) = (&trial.group.pods[0], trial.group.in_cycle(node));
@@ -264,8 +294,15 @@ impl Scheduler {
             Err(error) => return of(node, NodeResult::new(node, NodeStatus::Error(error))),
         };
         let n_tried = tried.len();
-        let (placement, mut results) = tried.swap_remove(chosen.unwrap_or(0));
-        let again = chosen.map_or(Ok(()), |_| self.place_again(trial, node, &results, placed));
+        let OnPlacement { placement, results, .. } = tried.swap_remove(chosen.unwrap_or(0));
+        let (mut results, again) = match results {
+            Some((results, rng)) => {
+                self.rng = rng;
+                let again = chosen.map(|_| self.place_again(trial, node, &results, placed));
+                (results, again.unwrap_or(Ok(())))
+            }
+            None => (self.place_counted(trial, node, &placement.rows, placed), Ok(())),
+        };
         let own = results.get_mut(&node.number).expect("it was tried");
         own.placements = decisions;
         match (chosen, again) {
@@ -280,6 +317,98 @@ impl Scheduler {
             }
         }
         results
+    }
+
+    /// Tries a group on one placement, and takes it back. `room` is for how many members there is room, if that was counted. If
+    /// it could not be judged, what came of it is the error.
+    fn try_on(
+        &mut self,
+        trial: TreeTrial<'_>,
+        node: &GroupNode,
+        placement: GroupPlacement,
+        room: Option<usize>,
+    ) -> Result<OnPlacement, Results> {
+        let (mut on_trial, lap) = (Vec::new(), self.counts.start());
+        let results = self.try_level(trial, node, Some(&placement.rows), &mut on_trial);
+        self.take_all_back(trial.now, on_trial);
+        let own = &results[&node.number];
+        self.count_evaluated(trial, own, lap);
+        if own.is_error() {
+            return Err(results);
+        }
+        if let Some(room) = room {
+            let got = own.members.iter().filter(|one| matches!(one, MemberTrial::Fits { .. }));
+            let (room, got) = (self.progress_in(trial, node, room).n_fitting, got.count());
+            let first = &trial.group.pods[node.members.start].key;
+            if !self.audit.compare_room(first, &placement.name, room, got) {
+                self.forget_derived();
+            }
+        }
+        let member = |one: Assigned| (trial.group.pods[one.member].clone(), one.row);
+        let members = assigned(node, &results).into_iter().map(member).collect();
+        let fits = own.is_success();
+        Ok(OnPlacement { placement, fits, members, results: Some((results, self.rng.clone())) })
+    }
+
+    /// The same for a group of equal members, of which there is room for so many. `None` if it cannot be judged.
+    fn count_on(
+        &mut self,
+        trial: TreeTrial<'_>,
+        node: &GroupNode,
+        placement: &GroupPlacement,
+        room: usize,
+    ) -> Option<OnPlacement> {
+        let lap = self.counts.start();
+        let end = self.progress_in(trial, node, room);
+        let result = NodeResult::new(node, self.feasible(trial, node, end.progress));
+        if result.is_error() {
+            return None;
+        }
+        self.count_evaluated(trial, &result, lap);
+        self.count_judged(end.n_tried * placement.rows.len());
+        let fits = result.is_success();
+        let proposed = trial.group.pods[node.members.clone()].iter().take(end.n_fitting);
+        let members = proposed.filter(|_| fits).map(|pod| (pod.clone(), placement.rows[0]));
+        let members = members.collect();
+        Some(OnPlacement { placement: placement.clone(), fits, members, results: None })
+    }
+
+    /// Places a group on a placement where its members were counted. The nodes that are judged for that are counted already.
+    fn place_counted(
+        &mut self,
+        trial: TreeTrial<'_>,
+        node: &GroupNode,
+        rows: &[Row],
+        placed: &mut Vec<Placed>,
+    ) -> Results {
+        let next_start = self.next_start;
+        let results = self.try_level(trial, node, Some(rows), placed);
+        self.next_start = next_start;
+        results
+    }
+
+    /// How a trial of equal members ends if there is room for so many.
+    fn progress_in(&self, trial: TreeTrial<'_>, node: &GroupNode, room: usize) -> CountedEnd {
+        let mut progress = self.begin(node);
+        let (mut n_tried, mut n_fitting) = (0, 0);
+        while 0 < progress.remaining && self.may_still_fit(trial, node, progress) {
+            n_tried += 1;
+            progress.remaining -= 1;
+            if n_fitting < room {
+                n_fitting += 1;
+                progress.scheduled += 1;
+            }
+        }
+        CountedEnd { progress, n_tried, n_fitting }
+    }
+
+    /// How far a PodGroup is before its first member is tried.
+    fn begin(&self, node: &GroupNode) -> PlacementProgress {
+        let groups = &self.cache.view().stores.groups;
+        PlacementProgress {
+            scheduled: groups.get(node.group.key()).map_or(0, PodGroupState::n_placed),
+            remaining: node.members.len(),
+        }
     }
 
     /// Counts placements of a group that has its turn, or is tried without its victims.
@@ -355,11 +484,7 @@ impl Scheduler {
         within: Option<&[Row]>,
         placed: &mut Vec<Placed>,
     ) -> NodeResult {
-        let groups = &self.cache.view().stores.groups;
-        let mut progress = PlacementProgress {
-            scheduled: groups.get(node.group.key()).map_or(0, PodGroupState::n_placed),
-            remaining: node.members.len(),
-        };
+        let mut progress = self.begin(node);
         let mut result = NodeResult::new(node, NodeStatus::Success);
         let mut any = false;
         for member in node.members.clone() {
