@@ -86,6 +86,8 @@ impl RankingPlugins {
 /// The nodes as pods of one signature see them.
 pub(crate) struct NodeRanking {
     pod: PodInfo,
+    /// The size of the pod.
+    pod_bytes: usize,
     /// Which plugins contribute.
     plugins: RankingPlugins,
     /// If set, nodes must also pass with the nominated pods of this priority or a higher one.
@@ -150,6 +152,7 @@ impl NodeRanking {
         let scores = RankingScores::new(profile, pod, plugins, cluster);
         let mut ranking = NodeRanking {
             pod: pod.clone(),
+            pod_bytes: pod.bytes(),
             plugins,
             behind,
             runs_all: profile.run_all_filters,
@@ -368,7 +371,7 @@ impl NodeRanking {
             + self.static_scores.len();
         let per_group =
             BYTES_PER_GROUP + (self.normalized.len() + self.topologies.len()) * size_of::<i64>();
-        self.pod.bytes()
+        self.pod_bytes
             + n_indices * per_index
             + self.totals.len() * size_of::<f32>()
             + self.groups.len() * per_group
