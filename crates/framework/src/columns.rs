@@ -9,7 +9,8 @@ use plimsoll_api::{
 
 use crate::parts::NodeReads;
 use crate::pod_info::PodInfo;
-use crate::volume_use::{VolumeNumbers, VolumesInUse};
+use crate::pod_set::PodSet;
+use crate::volume_use::VolumesInUse;
 
 /// The place of a node in [`Columns`]. A row is used again after its node is gone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -82,81 +83,6 @@ pub struct Requested(pub Resources);
 /// What the pods on a node count for in scoring, together.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NonZeroRequested(pub NonZero);
-
-/// The pods on a node, in no particular order.
-#[derive(Clone, Debug, Default)]
-pub struct PodSet {
-    all: Vec<PodInfo>,
-    affinity: Vec<PodInfo>,
-    anti_affinity: Vec<PodInfo>,
-    volumes: VolumeNumbers,
-}
-
-impl PodSet {
-    /// All pods.
-    pub fn iter(&self) -> impl ExactSizeIterator<Item = &PodInfo> {
-        self.all.iter()
-    }
-
-    /// The pod at place `at`, counted from 0.
-    pub fn get(&self, at: usize) -> Option<&PodInfo> {
-        self.all.get(at)
-    }
-
-    /// The pods with any affinity or anti-affinity term.
-    pub fn with_affinity(&self) -> &[PodInfo] {
-        &self.affinity
-    }
-
-    /// The pods with a required anti-affinity term.
-    pub fn with_required_anti_affinity(&self) -> &[PodInfo] {
-        &self.anti_affinity
-    }
-
-    /// How many volumes they have.
-    pub fn volumes(&self) -> VolumeNumbers {
-        self.volumes
-    }
-
-    /// How many there are.
-    pub fn len(&self) -> usize {
-        self.all.len()
-    }
-
-    /// Whether there are none.
-    pub fn is_empty(&self) -> bool {
-        self.all.is_empty()
-    }
-
-    fn insert(&mut self, pod: &PodInfo) {
-        self.all.push(pod.clone());
-        self.volumes.add(&pod.volumes);
-        if !pod.affinity.is_empty() {
-            self.affinity.push(pod.clone());
-        }
-        if !pod.affinity.required_anti.is_empty() {
-            self.anti_affinity.push(pod.clone());
-        }
-    }
-
-    fn become_copy(&mut self, of: &PodSet) {
-        self.all.clone_from(&of.all);
-        self.affinity.clone_from(&of.affinity);
-        self.anti_affinity.clone_from(&of.anti_affinity);
-        self.volumes = of.volumes;
-    }
-
-    /// Removes the pod at `at`. The last pod moves to that place.
-    fn remove(&mut self, at: usize) -> PodInfo {
-        let gone = self.all.swap_remove(at);
-        self.volumes.sub(&gone.volumes);
-        if !gone.affinity.is_empty() {
-            self.affinity.retain(|pod| pod.key != gone.key);
-            self.anti_affinity.retain(|pod| pod.key != gone.key);
-        }
-        gone
-    }
-}
 
 /// The pods on one node, and what they take of it.
 #[derive(Clone, Debug, Default)]
@@ -282,8 +208,8 @@ impl Columns {
         self.non_zero_requested.set(row, NonZeroRequested::default());
         self.used_ports.set(row, Vec::new());
         let gone = std::mem::take(&mut self.pods[row.index()]);
-        self.n_with_affinity -= gone.affinity.len();
-        let gone = gone.all;
+        self.n_with_affinity -= gone.with_affinity().len();
+        let gone = gone.into_all();
         for pod in &gone {
             self.volumes_in_use.sub(pod);
         }
@@ -352,9 +278,9 @@ impl Columns {
         self.requested.set(row, before.requested);
         self.non_zero_requested.set(row, before.non_zero_requested);
         self.used_ports.set(row, before.used_ports);
-        self.n_with_affinity += before.pods.affinity.len();
+        self.n_with_affinity += before.pods.with_affinity().len();
         let now = std::mem::replace(&mut self.pods[row.index()], before.pods);
-        self.n_with_affinity -= now.affinity.len();
+        self.n_with_affinity -= now.with_affinity().len();
         now.iter().for_each(|pod| self.volumes_in_use.sub(pod));
         self.pods[row.index()].iter().for_each(|pod| self.volumes_in_use.add(pod));
     }
@@ -366,17 +292,15 @@ impl Columns {
     /// If no pod is there.
     pub fn exchange(&mut self, row: Row, at: usize, pod: &PodInfo) {
         let i = row.index();
-        let before = &mut self.pods[i].all[at];
+        let before = self.pods[i].get(at).expect("the caller knows that it is there");
         if takes_the_same(before, pod) {
-            *before = pod.clone();
+            self.pods[i].replace(at, pod);
             use_ports(&mut self.used_ports.0[i], pod);
             return;
         }
         self.displace_at(row, at);
         self.place(row, pod);
-        let all = &mut self.pods[i].all;
-        let last = all.len() - 1;
-        all.swap(at, last);
+        self.pods[i].swap_with_last(at);
     }
 
     /// Whether two nodes are equal in those of their allocatable and requested resources that are among `reads`.
@@ -431,7 +355,7 @@ impl Columns {
         self.non_zero_requested.take_from(&of.non_zero_requested, row);
         self.used_ports.take_from(&of.used_ports, row);
         self.pods[0].become_copy(of.pods_on(row));
-        self.n_with_affinity = self.pods[0].affinity.len();
+        self.n_with_affinity = self.pods[0].with_affinity().len();
     }
 
     /// Whether some pod on a node has an affinity or anti-affinity term.

@@ -74,6 +74,7 @@ pub mod plugin;
 pub mod pod_events;
 pub mod pod_groups;
 pub mod pod_info;
+pub mod pod_set;
 mod point;
 pub mod points;
 pub mod post_filter;
@@ -101,7 +102,7 @@ pub use binding::{
     PostBind, PreBind, Readiness, Reserve, WaitingDecision, WaitingPod, WaitingPods,
 };
 pub use candidate_nodes::CandidateNode;
-pub use columns::{Allocatable, Columns, NonZeroRequested, PodSet, Requested, Row, RowPods};
+pub use columns::{Allocatable, Columns, NonZeroRequested, Requested, Row, RowPods};
 pub use cycle_state::CycleState;
 pub use describe::{AttemptEnd, AttemptOutcome, Describe, Description, Scope};
 pub use domains::{
@@ -137,6 +138,7 @@ pub use pod_groups::{
     PodGroupState, PodGroupStates, ProposedPlacement,
 };
 pub use pod_info::PodInfo;
+pub use pod_set::{PodSet, Replicas};
 pub use points::{ErasedByNode, Held, Point, Points, PreBindPoint};
 pub use post_filter::{
     AfterPostFilter, DryRun, NodeDryRun, NodeRejection, Nomination, PostFilter, PostFilterAnswer,

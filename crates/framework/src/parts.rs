@@ -15,11 +15,12 @@ use plimsoll_api::{
     VolumeAttachment,
 };
 
-use crate::columns::{Allocatable, Columns, NonZeroRequested, PodSet, Requested, Row};
+use crate::columns::{Allocatable, Columns, NonZeroRequested, Requested, Row};
 use crate::cycle_state::CycleState;
 use crate::labelled_pods::LabelledPods;
 use crate::pod_groups::PodGroupStates;
 use crate::pod_info::PodInfo;
+use crate::pod_set::PodSet;
 pub use crate::reads::{ClusterReads, NodeReads, PodReads, Reads, StoreReads};
 use crate::stores::{ImageStore, RefusedEvictions, SelectingStore, VolumeStore};
 use crate::time::Time;

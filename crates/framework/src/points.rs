@@ -12,7 +12,7 @@ use crate::binding::{
     Bind, Binding, Handle, Permission, Permit, Placement, PostBind, PreBind, Readiness, Reserve,
 };
 use crate::candidate_nodes::CandidateNode;
-use crate::columns::{PodSet, Row};
+use crate::columns::Row;
 use crate::cycle_state::NOTHING_SHARED;
 use crate::describe::{AttemptEnd, Describe, Description, Scope};
 use crate::enqueue::{Gate, PreEnqueue, QueueSort, QueuedPod, Requeue};
@@ -26,6 +26,7 @@ use crate::pod_groups::{
     ProposedPlacement,
 };
 use crate::pod_info::PodInfo;
+use crate::pod_set::PodSet;
 pub use crate::point::Point;
 use crate::post_filter::{
     AfterPostFilter, DryRun, NodeDryRun, NodeRejection, Nomination, PostFilter, PostFilterAnswer,

@@ -9,7 +9,7 @@ use plimsoll_api::{PodKey, Str};
 
 use crate::binding::Handle;
 use crate::candidate_nodes::{CandidateNode, NO_CANDIDATE};
-use crate::columns::{Columns, PodSet, Row};
+use crate::columns::{Columns, Row};
 use crate::cycle_state::{CycleState, NOTHING_SHARED};
 use crate::erased::Prepared;
 use crate::filter::{PodChange, Verdict};
@@ -17,6 +17,7 @@ use crate::nominated::NominatedPods;
 use crate::parts::ClusterPart;
 use crate::plugin::Plugin;
 use crate::pod_info::PodInfo;
+use crate::pod_set::PodSet;
 use crate::status::{Code, Reason, Rejection};
 use crate::stores::Stores;
 use crate::view::View;

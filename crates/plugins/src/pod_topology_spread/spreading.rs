@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use plimsoll_api::taints::untolerated;
+use plimsoll_framework::Replicas;
 use plimsoll_framework::prelude::*;
 
 /// Up to this many constraints a linear search for equal selectors is fastest. A pod may have ten
@@ -151,20 +152,10 @@ impl SpreadConstraints {
         if self.constraints[i].selector.is_everything() {
             return 0;
         }
-        // Pods of one controller share their labels, and are mostly beside one another: what was found for the one before is
-        // true for them, too.
-        let (mut count, mut before) = (0_usize, None::<(&Arc<PodTemplate>, bool)>);
-        for pod in pods.iter() {
-            if pod.is_terminating() || !self.is_of(&pod.key.namespace) {
-                continue;
-            }
-            let is_counted = match before {
-                Some((template, is_counted)) if Arc::ptr_eq(template, &pod.template) => is_counted,
-                _ => self.constraints[i].selector.matches(&pod.labels),
-            };
-            before = Some((&pod.template, is_counted));
-            count += usize::from(is_counted);
-        }
+        let is_counted = |one: &Replicas<'_>| {
+            self.is_of(one.namespace) && self.constraints[i].selector.matches(&one.template.labels)
+        };
+        let count: usize = pods.replicas().filter(is_counted).map(|one| one.n_pods).sum();
         i32::try_from(count).expect("a node holds fewer than 2^31 pods")
     }
 }

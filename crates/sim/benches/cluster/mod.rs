@@ -1,7 +1,7 @@
 //! The clusters of the benchmarks.
 
-use plimsoll_api::Pod;
 use plimsoll_api::wire::{self, Object};
+use plimsoll_api::{Pod, Templates};
 use plimsoll_config::{Catalogue, Configuration};
 use plimsoll_engine::{Event, Observation, Options, Profile, Scheduler};
 use plimsoll_framework::{FeatureGates, Time};
@@ -60,9 +60,10 @@ pub(crate) fn empty(options: Options) -> Scheduler {
     Scheduler::new(profiles, options, 0).expect("the profiles make a scheduler")
 }
 
-/// A scheduler that knows `n_nodes` nodes with so much CPU and `per_node` pods of a kind each.
+/// A scheduler that knows `n_nodes` nodes with so much CPU and `per_node` pods of a kind each. The pods share their template,
+/// as all pods do that are read.
 pub(crate) fn scheduler(kind: &Value, cpu: &str, n_nodes: u32, per_node: u32) -> Scheduler {
-    let mut scheduler = empty(Options::default());
+    let (mut scheduler, mut templates) = (empty(Options::default()), Templates::default());
     for number in 0..n_nodes {
         let name = format!("node-{number}");
         let zone = format!("zone-{}", number % ZONES);
@@ -78,7 +79,8 @@ pub(crate) fn scheduler(kind: &Value, cpu: &str, n_nodes: u32, per_node: u32) ->
         scheduler.observe(Time::ZERO, Event::Node(Box::new(Observation::Is(*node))));
         for place in 0..per_node {
             let placed = pod(&format!("placed-{number}-{place}"), kind);
-            let placed = Pod { node_name: Some(name.clone().into()), ..placed };
+            let mut placed = Pod { node_name: Some(name.clone().into()), ..placed };
+            templates.share(&mut placed);
             scheduler.observe(Time::ZERO, Event::pod(placed));
         }
     }
