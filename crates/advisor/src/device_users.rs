@@ -87,7 +87,7 @@ fn fits_without(scheduler: &mut Scheduler, now: Time, pod: &Arc<Pod>, gone: &[Us
             }
         }
         let judge = transaction.judge(pod.clone());
-        judge.is_ok_and(|judge| judge.verdicts().feasible().next().is_some())
+        judge.is_ok_and(|mut judge| judge.verdicts().feasible().next().is_some())
     })
 }
 

@@ -20,7 +20,7 @@ use crate::explain::decision;
 use crate::groups::{GivenNodes, GivenRows, GroupDecision};
 use crate::metrics::{CycleMeter, Phases};
 use crate::names::PodId;
-use crate::node_judge::{ChangedPod, NodeJudge, PodChanges};
+use crate::node_judge::{ChangedPod, ClusterChanges, NodeJudge};
 use crate::pick::TieBreaker;
 use crate::profile::Profile;
 use crate::scheduler::{Detail, Scheduler};
@@ -53,8 +53,8 @@ pub struct Transaction<'a> {
     nominated_revision: u64,
     rng: Pcg64,
     next_start: usize,
-    /// The pods that came and went; `None` once something else has changed.
-    pods: Option<PodChanges>,
+    /// The pods and nodes that have changed; `None` once something else has.
+    changes: Option<ClusterChanges>,
 }
 
 /// Why a change is not possible.
@@ -113,7 +113,11 @@ impl Scheduler {
 impl<'a> Transaction<'a> {
     fn begin(scheduler: &'a mut Scheduler) -> Self {
         Transaction {
-            pods: Some(PodChanges { since: scheduler.cache.revision(), pods: Vec::new() }),
+            changes: Some(ClusterChanges {
+                since: scheduler.cache.revision(),
+                pods: Vec::new(),
+                nodes: Vec::new(),
+            }),
             savepoint: scheduler.cache.savepoint(),
             is_committed: false,
             events: Vec::new(),
@@ -171,12 +175,15 @@ impl<'a> Transaction<'a> {
             mut events,
             mut new_pods,
             mut nominations,
-            pods,
+            changes,
             ..
         } = inner;
-        match (&mut self.pods, pods) {
-            (Some(all), Some(mut inner)) => all.pods.append(&mut inner.pods),
-            _ => self.pods = None,
+        match (&mut self.changes, changes) {
+            (Some(all), Some(mut inner)) => {
+                all.pods.append(&mut inner.pods);
+                all.nodes.append(&mut inner.nodes);
+            }
+            _ => self.changes = None,
         }
         scheduler.cache.commit(savepoint);
         self.events.append(&mut events);
@@ -221,7 +228,7 @@ impl<'a> Transaction<'a> {
         Arc::make_mut(&mut bound).node_name = Some(node.into());
         self.events.push(Event::pod(bound));
         let placed = PodInfo::from(pod).placed_on(node.into());
-        note(&mut self.pods, ChangedPod::Added(placed.clone(), row));
+        note(&mut self.changes, ChangedPod::Added(placed.clone(), row));
         scheduler.cache.assume(id, placed, row);
         Ok(())
     }
@@ -234,8 +241,8 @@ impl<'a> Transaction<'a> {
         let row = scheduler.cache.row_of(id);
         let gone = scheduler.cache.remove_pod(id);
         match gone.zip(row) {
-            Some((gone, row)) => note(&mut self.pods, ChangedPod::Removed(gone, row)),
-            None => self.pods = None,
+            Some((gone, row)) => note(&mut self.changes, ChangedPod::Removed(gone, row)),
+            None => self.changes = None,
         }
         self.events.push(Event::pod_gone(pod.clone()));
         Ok(())
@@ -243,17 +250,21 @@ impl<'a> Transaction<'a> {
 
     /// Adds a node, or changes the one of this name.
     pub fn set_node(&mut self, node: Node) {
-        self.pods = None;
         self.scheduler.follow_changes();
         self.scheduler.cache.set_node(node.clone());
         self.scheduler.follow_changes();
+        if let Some((changes, row)) =
+            self.changes.as_mut().zip(self.scheduler.cache.row(&node.name))
+        {
+            changes.nodes.push(row);
+        }
         self.events.push(Event::Node(Box::new(crate::Observation::Is(node))));
     }
 
     /// Removes a node. Its pods stay, but count nowhere.
     pub fn remove_node(&mut self, name: &str) -> Result<(), TransactionError> {
         let name = Str::from(name);
-        self.pods = None;
+        self.changes = None;
         self.scheduler.follow_changes();
         if self.scheduler.cache.remove_node(&name).is_none() {
             return Err(TransactionError::UnknownNode(name));
@@ -266,7 +277,7 @@ impl<'a> Transaction<'a> {
     /// Adds or changes an object that is neither a pod nor a node.
     pub fn set_object(&mut self, object: impl Into<AnyObject>) {
         let object = object.into();
-        self.pods = None;
+        self.changes = None;
         let kind = object.kind();
         let cache = &mut self.scheduler.cache;
         cache.log_object(kind, &object.key());
@@ -277,7 +288,7 @@ impl<'a> Transaction<'a> {
 
     /// Removes such an object, if there is one.
     pub fn remove_object(&mut self, kind: KindRef, key: ObjectKey) {
-        self.pods = None;
+        self.changes = None;
         let cache = &mut self.scheduler.cache;
         cache.log_object(kind, &key);
         cache.stores_mut(StoreReads::of_kind(kind)).remove(kind, &key);
@@ -357,7 +368,7 @@ impl<'a> Transaction<'a> {
     /// Prepares the filters for a pod, to ask each of them about nodes. The pod may be pending, on a node, or not exist.
     pub fn judge(&mut self, pod: impl Into<Arc<Pod>>) -> Result<NodeJudge<'_>, TransactionError> {
         let pod = self.with_profile(pod.into())?;
-        Ok(self.scheduler.judge(pod, self.pods.as_ref()))
+        Ok(self.scheduler.judge(pod, self.changes.as_ref()))
     }
 
     /// The same, prepared without what earlier questions have left behind. It is slower, and says the same.
@@ -404,7 +415,7 @@ impl<'a> Transaction<'a> {
 }
 
 /// Notes that a pod came or went. With a pod of a group the group changes, too.
-fn note(changes: &mut Option<PodChanges>, one: ChangedPod) {
+fn note(changes: &mut Option<ClusterChanges>, one: ChangedPod) {
     let (ChangedPod::Added(pod, _) | ChangedPod::Removed(pod, _)) = &one;
     match changes {
         Some(changes) if pod.scheduling_group.is_none() => changes.pods.push(one),

@@ -170,8 +170,8 @@ fn taint() -> Taint {
 /// Decides a pod from memory and from scratch, and asks all filters about all nodes both ways.
 fn decide(all: &mut Transaction<'_>, pod: &Pod, differences: &mut Vec<String>) {
     let pod = Pod { node_name: None, ..pod.clone() };
-    let known = all.judge(pod.clone()).map(|judge| judge.verdicts());
-    let anew = all.judge_from_scratch(pod.clone()).map(|judge| judge.verdicts());
+    let known = all.judge(pod.clone()).map(|mut judge| judge.verdicts());
+    let anew = all.judge_from_scratch(pod.clone()).map(|mut judge| judge.verdicts());
     if known != anew {
         differences.push(format!("{}: {known:?}, from scratch {anew:?}", pod.key));
     }
