@@ -6,7 +6,8 @@ use plimsoll_api::{
     AnyObject, Effect, KindRef, Node, ObjectKey, Pod, PodKey, ResourceClaim, Taint,
 };
 use plimsoll_engine::{NodeJudge, Transaction, TransactionError, Verdicts};
-use plimsoll_framework::{PodInfo, Row};
+use plimsoll_framework::parts::{Taints, Unschedulable};
+use plimsoll_framework::{NodePart, PodInfo, Row};
 
 use crate::change::{Change, Reference};
 use crate::draft::Manifests;
@@ -109,7 +110,10 @@ impl NodeChange {
 /// The nodes that are cordoned or have taints that the pod does not tolerate, with what could be done, the smallest first.
 pub(crate) fn closed_nodes(judge: &NodeJudge<'_>, near: &[Row]) -> Vec<(Row, Vec<NodeChange>)> {
     let nodes = judge.view().nodes;
-    let changes = near.iter().map(|&row| (row, node_changes(nodes.node(row), judge.pod())));
+    // Nearly all nodes are open, which their columns say sooner than the nodes themselves.
+    let is_open = |row| Taints::at(nodes, row).is_empty() && !Unschedulable::at(nodes, row);
+    let others = near.iter().copied().filter(|row| !is_open(*row));
+    let changes = others.map(|row| (row, node_changes(nodes.node(row), judge.pod())));
     changes.filter(|(_, changes)| !changes.is_empty()).take(MOST_NODES).collect()
 }
 

@@ -1,5 +1,7 @@
 //! New nodes like those that there are, with what belongs to a node.
 
+use std::collections::BTreeMap;
+
 use plimsoll_api::devices::DeviceNodes;
 use plimsoll_api::resources::{CPU, EPHEMERAL_STORAGE, MEMORY, PODS};
 use plimsoll_api::wire::{self, Object};
@@ -82,23 +84,30 @@ fn comes(pod: &PodInfo) -> bool {
 /// One node of each sort, by name. Nodes of one sort differ only in what a new node does not take over: name and hostname,
 /// whether it is cordoned, and the taints that Kubernetes adds itself.
 pub(crate) fn models(nodes: &Columns) -> Vec<Row> {
-    let mut rows: Vec<Row> = nodes.rows().collect();
-    rows.sort_by_key(|row| nodes.name_of(*row));
-    let (mut seen, mut models) = (Vec::new(), Vec::new());
-    for row in rows {
+    // Few nodes of different sorts are equal in these.
+    let mut sorts: BTreeMap<(i64, i64, Vec<_>), Vec<Row>> = BTreeMap::new();
+    for row in nodes.rows() {
         let node = nodes.node(row);
-        let labels: Vec<_> = node.labels.iter().filter(|(key, _)| *key != HOSTNAME).collect();
-        let taints: Vec<_> = own_taints_left_out(node).collect();
-        let sort = (labels, taints, &node.allocatable, &node.declared_features);
-        if !seen.contains(&sort) {
-            seen.push(sort);
-            models.push(row);
-        }
-        if MOST_MODELS <= models.len() {
-            break;
+        let amount = |name| node.allocatable.get(name);
+        let labels = node.labels.iter().filter(|(key, _)| *key != HOSTNAME).collect();
+        let alike = sorts.entry((amount(MEMORY), amount(CPU), labels)).or_default();
+        match alike.iter_mut().find(|model| are_of_one_sort(nodes.node(**model), node)) {
+            Some(model) if nodes.name_of(row) < nodes.name_of(*model) => *model = row,
+            Some(_) => {}
+            None => alike.push(row),
         }
     }
+    let mut models: Vec<Row> = sorts.into_values().flatten().collect();
+    models.sort_by_key(|row| nodes.name_of(*row));
+    models.truncate(MOST_MODELS);
     models
+}
+
+/// Whether two nodes with the same labels are of one sort.
+fn are_of_one_sort(one: &Node, other: &Node) -> bool {
+    own_taints_left_out(one).eq(own_taints_left_out(other))
+        && one.allocatable == other.allocatable
+        && one.declared_features == other.declared_features
 }
 
 fn own_taints_left_out(node: &Node) -> impl Iterator<Item = &Taint> {
@@ -111,9 +120,11 @@ fn is_daemon(pod: &PodInfo) -> bool {
 
 /// Names for new nodes that no node has.
 fn new_names(nodes: &Columns, model: &str, n: usize) -> Vec<String> {
-    let is_taken = |name: &str| nodes.rows().any(|row| nodes.name_of(row) == name);
-    let names = (1..).map(|number: usize| format!("{model}-new{number}"));
-    names.filter(|name| !is_taken(name)).take(n).collect()
+    let prefix = format!("{model}-new");
+    let alike = nodes.rows().map(|row| nodes.name_of(row)).filter(|name| name.starts_with(&prefix));
+    let taken: Vec<&Str> = alike.collect();
+    let names = (1..).map(|number: usize| format!("{prefix}{number}"));
+    names.filter(|name| taken.iter().all(|other| *other != name)).take(n).collect()
 }
 
 /// What drivers say of a new node: how many volumes it can attach, and which devices it has.

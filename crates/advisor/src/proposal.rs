@@ -169,7 +169,7 @@ impl Search<'_> {
         let (asked, variant) = (self.variant(&self.base)?.pod, self.variant(&without)?);
         let best = self.scheduler.transaction(self.now, |transaction| {
             make(&variant, with, transaction)?;
-            let judge = transaction.judge(variant.pod.clone()).ok()?;
+            let mut judge = transaction.judge(variant.pod.clone()).ok()?;
             let (verdicts, view) = (judge.verdicts(), judge.view());
             let offers = verdicts.feasible().filter_map(|row| {
                 let amounts = offer(view, row, &judge.nominated_ahead(row), &asked, names)?;
@@ -231,8 +231,13 @@ impl Search<'_> {
     ) -> Option<(String, usize)> {
         self.scheduler.transaction(self.now, |transaction| {
             make(variant, with, transaction)?;
-            let verdicts = transaction.judge(variant.pod.clone()).ok()?.verdicts();
+            let mut judge = transaction.judge(variant.pod.clone()).ok()?;
+            let verdicts = judge.verdicts();
             let others = verdicts.feasible().count().checked_sub(1)?;
+            // A pod that fits only one node goes there: what would be decided is known already.
+            if let Some(row) = verdicts.sure_choice().filter(|_| judge.pod().unreadable.is_none()) {
+                return Some((judge.view().nodes.name_of(row).to_string(), others));
+            }
             match transaction.decide(variant.pod.clone()).ok()?.outcome {
                 Outcome::Scheduled { node, .. } => Some((node.to_string(), others)),
                 Outcome::Unschedulable { .. } | Outcome::Error { .. } => None,

@@ -7,14 +7,14 @@ use std::sync::Arc;
 use json_patch::PatchOperation;
 use plimsoll_api::{Effect, Pod, Taint};
 use plimsoll_engine::{Outcome, Profile, Scheduler, Transaction, Verdicts};
-use plimsoll_framework::{Row, Time};
+use plimsoll_framework::parts::Taints;
+use plimsoll_framework::{NodePart, Row, Time};
 use serde_json::Value;
 
 use crate::change::{Change, Reference, as_known, operations, pod_of};
 use crate::cluster::{self, ClusterChange, Edit, NodeChange};
 use crate::device_users;
 use crate::draft::{Draft, Manifests};
-use crate::nearest::by_distance;
 use crate::new_nodes;
 use crate::proposal::Proposal;
 use crate::relaxations::volumes::{self, Storage};
@@ -130,8 +130,14 @@ impl<'s> Search<'s> {
         }
     }
 
-    /// Looks for remedies, the smallest first. `base` are the verdicts on the pod as it is.
-    pub(crate) fn run(mut self, base: &Verdicts, alternatives: &[Alternative]) -> Vec<Remedy> {
+    /// Looks for remedies, the smallest first. `base` are the verdicts on the pod as it is, and `near` the nodes that reject it,
+    /// those first that miss by least.
+    pub(crate) fn run(
+        mut self,
+        base: &Verdicts,
+        near: &[Row],
+        alternatives: &[Alternative],
+    ) -> Vec<Remedy> {
         if base.feasible().next().is_some() {
             // Only what keeps it out of the queue is in its way.
             if self.needed.is_some() {
@@ -140,15 +146,14 @@ impl<'s> Search<'s> {
             return self.remedies;
         }
         let Some(Variant { pod, .. }) = self.variant(&self.base) else { return self.remedies };
-        let near = by_distance(self.scheduler.view(), &pod, base);
         self.models = new_nodes::models(self.scheduler.view().nodes);
         let mut trials = self.try_relaxations(&pod, base);
-        trials.extend(self.try_volumes(&pod, base, &near));
+        trials.extend(self.try_volumes(&pod, base, near));
         trials.extend(self.try_devices(&pod, base));
         for trial in trials.iter().filter(|trial| trial.fits()) {
             self.propose_tight(trial, None);
         }
-        let mut changes = self.cluster_changes(&pod, base, &near);
+        let mut changes = self.cluster_changes(&pod, base, near);
         changes.sort_by(|a, b| (a.size, &a.text).cmp(&(b.size, &b.text)));
         for change in changes {
             let size = change.size;
@@ -161,7 +166,7 @@ impl<'s> Search<'s> {
         }
         self.try_more_nodes(&pod);
         self.try_alternatives(&pod, base, alternatives);
-        self.try_pairs(&trials, &near);
+        self.try_pairs(&trials, near);
         self.remedies.sort_by(|a, b| (a.size, &a.text).cmp(&(b.size, &b.text)));
         self.remedies.dedup_by(|a, b| a.text == b.text);
         self.remedies.truncate(self.limits.remedies);
@@ -188,7 +193,7 @@ impl<'s> Search<'s> {
         let mut sets: BTreeMap<Vec<Taint>, (u32, usize)> = BTreeMap::new();
         for row in base.rows() {
             let taints: Vec<_> =
-                nodes.node(row).taints.iter().filter(is_in_the_way).cloned().collect();
+                Taints::at(nodes, row).iter().filter(is_in_the_way).cloned().collect();
             if !taints.is_empty() && taints.iter().all(|one| !one.key.starts_with(OWN_TAINTS)) {
                 let distance = base.count(row);
                 let (nearest, n_nodes) = sets.entry(taints).or_insert((distance, 0));

@@ -8,8 +8,8 @@ use plimsoll_engine::record::DecisionRecord;
 use plimsoll_engine::{
     Decision, Outcome, PendingPod, QueuePlace, Scheduler, TransactionError, Verdicts,
 };
-use plimsoll_framework::Time;
 use plimsoll_framework::pod_groups::group_of;
+use plimsoll_framework::{Row, Time};
 use serde::{Serialize, Serializer};
 use serde_json::Value;
 use thiserror::Error;
@@ -140,13 +140,13 @@ fn pending(
     let decision = scheduler.explain(key);
     let limits = subject.limits;
     let judged = scheduler.transaction(now, |transaction| {
-        let judge = transaction.judge(pod.clone())?;
+        let mut judge = transaction.judge(pod.clone())?;
         let verdicts = judge.verdicts();
-        let near = by_distance(judge.view(), &pod, &verdicts);
-        let near = nearest(&judge, &near, limits.nearest);
-        Ok::<_, TransactionError>((verdicts, near))
+        let rows = by_distance(judge.view(), &pod, &verdicts);
+        let near = nearest(&judge, &rows, limits.nearest);
+        Ok::<_, TransactionError>((verdicts, rows, near))
     });
-    let (verdicts, near): (Verdicts, _) = judged?;
+    let (verdicts, rows, near): (Verdicts, Vec<Row>, _) = judged?;
     let is_gated = matches!(info.place, QueuePlace::Gated { .. });
     let fits = decision
         .as_ref()
@@ -156,7 +156,7 @@ fn pending(
     if !fits && !is_gated_by_others {
         let subject = Subject { manifests: subject.manifests.noting(&missed), ..*subject };
         let search = Search::new(scheduler, now, (&subject, &info.pod));
-        remedies = search.run(&verdicts, subject.alternatives);
+        remedies = search.run(&verdicts, &rows, subject.alternatives);
     }
     let is_rejected_everywhere = verdicts.feasible().next().is_none();
     let waiting = Waiting::of(scheduler, known, subject.pending.is_some(), &verdicts.rejectors());
