@@ -162,14 +162,19 @@ impl PodSet {
             return;
         }
         let mut last = self.replicas.iter_mut().rev().take(MOST_COMPARED);
-        match last.find(|one| one.include(pod)) {
-            Some(same) => same.n_pods += 1,
-            None => self.replicas.push(CountedReplicas {
-                template: pod.template.clone(),
-                namespace: pod.key.namespace.clone(),
-                n_pods: 1,
-            }),
+        if let Some(same) = last.find(|one| one.include(pod)) {
+            same.n_pods += 1;
+            return;
         }
+        if self.replicas.is_empty() {
+            // Where there are many nodes, most have pods of one kind.
+            self.replicas.reserve_exact(1);
+        }
+        self.replicas.push(CountedReplicas {
+            template: pod.template.clone(),
+            namespace: pod.key.namespace.clone(),
+            n_pods: 1,
+        });
     }
 
     fn discount_replica(&mut self, pod: &PodInfo) {
