@@ -53,6 +53,7 @@ impl DynamicResources {
             Step::Finalizer => {
                 if let Some((claim, allocation)) = store.observed(key).zip(held(key)) {
                     let consumer = self.claiming(at.pod).consumer(&key.name, objects);
+                    let consumer = consumer.map_err(Rejection::error)?;
                     allocate(claim, &allocation, (&consumer, store), handle);
                 }
                 Ok(())
@@ -105,10 +106,11 @@ impl DynamicResources {
             {
                 wait_for_another_than(written_version(write), claim, handle);
             }
-            Step::Reservation if pod.may_use(claim) => {}
+            Step::Reservation if pod.keeps(claim, objects) => {}
             Step::Reservation if is_outdated(write, claim) => wait_for_another(claim, handle),
             Step::Reservation => {
-                writes::reserve(claim, &pod.consumer(&key.name, objects), handle);
+                let consumer = pod.consumer(&key.name, objects).map_err(Rejection::error)?;
+                writes::reserve(claim, &consumer, handle);
             }
             Step::Unreservation => {
                 if let Some(consumer) = self.reservation_to_end(claim, at) {

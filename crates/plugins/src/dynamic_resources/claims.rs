@@ -158,28 +158,42 @@ impl<'a> ClaimingPod<'a> {
     }
 
     /// Who is to be in `status.reservedFor` of the claim of this name so that the pod can use it: the pod, or the group
-    /// whose claim it is. As in resourceclaim.go, BindTo.
-    pub(super) fn consumer(self, claim: &Str, objects: &ObjectStores) -> ClaimConsumer {
-        let group = self.group_object(objects).ok().flatten();
+    /// whose claim it is. As in resourceclaim.go, BindTo. The error says that its group is gone.
+    pub(super) fn consumer(
+        self,
+        claim: &Str,
+        objects: &ObjectStores,
+    ) -> Result<ClaimConsumer, String> {
+        let group = self.group_object(objects)?;
         let is_it = |named: &&PodResourceClaim| matches!(self.name_of(named), Ok(Some((name, _))) if name == claim);
         let named = self.claims.iter().find(is_it);
         match group.filter(|group| named.is_some_and(|named| group.shares(named))) {
-            Some(group) => ClaimConsumer::group(group),
-            None => ClaimConsumer::pod(self.key, self.uid),
+            Some(group) => Ok(ClaimConsumer::group(group)),
+            None => Ok(ClaimConsumer::pod(self.key, self.uid)),
         }
     }
 
-    /// Whether it can use a claim. As in resourceclaim.go, IsReservedForPod.
+    /// Whether it can use a claim. As in resourceclaim.go, IsReservedForPod: the name of its group is enough.
     pub(super) fn may_use(self, claim: &ResourceClaim) -> bool {
-        is_reserved(claim, self.uid, self.group)
+        self.is_reserved(claim)
+            || self.group.is_some_and(|group| claim.is_reserved_for_group(group))
     }
-}
 
-/// Whether a claim is reserved for the pod with this uid, or for the group of this name. As in resourceclaim.go,
-/// IsReservedForPod.
-pub(super) fn is_reserved(claim: &ResourceClaim, uid: &Str, group: Option<&Str>) -> bool {
-    claim.reserved_for.iter().any(|one| one.uid == *uid)
-        || group.is_some_and(|group| claim.is_reserved_for_group(group))
+    /// Whether it can use a claim, and still can tomorrow. A reservation for an earlier group of the same name ends soon, and
+    /// the devices go with it, even if a pod has been bound that relies on them.
+    pub(super) fn keeps(self, claim: &ResourceClaim, objects: &ObjectStores) -> bool {
+        self.is_reserved(claim)
+            || self.group_object(objects).ok().flatten().is_some_and(|group| {
+                let is_it = |one: &ClaimConsumer| {
+                    one.name == group.key.name && (group.uid.is_empty() || one.uid == group.uid)
+                };
+                claim.reserved_for.iter().any(|one| one.is_group() && is_it(one))
+            })
+    }
+
+    fn is_reserved(self, claim: &ResourceClaim) -> bool {
+        claim.reserved_for.iter().any(|one| one.uid == *self.uid)
+    }
 }
 
 /// Whether a claim was made for the pod with this uid. As in resourceclaim.go, IsForPod, without groups.

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use plimsoll_api::ObjectStores;
 use plimsoll_api::devices::Allocation;
 use plimsoll_framework::prelude::*;
 use serde_json::{Map, Value, json};
@@ -54,7 +55,7 @@ impl Describe for DynamicResources {
                 to.add("allocations", allocations);
             }
         }
-        let reserved = reserved(&claims, self.claiming(pod));
+        let reserved = reserved(&claims, self.claiming(pod), objects);
         if !reserved.is_empty() {
             to.add("reserved", reserved);
         }
@@ -151,8 +152,8 @@ pub(super) fn mappings(of: &[(Str, Str, Str)]) -> Vec<Value> {
 }
 
 /// The claims that have devices already and are yet to be reserved for the pod or its group.
-fn reserved(claims: &PreparedClaims, pod: ClaimingPod<'_>) -> Vec<String> {
-    let is_new = |claim: &ResourceClaim| claim.allocation.is_some() && !pod.may_use(claim);
+fn reserved(claims: &PreparedClaims, pod: ClaimingPod<'_>, objects: &ObjectStores) -> Vec<String> {
+    let is_new = |claim: &ResourceClaim| claim.allocation.is_some() && !pod.keeps(claim, objects);
     let named = claims.named().iter().filter(|one| is_new(&one.claim));
     let mut reserved: Vec<String> = named.map(|one| one.claim.key.to_string()).collect();
     reserved.sort_unstable();

@@ -14,7 +14,7 @@ use std::time::Duration;
 use plimsoll_api::devices::{Allocation, ClaimConsumer, NodeAllocatableClaimStatus};
 use plimsoll_framework::prelude::*;
 
-use super::claims::is_reserved;
+use super::claims::ClaimingPod;
 use super::conditions::{Conditions, conditions_of, has_conditions, is_timed_out};
 use super::metrics::ConditionsOutcome;
 use super::writes;
@@ -32,15 +32,13 @@ pub struct HeldClaims {
     pub(super) group: Option<Str>,
 }
 
-/// A claim that must be reserved for the pod, or for its group.
+/// A claim that must be reserved for the pod, or for its group: see [`ClaimingPod::consumer`].
 #[derive(Clone, Debug)]
 pub(super) struct HeldClaim {
     pub(super) key: ObjectKey,
     pub(super) uid: Str,
     /// The devices to allocate; `None` if it has devices already.
     pub(super) allocation: Option<Allocation>,
-    /// For whom it is reserved.
-    pub(super) consumer: ClaimConsumer,
 }
 
 /// How far the writes for a pod are. It is shared with nobody, and lasts as long as the attempt.
@@ -79,26 +77,29 @@ impl HeldClaim {
     ) {
         let store = at.view.stores.of::<ResourceClaim>();
         let there = claim.allocation.as_ref();
+        // The group may be another one than at Reserve. If it is gone, `HeldClaims::ready` says so.
+        let objects = &at.view.stores.objects;
+        let Ok(consumer) = held.claiming(at.pod).consumer(&self.key.name, objects) else { return };
         match &self.allocation {
             // If it has other devices by now, the API server refuses, or `HeldClaims::ready` says so.
             Some(ours) if there.is_none_or(|there| there.devices != ours.devices) => {
                 if self.is_first(store, at.pod) {
                     match claim.has_finalizer() {
-                        true => allocate(claim, ours, (&self.consumer, store), handle),
+                        true => allocate(claim, ours, (&consumer, store), handle),
                         false => writes::add_finalizer(claim, handle),
                     }
                 }
             }
             // Its devices were taken away, which `HeldClaims::ready` will say.
             _ if there.is_none() => {}
-            _ if held.may_use(claim, at.pod) => {}
+            _ if held.keeps(claim, at) => {}
             _ => {
                 if reserving(&self.key, store).is_none_or(|uid| *uid == at.pod.uid) {
                     let mut reserved = claim.clone();
-                    reserved.reserved_for.push(self.consumer.clone());
+                    reserved.reserved_for.push(consumer.clone());
                     reserved.holders = vec![at.pod.uid.clone()];
                     handle.assume.hold(reserved);
-                    writes::reserve(claim, &self.consumer, handle);
+                    writes::reserve(claim, &consumer, handle);
                 }
             }
         }
@@ -112,9 +113,20 @@ impl HeldClaim {
 }
 
 impl HeldClaims {
-    /// Whether the pod can use a claim.
-    fn may_use(&self, claim: &ResourceClaim, pod: &PodInfo) -> bool {
-        is_reserved(claim, &pod.uid, self.group.as_ref())
+    /// What is read of the pod about claims.
+    fn claiming<'a>(&'a self, pod: &'a PodInfo) -> ClaimingPod<'a> {
+        ClaimingPod {
+            key: &pod.key,
+            uid: &pod.uid,
+            claims: &pod.resource_claims,
+            statuses: pod.devices.as_deref(),
+            group: self.group.as_ref(),
+        }
+    }
+
+    /// Whether the pod can use a claim, now and later.
+    fn keeps(&self, claim: &ResourceClaim, at: &Placement<'_>) -> bool {
+        self.claiming(at.pod).keeps(claim, &at.view.stores.objects)
     }
 
     /// The claims, each once.
@@ -128,6 +140,8 @@ impl HeldClaims {
     /// Whether all claims are observed as they were written. The error says why they never will be.
     pub(super) fn ready(&self, at: &Placement<'_>) -> Result<bool, String> {
         let store = at.view.stores.of::<ResourceClaim>();
+        // What is reserved for a group that is gone will soon be free again.
+        self.claiming(at.pod).group_object(&at.view.stores.objects)?;
         let mut is_ready = true;
         for HeldClaim { key, uid, allocation, .. } in &self.claims {
             let Some(claim) =
@@ -146,7 +160,7 @@ impl HeldClaims {
                 (None, Some(_)) if held_for(key, store, at.pod).is_none() => {
                     return Err(format!("claim {key} got deallocated elsewhere in the meantime"));
                 }
-                (there, _) => is_ready &= there.is_some() && self.may_use(claim, at.pod),
+                (there, _) => is_ready &= there.is_some() && self.keeps(claim, at),
             }
         }
         if let Some(extended) = &self.extended {

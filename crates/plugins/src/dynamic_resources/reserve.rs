@@ -80,12 +80,12 @@ impl Reserve for DynamicResources {
                 held.extended = Some(extended);
                 continue;
             }
-            let consumer = pod.claiming.consumer(&claim.key.name, objects);
             // What is held is what will be written: of a claim that the pod names twice, the first devices.
             if held.claims.iter().all(|one| one.key != claim.key) {
+                let consumer = pod.claiming.consumer(&claim.key.name, objects);
                 handle.assume.hold(ResourceClaim {
                     allocation: Some(allocation.clone()),
-                    reserved_for: vec![consumer.clone()],
+                    reserved_for: vec![consumer.map_err(Rejection::unresolvable)?],
                     holders: vec![uid.clone()],
                     ..ResourceClaim::clone(&claim)
                 });
@@ -94,7 +94,6 @@ impl Reserve for DynamicResources {
                 key: claim.key.clone(),
                 uid: claim.uid.clone(),
                 allocation: Some(allocation),
-                consumer,
             });
         }
         for one in claims.named().iter().filter(|one| one.allocation().is_some()) {
@@ -107,7 +106,6 @@ impl Reserve for DynamicResources {
                 key: one.claim.key.clone(),
                 uid: one.claim.uid.clone(),
                 allocation: one.shared.as_ref().and_then(|shared| shared.allocation.clone()),
-                consumer: pod.claiming.consumer(&one.claim.key.name, objects),
             });
         }
         Ok(held)

@@ -7,7 +7,6 @@ use plimsoll_api::{
     DeviceClass, Node, ObjectKey, Pod, PodResourceClaim, Quantity, ResourceClaim, ResourceSlice,
     Str,
 };
-use plimsoll_framework::GroupRules;
 use plimsoll_framework::pod_groups::group_of;
 
 use super::ObservedCluster;
@@ -173,17 +172,14 @@ impl ObservedCluster {
         Ok(())
     }
 
-    /// Whether a claim is reserved for the group of a pod that is bound now, is one that the pods of the group share, and can
-    /// be used where the pod goes.
+    /// Whether a claim is reserved for the group of a pod that is bound now, is one of the group, and can be used where the
+    /// pod goes.
     fn is_reserved_for_group_of(&self, pod: &Pod, claim: &ResourceClaim) -> Result<(), String> {
         let group = group_of(pod).and_then(|key| self.groups.groups.get(&key));
-        // In 1.36 the name is enough: a pod does not know the uid of its group.
-        let by_name = self.groups.gates.rules == GroupRules::V1_36;
+        // The name is not enough: what is reserved for an earlier group of that name is about to be free.
         let group = group.filter(|group| {
-            let is_it = |one: &ClaimConsumer| {
-                one.uid == group.uid || (by_name && one.name == group.key.name)
-            };
-            claim.reserved_for.iter().any(|one| one.is_group() && is_it(one))
+            let is_it = |one: &ClaimConsumer| one.is_group() && one.uid == group.uid;
+            claim.reserved_for.iter().any(is_it)
         });
         let Some(group) = group else {
             return Err(format!("its claim {} is not reserved for it", claim.key));
@@ -196,7 +192,10 @@ impl ObservedCluster {
             }
             ClaimSource::Unknown => false,
         };
-        if !pod.resource_claims.iter().filter(is_it).any(|named| group.shares(named)) {
+        // What the group names is reserved for it by others of its pods, and a pod that names it otherwise may use it, too.
+        let named_by_group = |named: &PodResourceClaim| matches!(&named.source, ClaimSource::Claim(name) if *name == claim.key.name);
+        let is_shared = pod.resource_claims.iter().filter(is_it).any(|named| group.shares(named));
+        if !is_shared && !group.resource_claims.iter().any(named_by_group) {
             return Err(format!("its claim {} is not one of its group", claim.key));
         }
         let selector = claim.allocation.as_ref().and_then(|one| one.node_selector.as_ref());

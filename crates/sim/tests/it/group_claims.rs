@@ -133,25 +133,36 @@ fn report(simulation: &Simulation) -> String {
     report
 }
 
+/// What has become of these objects after so many seconds, in which all this has happened.
+#[track_caller]
+fn after(
+    release: Release,
+    objects: &[Json],
+    (seconds, happenings): (i64, Vec<(i64, Happening)>),
+    faults: RequestFaults,
+) -> String {
+    let mut world = SimulatedCluster::new(Lifecycle::default(), faults);
+    for (second, what) in happenings {
+        world.plan(Time::from_millis(second * 1000), what);
+    }
+    let scheduler = scheduler(release, Engine::Fast);
+    let mut simulation =
+        Simulation::audited(world, scheduler, cluster(objects), Extent::Placements);
+    while simulation.advance_until(Some(Time::from_millis(seconds * 1000))).is_some() {}
+    assert_eq!(simulation.violations(), [], "{release}");
+    assert_eq!(simulation.decisions_audit().differences, [], "{release}");
+    report(&simulation)
+}
+
 #[track_caller]
 fn check(
     objects: &[Json],
-    (seconds, happenings): (i64, Vec<(i64, Happening)>),
+    happens: (i64, Vec<(i64, Happening)>),
     faults: impl Fn() -> RequestFaults,
     expected: &Expect,
 ) {
     for release in RULES {
-        let mut world = SimulatedCluster::new(Lifecycle::default(), faults());
-        for (second, what) in happenings.clone() {
-            world.plan(Time::from_millis(second * 1000), what);
-        }
-        let scheduler = scheduler(release, Engine::Fast);
-        let mut simulation =
-            Simulation::audited(world, scheduler, cluster(objects), Extent::Placements);
-        while simulation.advance_until(Some(Time::from_millis(seconds * 1000))).is_some() {}
-        assert_eq!(simulation.violations(), [], "{release}");
-        assert_eq!(simulation.decisions_audit().differences, [], "{release}");
-        expected.assert_eq(&report(&simulation));
+        expected.assert_eq(&after(release, objects, happens.clone(), faults()));
     }
 }
 
@@ -209,6 +220,26 @@ fn pods_of_a_gang_can_share_a_claim_that_is_not_of_the_gang() {
             train-2 on a
             train-3 on c
             named has ["switch"] for ["pods train-0", "pods train-1", "pods train-2", "pods train-3"]
+        "#]],
+    );
+}
+
+/// It is reserved for the gang, which is enough.
+#[test]
+fn a_pod_can_use_the_claim_of_its_gang_under_another_name() {
+    let mut objects = hardware();
+    objects.extend(gang(&by_name()).into_iter().take(4));
+    objects.push(member(3, &json!({"name": "own", "resourceClaimName": "named"})));
+    check(
+        &objects,
+        (30, Vec::new()),
+        RequestFaults::default,
+        &expect![[r#"
+            train-0 on a
+            train-1 on c
+            train-2 on a
+            train-3 on c
+            named has ["switch"] for ["podgroups train"]
         "#]],
     );
 }
@@ -315,20 +346,57 @@ fn a_gang_gives_up_a_device_where_it_has_no_room() {
     }
 }
 
+/// The claim `named` has the device, and is reserved for a group of this uid.
+fn allocated(mut objects: Vec<Json>, uid: &str) -> Vec<Json> {
+    let named = objects.iter_mut().find(|object| object["metadata"]["name"] == "named");
+    named.expect("there is one")["status"] = json!({
+        "reservedFor": [{
+            "apiGroup": "scheduling.k8s.io", "resource": "podgroups", "name": "train", "uid": uid}],
+        "allocation": {
+            "devices": {"results": [{
+                "request": "r", "driver": "fabric.example.com", "pool": "r1", "device": "switch",
+            }]},
+            "nodeSelector": {"nodeSelectorTerms": [{"matchExpressions": [
+                {"key": "rack", "operator": "In", "values": ["r1"]}]}]},
+        },
+    });
+    objects
+}
+
+/// The reservation for the earlier group ends soon.
+#[test]
+fn a_claim_that_is_reserved_for_an_earlier_group_of_the_name_is_reserved_again() {
+    let mut objects = allocated(hardware(), "g0");
+    objects.extend(gang(&by_name()));
+    check(
+        &objects,
+        (30, Vec::new()),
+        RequestFaults::default,
+        &expect![[r#"
+            train-0 on a
+            train-1 on c
+            train-2 on a
+            train-3 on c
+            named has ["switch"] for ["podgroups train", "podgroups train"]
+        "#]],
+    );
+}
+
+fn late_writes() -> RequestFaults {
+    let mut faults = RequestFaults::default();
+    faults.set(RequestVerb::Write, Manner::Late(Duration::from_secs(5)));
+    faults
+}
+
 /// The pod that was to write the devices is given up, and another one of the gang does it.
 #[test]
 fn a_gang_whose_writes_come_late_gets_its_device_once() {
     let mut objects = hardware();
     objects.extend(gang(&from_template()));
-    let late = || {
-        let mut faults = RequestFaults::default();
-        faults.set(RequestVerb::Write, Manner::Late(Duration::from_secs(5)));
-        faults
-    };
     check(
         &objects,
         (60, Vec::new()),
-        late,
+        late_writes,
         &expect![[r#"
             train-0 on a
             train-1 on c

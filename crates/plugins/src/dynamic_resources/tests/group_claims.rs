@@ -215,6 +215,6 @@ fn a_claim_that_equals_one_of_the_group_is_reserved_for_the_group() {
             Some(group) => ClaimConsumer::group(&group),
             None => ClaimConsumer::pod(&member.key, &member.uid),
         };
-        assert_eq!(consumer, expected, "{name}");
+        assert_eq!(consumer, Ok(expected), "{name}");
     }
 }
