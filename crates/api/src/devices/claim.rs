@@ -36,6 +36,9 @@ pub struct ResourceClaim {
     /// unless it is assumed.
     #[serde(skip)]
     pub holders: Vec<Str>,
+    /// The uids of those that were given up while their write of the devices was on its way: it may take effect yet.
+    #[serde(skip)]
+    pub late_writers: Vec<Str>,
 }
 
 impl ResourceClaim {

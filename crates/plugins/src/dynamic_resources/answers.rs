@@ -8,7 +8,7 @@ use serde::Deserialize;
 use serde::de::IgnoredAny;
 
 use super::claims::ClaimingPod;
-use super::held::{Progress, allocate, held_for};
+use super::held::{Progress, allocate, held_for, late_for};
 use super::metrics::CREATES;
 use super::{DynamicResources, describe, extended, writes};
 
@@ -237,13 +237,15 @@ fn give_up(
         {
             return Ok(());
         }
-        // The pod was given up before: what was assumed since then does not come true.
-        Step::Finalizer | Step::Allocation
-            if !store.is_held(key)
-                && store.is_assumed(key)
-                && store.get(key).is_some_and(|claim| claim.holders == [at.pod.uid.clone()]) =>
-        {
-            handle.assume.as_seen::<ResourceClaim>(key);
+        // The pod was given up before: what was assumed since then does not come true, at least not by this write.
+        Step::Finalizer | Step::Allocation if let Some(claim) = late_for(key, store, at.pod) => {
+            let mut left = ResourceClaim::clone(claim);
+            left.late_writers.retain(|uid| *uid != at.pod.uid);
+            match (store.is_held(key), left.late_writers.is_empty()) {
+                (true, _) => handle.assume.hold(left),
+                (false, false) => handle.assume.is(left),
+                (false, true) => handle.assume.as_seen::<ResourceClaim>(key),
+            }
             return Ok(());
         }
         Step::Finalizer | Step::Allocation => {

@@ -5,7 +5,9 @@
 //!
 //! Pods of a group that are placed in one cycle share the devices that a claim gets there. The first of its
 //! [holders](ResourceClaim::holders) writes them, and the others wait until they are observed. If it is given up before, it
-//! is the turn of the next one. A claim of the group is reserved for the group, so that one write is enough for all of them.
+//! is the turn of the next one. A write of the first may take effect even so, and is remembered: see
+//! [`ResourceClaim::late_writers`]. A claim of the group is reserved for the group, so that one write is enough for all of
+//! them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -265,6 +267,15 @@ pub(super) fn held_for<'a>(
     pod: &PodInfo,
 ) -> Option<&'a Arc<ResourceClaim>> {
     store.get(key).filter(|claim| store.is_held(key) && claim.holders.contains(&pod.uid))
+}
+
+/// A claim as it is assumed since a pod was given up whose write of the devices was on its way.
+pub(super) fn late_for<'a>(
+    key: &ObjectKey,
+    store: &'a Store<ResourceClaim>,
+    pod: &PodInfo,
+) -> Option<&'a Arc<ResourceClaim>> {
+    store.get(key).filter(|claim| store.is_assumed(key) && claim.late_writers.contains(&pod.uid))
 }
 
 /// The uid of the pod for which the claim is held, if that is not observed yet.

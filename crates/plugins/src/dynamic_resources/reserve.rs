@@ -124,19 +124,21 @@ impl Reserve for DynamicResources {
         }
         for HeldClaim { key, .. } in held.each_once() {
             let observed = store.observed(key).filter(|claim| claim.allocation.is_some());
-            match held_for(key, store, at.pod) {
-                // Other pods of the group share the devices.
-                Some(claim) if 1 < claim.holders.len() => {
-                    let mut shared = ResourceClaim::clone(claim);
-                    shared.holders.retain(|uid| *uid != at.pod.uid);
-                    handle.assume.hold(shared);
+            if let Some(claim) = held_for(key, store, at.pod) {
+                let mut left = ResourceClaim::clone(claim);
+                left.holders.retain(|uid| *uid != at.pod.uid);
+                if progress.allocating.contains(key) && observed.is_none() {
+                    left.late_writers.push(at.pod.uid.clone());
                 }
-                // The write may have taken effect, or may yet: until that is observed, nobody else gets the devices.
-                Some(claim) if progress.allocating.contains(key) && observed.is_none() => {
-                    handle.assume.is(ResourceClaim::clone(claim));
+                if !left.holders.is_empty() {
+                    // Other pods of the group share the devices.
+                    handle.assume.hold(left);
+                } else if !left.late_writers.is_empty() && observed.is_none() {
+                    // A write may have taken effect, or may yet: until that is observed, nobody else gets the devices.
+                    handle.assume.is(left);
+                } else {
+                    handle.assume.as_seen::<ResourceClaim>(key);
                 }
-                Some(_) => handle.assume.as_seen::<ResourceClaim>(key),
-                None => {}
             }
             if let Some(claim) = observed
                 && let Some(consumer) = self.reservation_to_end(claim, at)

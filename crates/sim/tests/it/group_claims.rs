@@ -388,6 +388,81 @@ fn late_writes() -> RequestFaults {
     faults
 }
 
+/// A pod that claims the device for itself.
+fn solo() -> Vec<Json> {
+    vec![
+        json!({
+            "apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaim",
+            "metadata": {"namespace": "default", "name": "of-solo"},
+            "spec": {"devices": {"requests": [{"name": "r", "exactly": {"deviceClassName": "fabric"}}]}},
+        }),
+        json!({
+            "apiVersion": "v1", "kind": "Pod", "metadata": {"namespace": "default", "name": "solo"},
+            "spec": {
+                "schedulingGates": [{"name": "later"}], "containers": [{"name": "main"}],
+                "resourceClaims": [{"name": "net", "resourceClaimName": "of-solo"}],
+            },
+        }),
+    ]
+}
+
+/// The first pod of a gang, which writes the devices, is given up, and then the others, while that write is on its way.
+fn given_up_while_devices_are_written() -> (Vec<Json>, Vec<(i64, Happening)>) {
+    let mut objects = hardware();
+    objects.extend(gang(&by_name()));
+    objects.extend(solo());
+    let pod = |name: &str| PodKey::new("default", name);
+    let mut happenings: Vec<(i64, Happening)> = (0..4)
+        .map(|n| (7, Happening::IsDeleted(pod(&format!("train-{n}")), Duration::ZERO)))
+        .collect();
+    happenings.push((8, Happening::IsUngated(pod("solo"))));
+    (objects, happenings)
+}
+
+#[test]
+fn devices_whose_write_is_on_its_way_are_not_free_once_all_pods_of_the_gang_are_given_up() {
+    let (objects, happenings) = given_up_while_devices_are_written();
+    check(
+        &objects,
+        (60, happenings),
+        late_writes,
+        &expect![[r#"
+            solo on no node
+            named has ["switch"] for ["podgroups train"]
+            of-solo has [] for []
+        "#]],
+    );
+}
+
+/// The write never takes effect, and no answer comes.
+#[test]
+fn devices_whose_write_has_failed_are_free_once_all_pods_of_the_gang_are_given_up() {
+    for release in RULES {
+        let (objects, happenings) = given_up_while_devices_are_written();
+        let mut world = SimulatedCluster::default();
+        for (second, what) in happenings {
+            world.plan(Time::from_millis(second * 1000), what);
+        }
+        let scheduler = scheduler(release, Engine::Fast);
+        let mut simulation =
+            Simulation::audited(world, scheduler, cluster(&objects), Extent::Placements);
+        let mut run_until = |second: i64, manner| {
+            simulation.world_mut().faults.set(RequestVerb::Write, manner);
+            while simulation.advance_until(Some(Time::from_millis(second * 1000))).is_some() {}
+            report(&simulation)
+        };
+        run_until(4, Manner::Late(Duration::from_secs(5)));
+        let before = run_until(8, Manner::Lost);
+        assert!(before.contains("solo on no node"), "{release}: {before}");
+        let after = run_until(200, Manner::Works);
+        assert!(
+            after.contains("of-solo has [\"switch\"] for [\"pods solo\"]"),
+            "{release}: {after}"
+        );
+        assert_eq!(simulation.violations(), [], "{release}");
+    }
+}
+
 /// The pod that was to write the devices is given up, and another one of the gang does it.
 #[test]
 fn a_gang_whose_writes_come_late_gets_its_device_once() {

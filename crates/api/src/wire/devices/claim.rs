@@ -185,6 +185,7 @@ impl Wire for WireResourceClaim {
             reserved_for: status.reserved_for.into_iter().map(WireConsumer::take).collect(),
             devices: status.devices.into_iter().map(WireDeviceStatus::take).collect(),
             holders: Vec::new(),
+            late_writers: Vec::new(),
         })
     }
 }
