@@ -8,7 +8,7 @@ use serde::Deserialize;
 use serde::de::IgnoredAny;
 
 use super::claims::ClaimingPod;
-use super::held::{Progress, allocate, held_for, late_for};
+use super::held::{Progress, allocate, has_lost_devices, held_for, late_for};
 use super::metrics::CREATES;
 use super::{DynamicResources, describe, extended, writes};
 
@@ -68,6 +68,19 @@ impl DynamicResources {
             }
             Step::Allocation if is_extended(key, at) => {
                 self.name_extended_claim(&key.name, at, handle)
+            }
+            Step::Allocation => {
+                let lost = || store.observed(key).is_some_and(|claim| has_lost_devices(claim));
+                match late_for(key, store, at.pod) {
+                    Some(claim) if lost() => is_not_late(claim, at, handle),
+                    Some(_) => {}
+                    None => {
+                        let mut progress = Progress::of(handle);
+                        progress.allocated.insert(key.clone());
+                        handle.shared.write(progress);
+                    }
+                }
+                Ok(())
             }
             _ => Ok(()),
         }
@@ -220,6 +233,18 @@ impl Step {
     }
 }
 
+/// No write of a pod that was given up is on its way any more.
+fn is_not_late(claim: &ResourceClaim, at: &Placement<'_>, handle: &mut Handle<'_>) {
+    let is_held = at.view.stores.of::<ResourceClaim>().is_held(&claim.key);
+    let mut left = ResourceClaim::clone(claim);
+    left.late_writers.retain(|uid| *uid != at.pod.uid);
+    match (is_held, left.late_writers.is_empty()) {
+        (true, _) => handle.assume.hold(left),
+        (false, false) => handle.assume.is(left),
+        (false, true) => handle.assume.as_seen::<ResourceClaim>(&left.key),
+    }
+}
+
 /// A write has failed for good.
 #[cold]
 fn give_up(
@@ -239,13 +264,7 @@ fn give_up(
         }
         // The pod was given up before: what was assumed since then does not come true, at least not by this write.
         Step::Finalizer | Step::Allocation if let Some(claim) = late_for(key, store, at.pod) => {
-            let mut left = ResourceClaim::clone(claim);
-            left.late_writers.retain(|uid| *uid != at.pod.uid);
-            match (store.is_held(key), left.late_writers.is_empty()) {
-                (true, _) => handle.assume.hold(left),
-                (false, false) => handle.assume.is(left),
-                (false, true) => handle.assume.as_seen::<ResourceClaim>(key),
-            }
+            is_not_late(claim, at, handle);
             return Ok(());
         }
         Step::Finalizer | Step::Allocation => {

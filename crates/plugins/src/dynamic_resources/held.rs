@@ -48,6 +48,8 @@ pub(super) struct HeldClaim {
 pub(super) struct Progress {
     /// The claims whose devices are being written, or were written.
     pub(super) allocating: BTreeSet<ObjectKey>,
+    /// Those of them of which the answer says that they were.
+    pub(super) allocated: BTreeSet<ObjectKey>,
     /// The versions at which writes of claims met a conflict. They are written again once another version is observed.
     pub(super) conflicts: BTreeMap<ObjectKey, Str>,
     /// When the wait for the conditions of devices began.
@@ -140,8 +142,13 @@ impl HeldClaims {
     }
 
     /// Whether all claims are observed as they were written. The error says why they never will be.
-    pub(super) fn ready(&self, at: &Placement<'_>) -> Result<bool, String> {
+    pub(super) fn ready(
+        &self,
+        at: &Placement<'_>,
+        progress: Option<&Progress>,
+    ) -> Result<bool, String> {
         let store = at.view.stores.of::<ResourceClaim>();
+        let is_written = |key| progress.is_some_and(|progress| progress.allocated.contains(key));
         // What is reserved for a group that is gone will soon be free again.
         self.claiming(at.pod).group_object(&at.view.stores.objects)?;
         let mut is_ready = true;
@@ -158,8 +165,12 @@ impl HeldClaims {
                 (None, None) => {
                     return Err(format!("claim {key} got deallocated elsewhere in the meantime"));
                 }
-                // It was observed with its devices, which were shared, and has lost them since.
-                (None, Some(_)) if held_for(key, store, at.pod).is_none() => {
+                // It was observed with its devices, which were shared, and has lost them since; or it has lost them before it
+                // was looked at.
+                (None, Some(_))
+                    if held_for(key, store, at.pod).is_none()
+                        || (is_written(key) && has_lost_devices(claim)) =>
+                {
                     return Err(format!("claim {key} got deallocated elsewhere in the meantime"));
                 }
                 (there, _) => is_ready &= there.is_some() && self.keeps(claim, at),
@@ -276,6 +287,12 @@ pub(super) fn late_for<'a>(
     pod: &PodInfo,
 ) -> Option<&'a Arc<ResourceClaim>> {
     store.get(key).filter(|claim| store.is_assumed(key) && claim.late_writers.contains(&pod.uid))
+}
+
+/// Whether a claim whose devices were written has lost them again. Both may be observed before it is asked about. Its
+/// finalizer goes with the devices.
+pub(super) fn has_lost_devices(claim: &ResourceClaim) -> bool {
+    claim.allocation.is_none() && !claim.has_finalizer()
 }
 
 /// The uid of the pod for which the claim is held, if that is not observed yet.

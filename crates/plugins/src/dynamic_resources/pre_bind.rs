@@ -28,7 +28,7 @@ impl PreBind for DynamicResources {
     }
 
     fn ready(&self, held: &HeldClaims, at: &Placement<'_>, handle: &mut Handle<'_>) -> Readiness {
-        match held.ready(at) {
+        match held.ready(at, handle.shared.read()) {
             Ok(true) => {
                 // What is observed now says all that was assumed.
                 let store = at.view.stores.of();

@@ -14,7 +14,7 @@ use rustc_hash::FxBuildHasher;
 
 use super::allocate::NodeAllocations;
 use super::extended::IN_MEMORY;
-use super::held::{HeldClaim, HeldClaims, HeldExtended, Progress, held_for};
+use super::held::{HeldClaim, HeldClaims, HeldExtended, Progress, has_lost_devices, held_for};
 use super::metrics::{ConditionsOutcome, count_conditions};
 use super::{DynamicResources, NodeParts, may_claim, writes};
 
@@ -127,7 +127,9 @@ impl Reserve for DynamicResources {
             if let Some(claim) = held_for(key, store, at.pod) {
                 let mut left = ResourceClaim::clone(claim);
                 left.holders.retain(|uid| *uid != at.pod.uid);
-                if progress.allocating.contains(key) && observed.is_none() {
+                let lost = || store.observed(key).is_some_and(|claim| has_lost_devices(claim));
+                let is_over = progress.allocated.contains(key) && lost();
+                if progress.allocating.contains(key) && observed.is_none() && !is_over {
                     left.late_writers.push(at.pod.uid.clone());
                 }
                 if !left.holders.is_empty() {

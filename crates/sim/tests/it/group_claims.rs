@@ -382,10 +382,49 @@ fn a_claim_that_is_reserved_for_an_earlier_group_of_the_name_is_reserved_again()
     );
 }
 
+fn group_is_gone() -> Happening {
+    let key = ObjectKey::new("default", "train");
+    Happening::Other(Event::gone(KindRef::of::<PodGroup>(), key))
+}
+
 fn late_writes() -> RequestFaults {
     let mut faults = RequestFaults::default();
     faults.set(RequestVerb::Write, Manner::Late(Duration::from_secs(5)));
     faults
+}
+
+#[test]
+fn a_pod_is_not_bound_with_a_claim_of_a_group_that_has_gone_meanwhile() {
+    let mut objects = hardware();
+    objects.extend(gang(&by_name()));
+    check(
+        &objects,
+        (60, vec![(7, group_is_gone())]),
+        late_writes,
+        &expect![[r#"
+            train-0 on no node
+            train-1 on no node
+            train-2 on no node
+            train-3 on no node
+            named has [] for []
+        "#]],
+    );
+}
+
+#[test]
+fn a_claim_is_reserved_for_the_group_that_has_come_in_the_place_of_another_meanwhile() {
+    let mut objects = hardware();
+    objects.extend(gang(&by_name()));
+    let mut again = objects.iter().find(|object| object["kind"] == "PodGroup").cloned();
+    let again = again.as_mut().expect("there is a group");
+    again["metadata"]["uid"] = json!("g2");
+    let again = cluster(std::slice::from_ref(again)).objects.remove(0);
+    let happenings = vec![(7, group_is_gone()), (8, Happening::Other(Event::object(again)))];
+    for release in RULES {
+        let report = after(release, &objects, (60, happenings.clone()), late_writes());
+        let is_reserved = report.contains(r#"named has ["switch"] for ["podgroups train"]"#);
+        assert!(is_reserved && !report.contains("no node"), "{release}: {report}");
+    }
 }
 
 /// A pod that claims the device for itself.
