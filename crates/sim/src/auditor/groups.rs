@@ -218,7 +218,9 @@ impl ObservedCluster {
         let units: BTreeSet<ObjectKey> =
             pods.filter_map(|pod| self.groups.evicted_with(pod)).collect();
         let stays = |pod: &Pod| !victims.contains(&pod.key) && !pod.is_terminating();
-        for (pod, _) in self.placed().filter(|(pod, _)| stays(pod)) {
+        // A pod whose node is gone will be deleted itself, and is no victim in kube-scheduler either: that sees it on no node.
+        let there = self.placed().filter(|(_, node)| self.nodes.contains_key(*node));
+        for (pod, _) in there.filter(|(pod, _)| stays(pod)) {
             let unit = self.groups.evicted_with(pod).filter(|unit| units.contains(unit));
             if let Some(unit) = unit {
                 return Err(format!("{} of {unit} stays, which leaves as a whole", pod.key));
@@ -415,5 +417,8 @@ mod tests {
             "default/g evicts, but default/w of default/w stays, which leaves as a whole"
         );
         assert_eq!(found(cluster(), &decision("g", &[], &["v", "w"])), "");
+        let mut without_node = cluster();
+        without_node.observe(&Event::Node(Box::new(Observation::Gone("b".into()))));
+        assert_eq!(found(without_node, &decision("g", &[], &["v"])), "");
     }
 }
