@@ -420,7 +420,7 @@ impl Scheduler {
             && self.sent_writes.is_empty()
             && self.unhelped.next_end().is_none()
             && !self.queue.has_ready(Ready::Early)
-            && !self.queue.has_aside()
+            && !self.queue.has_hope_aside()
             && !self.queue.has_backoff()
             && !self.queue.mends()
     }

@@ -3,8 +3,8 @@
 //! A gang needs much room at once. A stream of small pods of the same priority takes up what becomes free piece by piece, and
 //! the gang never fits. kube-scheduler leaves it at that. With [`Options::reservations`](crate::Options::reservations), others
 //! of the same or a lower priority are not tried once the gang has waited for too long. They stay where they are in the queue
-//! until the gang is scheduled, but not for longer than a limit. There is one reservation at a time, and none for a group that
-//! would not fit without those others either.
+//! until the gang is scheduled, but not for longer than a limit, and are tried before room is reserved for another group. There
+//! is one reservation at a time, and none for a group that would not fit without those others either.
 
 use std::time::Duration;
 
@@ -68,6 +68,11 @@ impl Scheduler {
         }
         let since = *history.fails_since.get_or_insert(now);
         if self.reservation.is_some() || now.since(since) < rule.after {
+            return;
+        }
+        // Others that had to wait for another group have their turn first. Otherwise they would never have it while two groups
+        // wait for room in turn.
+        if self.queue.has_readmitted() {
             return;
         }
         // If it would not fit, it is asked about again only after the same time.

@@ -56,6 +56,8 @@ pub(crate) struct Queue {
     /// Pods that are held back while their victims are being evicted, with the plugin that requested
     /// it.
     held: BTreeMap<PodId, (&'static str, Hold)>,
+    /// The pods that were set aside until the last reservation was over, and how often each had been tried by then.
+    readmitted: BTreeMap<PodId, u32>,
     /// Groups as entries; `None` under the rules of 1.36.
     entries: Option<GroupEntries>,
     arrivals: u64,
@@ -121,6 +123,7 @@ impl Queue {
             ),
             in_flight: InFlight::default(),
             held: BTreeMap::new(),
+            readmitted: BTreeMap::new(),
             entries: None,
             arrivals: 0,
             heard: 0,

@@ -174,7 +174,7 @@ impl QueuedPodInfo {
     /// Whether its attempt after its backoff will fail, too: it belongs to a group, which is tried again and again, and
     /// nothing has changed since it failed.
     pub(super) fn fails_again(&self, changed: u64) -> bool {
-        self.pod.scheduling_group.is_some() && self.failed_at == changed
+        0 < self.attempts && self.pod.scheduling_group.is_some() && self.failed_at == changed
     }
 
     /// What its order in the queue is derived from.

@@ -188,6 +188,60 @@ fn a_question_about_a_group_does_not_end_its_reservation() {
     }
 }
 
+/// A cluster with two gangs that wait for the same room in vain, and whose pod changes every second for half a minute. Nobody
+/// would try them again for reservations to begin if nothing happened.
+fn with_two_gangs(release: Release, more: Option<(u64, Pod)>) -> Simulation {
+    let rule = Reservations { after: Duration::from_secs(5), at_most: Duration::from_secs(20) };
+    let with = |options| Options { reservations: Some(rule), ..options };
+    let mut cluster = full();
+    let another = json!({
+        "apiVersion": "scheduling.k8s.io/v1beta1", "kind": "PodGroup",
+        "metadata": {"name": "other", "namespace": "default", "uid": "other"},
+        "spec": {"schedulingPolicy": {"gang": {"minCount": 2}}}});
+    let Object::Other(another) = wire::object(&another).expect("it is right") else {
+        panic!("it is a group");
+    };
+    cluster.objects.push(another);
+    cluster.pods.extend((0..2).map(|n| pod(&format!("other-{n}"), Some("other"), 2, 0)));
+    let mut world = SimulatedCluster::new(Lifecycle::default(), RequestFaults::default());
+    for second in 1..30 {
+        let label = [("n", second.to_string())].into_iter().collect();
+        let key = PodKey::new("default", "running");
+        let at = Time::ZERO + Duration::from_secs(second);
+        world.plan(at, Happening::IsRelabelled(key, label));
+    }
+    if let Some((second, pod)) = more {
+        world.plan(Time::ZERO + Duration::from_secs(second), Happening::Arrives(pod.into()));
+    }
+    Simulation::within(world, scheduler_with(release, with), cluster)
+}
+
+/// Room is reserved for one of them, then for the other, and neither fits.
+#[test]
+fn a_simulation_ends_although_two_groups_take_turns_to_wait_for_room() {
+    for release in RULES {
+        let mut simulation = with_two_gangs(release, None);
+        let mut n_tries = 0;
+        while simulation.advance().is_some() {
+            n_tries += 1;
+            assert!(n_tries < 200, "{release}: there is no end at {:?}", simulation.now());
+        }
+        assert!(simulation.scheduler().is_settled(), "{release}");
+    }
+}
+
+#[test]
+fn others_have_their_turn_between_the_reservations_of_two_groups() {
+    for release in RULES {
+        let mut simulation = with_two_gangs(release, Some((10, pod("small", None, 1, 0))));
+        // Both gangs have had their reservation by then.
+        let until = Time::ZERO + Duration::from_mins(2);
+        while simulation.advance_until(Some(until)).is_some() {}
+        let small = simulation.world().pod(&PodKey::new("default", "small"));
+        assert!(small.is_some_and(|pod| pod.node_name.is_some()), "{release}");
+    }
+}
+
 fn n_small_placed(simulation: &Simulation) -> u64 {
     let metrics = simulation.scheduler().metrics();
     let name = "scheduler_pod_scheduling_attempts";
