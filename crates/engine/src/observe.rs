@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use plimsoll_api::{Node, ObjectKey, Pod, PodKey, Str};
+use plimsoll_api::{AnyVersions, CompositePodGroup, Node, ObjectKey, Pod, PodGroup, PodKey, Str};
 use plimsoll_framework::events::{self, Object};
 use plimsoll_framework::parts::{NodeReads, StoreReads};
 use plimsoll_framework::pod_groups::group_of;
-use plimsoll_framework::{Action, Change, ClusterEvent, PodInfo, Release, Time};
+use plimsoll_framework::{Action, Change, ClusterEvent, GroupRef, PodInfo, Release, Time};
 
 use crate::binding::BindingCycle;
 use crate::event::{Event, Observation};
@@ -60,6 +60,10 @@ impl Scheduler {
                 if let Some(change) = change.filter(|_| kind.wakes_pods()) {
                     let event = ClusterEvent::of_versions(&change);
                     self.changed(now, event, Object::Other(&change), Audience::All);
+                    if let Some(left) = left_tree(&change) {
+                        let with = Surroundings { profiles: &self.profiles, cache: &self.cache };
+                        self.queue.left_tree(now, left, with);
+                    }
                 }
             }
             Event::Done(id, answer) => self.answers.push((id, answer)),
@@ -413,5 +417,23 @@ impl Scheduler {
         let change = Change { event, object, view: self.cache.view() };
         self.counts.hears(EventLabel::of(&change));
         self.queue.on_change(now, &change, audience, with);
+    }
+}
+
+/// A group that is no longer where it was in a tree of groups, or is gone, and the group above it until then.
+fn left_tree(change: &AnyVersions) -> Option<(GroupRef, Option<GroupRef>)> {
+    let left = |key: &ObjectKey, before: &Option<Str>, after: Option<&Option<Str>>| {
+        let above = before.clone().map(|name| ObjectKey::new(key.namespace.clone(), name));
+        (Some(before) != after).then(|| above.map(GroupRef::Composite))
+    };
+    if let Some(group) = change.of::<PodGroup>() {
+        let (before, after) = (group.before?, group.after);
+        let parent = left(&before.key, &before.parent, after.as_ref().map(|after| &after.parent))?;
+        Some((GroupRef::Pods(before.key.clone()), parent))
+    } else {
+        let group = change.of::<CompositePodGroup>()?;
+        let (before, after) = (group.before?, group.after);
+        let parent = left(&before.key, &before.parent, after.as_ref().map(|after| &after.parent))?;
+        Some((GroupRef::Composite(before.key.clone()), parent))
     }
 }

@@ -479,13 +479,40 @@ impl Queue {
         members.into_iter().map(|id| self.begin_member(id, with)).collect()
     }
 
-    /// A pod of a PodGroup has left the queue: it may have been the one that held the others back.
+    /// A pod of a PodGroup has left the queue: it may have been the one that held the others back, or for which they did not
+    /// fit.
     pub(crate) fn member_left(&mut self, now: Time, leaf: &ObjectKey, with: Surroundings<'_>) {
+        self.changed += 1;
+        self.recheck_gate(now, leaf, with);
+    }
+
+    /// Moves the entry of a PodGroup to where it belongs if it is gated, perhaps no longer rightly.
+    fn recheck_gate(&mut self, now: Time, leaf: &ObjectKey, with: Surroundings<'_>) {
         let first = self.first_waiting_in(leaf, None, with);
         let is_gated = |id: &PodId| matches!(self.pods[*id].info.place, QueuePlace::Gated { .. });
         if let Some(first) = first.filter(is_gated) {
             let how = (QueueingStrategy::AfterBackoff, EventLabel::PENDING_POD_ADD);
             self.settle(now, first, how, None, with);
+        }
+    }
+
+    /// A group is gone, or is no longer under `parent`: a pod of it may have been the one that held back those that are left,
+    /// or one of those the one that held it back.
+    pub(crate) fn left_tree(
+        &mut self,
+        now: Time,
+        (group, parent): (GroupRef, Option<GroupRef>),
+        with: Surroundings<'_>,
+    ) {
+        for part in parent.into_iter().chain([group]) {
+            let Some(entries) = &self.entries else { return };
+            let forest = entries.forest(with);
+            let root = forest.chain(part).ok().and_then(|mut chain| chain.pop());
+            // All leaves are in the same entry.
+            let leaf = root.and_then(|root| forest.leaves(&root).into_iter().next());
+            if let Some(leaf) = leaf {
+                self.recheck_gate(now, &leaf, with);
+            }
         }
     }
 }

@@ -21,7 +21,7 @@ use std::time::Duration;
 use plimsoll_api::Pod;
 use plimsoll_framework::events::{self, Object};
 use plimsoll_framework::parts::PodReads;
-use plimsoll_framework::{Change, ClusterEvent, PodInfo, SortKey, Time};
+use plimsoll_framework::{Action, Change, ClusterEvent, PodInfo, SortKey, Time};
 
 pub use self::backoff::Backoff;
 pub(crate) use self::entries::CycleEnd;
@@ -63,7 +63,7 @@ pub(crate) struct Queue {
     arrivals: u64,
     /// The number of events of the cluster.
     heard: u64,
-    /// The number of changes of the cluster that pods may wait for.
+    /// The number of changes of the cluster that pods may wait for, and of the pods of groups.
     changed: u64,
     next_flush: Option<Time>,
     /// The [state](Cache::order_revision) of the cluster by which the ready pods are sorted.
@@ -173,6 +173,12 @@ impl Queue {
         let entry = &mut self.pods[id];
         entry.sort = sort;
         let action = events::pod_actions(&before, &entry.info.pod);
+        if !(action.is_empty() || action == Action::UPDATE_OTHER)
+            && entry.info.pod.scheduling_group.is_some()
+        {
+            // The others of its group may fit with it now.
+            self.changed += 1;
+        }
         let event = ClusterEvent::of::<Pod>(action);
         let object = Object::Itself { before: &before };
         let change = Change { event, object, view: with.cache.view() };

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use plimsoll_api::pod_group::GroupPolicy;
 use plimsoll_api::wire::{self, Object};
-use plimsoll_api::{CompositePodGroup, ObjectKey, PodGroup};
+use plimsoll_api::{AnyObject, CompositePodGroup, KindRef, ObjectKey, PodGroup, PodKey};
 use plimsoll_config::{Catalogue, Configuration, GivenGates};
 use plimsoll_engine::metrics::Family;
 use plimsoll_engine::{
@@ -421,6 +421,80 @@ fn becomes_bound(release: Release) {
     let [scheduled, unschedulable] = told.as_slice() else { panic!("{told:?}") };
     assert!(scheduled.contains("scheduled") && scheduled.ends_with("Number(1)"), "{told:?}");
     assert!(unschedulable.contains("unschedulable"), "{told:?}");
+}
+
+/// A pod with a gate holds back the whole tree of groups that it is part of.
+#[test]
+fn a_group_is_tried_once_the_group_that_held_it_back_has_left_its_tree() {
+    let key = |name: &str| ObjectKey::new("default", name);
+    let group = |name: &str| PodGroup {
+        key: key(name),
+        uid: name.into(),
+        parent: Some("tree".into()),
+        ..PodGroup::default()
+    };
+    let tree =
+        CompositePodGroup { key: key("tree"), uid: "tree".into(), ..CompositePodGroup::default() };
+    let leaves = [
+        Event::gone(KindRef::of::<PodGroup>(), key("gated")),
+        Event::object(PodGroup { parent: None, ..group("gated") }),
+        Event::gone(KindRef::of::<CompositePodGroup>(), key("tree")),
+    ];
+    for (leaves, is_tried) in leaves.into_iter().zip([true, true, false]) {
+        let mut simulation =
+            Simulation::new(scheduler(Release::V1_37, Engine::Fast), InitialCluster::default());
+        let mut rng = Pcg64::seed_from_u64(0);
+        let mut gated = pod("gated-0", Some("gated"), 0, &mut rng);
+        gated["spec"]["schedulingGates"] = json!([{"name": "later"}]);
+        let node = json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "a"},
+            "status": {"allocatable": {"cpu": "9", "memory": "1Gi", "pods": "9"}}});
+        for object in [node, gated, pod("free-0", Some("free"), 0, &mut rng)] {
+            let object = wire::object(&object).expect("it is right");
+            simulation.happens(Event::is(object).expect("it is read"));
+        }
+        let objects: [AnyObject; 3] =
+            [group("gated").into(), group("free").into(), tree.clone().into()];
+        for object in objects {
+            simulation.happens(Event::object(object));
+        }
+        while simulation.advance().is_some() {}
+        assert_eq!(n_bound(&simulation), BTreeMap::new());
+        simulation.happens(leaves.clone());
+        while simulation.advance().is_some() {}
+        let bound = n_bound(&simulation);
+        assert_eq!(bound.contains_key(&key("free")), is_tried, "{leaves:?}: {bound:?}");
+        assert!(!bound.contains_key(&key("gated")), "{leaves:?}: {bound:?}");
+    }
+}
+
+/// The pods of a group must have the same priority.
+#[test]
+fn a_group_is_tried_again_once_the_pod_is_gone_for_which_it_has_failed() {
+    let node = json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "a"},
+        "status": {"allocatable": {"cpu": "9", "memory": "1Gi", "pods": "9"}}});
+    let group = json!({"apiVersion": "scheduling.k8s.io/v1alpha2", "kind": "PodGroup",
+        "metadata": {"name": "g", "namespace": "default"}, "spec": {"schedulingPolicy": {"basic": {}}}});
+    let mut rng = Pcg64::seed_from_u64(0);
+    let (right, wrong) =
+        (pod("right", Some("g"), 0, &mut rng), pod("wrong", Some("g"), 5, &mut rng));
+    let mut simulation =
+        Simulation::new(scheduler(Release::V1_37, Engine::Fast), InitialCluster::default());
+    for object in [node, group, right, wrong] {
+        let object = wire::object(&object).expect("it is right");
+        simulation.happens(Event::is(object).expect("it is read"));
+    }
+    let mut go_on = || {
+        let mut results = Vec::new();
+        while simulation.advance().is_some() {
+            results.extend(simulation.take_group_decisions().iter().map(|one| one.result));
+            assert!(results.len() < 100, "there is no end: {results:?}");
+        }
+        simulation.happens(Event::pod_gone(PodKey::new("default", "wrong")));
+        results
+    };
+    let before = go_on();
+    assert!(before.iter().all(|one| *one == GroupResult::Error), "{before:?}");
+    assert_eq!(go_on(), [GroupResult::Scheduled]);
 }
 
 /// A stopwatch that moves on whenever it is read, so that what happens is counted.
