@@ -49,6 +49,20 @@ pub(crate) fn new_nodes(
     rows.map(|row| like(view, manifests, row, 1)).collect()
 }
 
+/// Whether up to `n` new nodes like the one in `row` could let the pod in. If not, filters that look at one node at a time reject
+/// every node that there is and every new one, and nothing that happens elsewhere changes that.
+pub(crate) fn may_help(judge: &mut NodeJudge<'_>, row: Row, n: usize) -> bool {
+    if judge.some_node_may_become_feasible() {
+        return true;
+    }
+    let nodes = judge.view().nodes;
+    let model = nodes.node(row);
+    new_names(nodes, &model.name, n).iter().any(|name| {
+        let node = node_of(&manifest_of_new(model, name));
+        node.is_some_and(|node| judge.may_become_feasible_if(row, node, comes))
+    })
+}
+
 /// `n` nodes like the one in `row`, with the pods of DaemonSets, the drivers of volumes and the devices of a node.
 pub(crate) fn like(view: View<'_>, manifests: Manifests<'_>, row: Row, n: usize) -> ClusterChange {
     let model = view.nodes.node(row);

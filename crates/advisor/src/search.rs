@@ -307,6 +307,13 @@ impl<'s> Search<'s> {
             let nodes = |search: &Self, n| {
                 new_nodes::like(search.scheduler.view(), search.manifests, row, n)
             };
+            let may_help = self.scheduler.transaction(self.now, |transaction| {
+                let judge = transaction.judge(pod.clone());
+                judge.is_ok_and(|mut judge| new_nodes::may_help(&mut judge, row, MOST_NODES))
+            });
+            if !may_help {
+                continue;
+            }
             let fits = |search: &mut Self, n| {
                 let change = nodes(search, n);
                 let verdicts = search.verdicts(&variant, Some(&change));

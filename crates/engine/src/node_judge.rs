@@ -33,6 +33,8 @@ pub struct NodeJudge<'a> {
     filters: Vec<Prepared>,
     /// What each of them says of the nodes, as far as it is known.
     columns: Vec<Option<Arc<Column>>>,
+    /// Whether each of them looks at the pod and one node at a time.
+    are_local: Vec<bool>,
     /// Where that is remembered.
     memory: Option<Memory<'a>>,
 }
@@ -114,8 +116,13 @@ impl<'a> NodeJudge<'a> {
         memory: Option<Memory<'a>>,
     ) -> Self {
         let names = prepared.iter().map(|one| profile.get(one.plugin).name).collect();
+        let is_local = |one: &Judging| {
+            profile.get(one.plugin).points.filter_is_local && !profile.shares_filter_state
+        };
+        let are_local = prepared.iter().map(is_local).collect();
         let (filters, columns) = prepared.into_iter().map(|one| (one.filter, one.column)).unzip();
-        NodeJudge { pod, cache, view: cache.view(), nominated, names, filters, columns, memory }
+        let view = cache.view();
+        NodeJudge { pod, cache, view, nominated, names, filters, columns, are_local, memory }
     }
 
     /// The pod.
@@ -137,19 +144,7 @@ impl<'a> NodeJudge<'a> {
     /// before the pod.
     pub fn verdicts(&mut self) -> Verdicts {
         let nodes = self.view.nodes;
-        let mut columns = Vec::with_capacity(self.filters.len());
-        for (at, filter) in self.filters.iter().enumerate() {
-            if let Some(known) = &self.columns[at] {
-                columns.push(known.clone());
-                continue;
-            }
-            let column = Arc::new(Column::of(filter, &self.pod, nodes));
-            if let Some(Memory { all, revision, profile, plugins }) = &mut self.memory {
-                all.learn(*revision, (profile, plugins[at]), &self.pod, &column);
-            }
-            self.columns[at] = Some(column.clone());
-            columns.push(column);
-        }
+        let columns = (0..self.filters.len()).map(|at| self.column(at)).collect();
         let mut verdicts = Verdicts::new(self.names.clone(), columns, nodes);
         if !self.nominated.is_empty() {
             for row in nodes.rows() {
@@ -159,6 +154,42 @@ impl<'a> NodeJudge<'a> {
             }
         }
         verdicts
+    }
+
+    /// Whether some node would be feasible if only those filters were asked that look at one node at a time. What they say of a
+    /// node stays as it is, whatever changes elsewhere.
+    pub fn some_node_may_become_feasible(&mut self) -> bool {
+        let local = (0..self.filters.len()).filter(|at| self.are_local[*at]);
+        let local: Vec<usize> = local.collect();
+        let columns = local.iter().map(|at| self.column(*at)).collect();
+        let names = local.iter().map(|at| self.names[*at]).collect();
+        let verdicts = Verdicts::new(names, columns, self.view.nodes);
+        verdicts.feasible().next().is_some()
+    }
+
+    /// The same for the node in `row`, if it were `changed`, with only those of its pods that it `keeps`.
+    pub fn may_become_feasible_if(
+        &self,
+        row: Row,
+        changed: Node,
+        keeps: impl Fn(&PodInfo) -> bool,
+    ) -> bool {
+        let rejections = self.rejections_if(row, changed, keeps);
+        let mut local = self.names.iter().zip(&self.are_local).filter(|(_, is_local)| **is_local);
+        !local.any(|(name, _)| rejections.iter().any(|(by, _)| by == name))
+    }
+
+    /// What the filter at `at` says of the nodes.
+    fn column(&mut self, at: usize) -> Arc<Column> {
+        if let Some(known) = &self.columns[at] {
+            return known.clone();
+        }
+        let column = Arc::new(Column::of(&self.filters[at], &self.pod, self.view.nodes));
+        if let Some(Memory { all, revision, profile, plugins }) = &mut self.memory {
+            all.learn(*revision, (profile, plugins[at]), &self.pod, &column);
+        }
+        self.columns[at] = Some(column.clone());
+        column
     }
 
     /// Why each filter that rejects the node does so, in the order of the profile; empty if it is feasible. `None` if there
