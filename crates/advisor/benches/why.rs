@@ -1,18 +1,18 @@
 //! Measures the answer to "why" on 5,000 nodes with 10 pods each: the decision alone, and everything that would make the pod
-//! fit.
+//! fit. Before each question something happens in the cluster, so that no answer is known from the last time.
 
 #[path = "../../sim/benches/cluster/mod.rs"]
 mod cluster;
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use plimsoll_advisor::{Limits, Manifests, Subject, why};
-use plimsoll_api::PodKey;
 use plimsoll_api::wire::{self, Object};
+use plimsoll_api::{Pod, PodKey};
 use plimsoll_engine::{Event, Scheduler};
 use plimsoll_framework::Time;
 use serde_json::{Value, json};
 
-use crate::cluster::{kinds, scheduler};
+use crate::cluster::{kinds, pod, scheduler};
 
 const NODES: u32 = 5_000;
 const PER_NODE: u32 = 10;
@@ -41,6 +41,15 @@ fn add(scheduler: &mut Scheduler, cpu: &str, more: [&Value; 2]) -> Value {
     manifest
 }
 
+/// A pod comes to a node, and is gone again.
+fn let_something_happen(scheduler: &mut Scheduler) {
+    let passing = pod("passing", &json!({}));
+    let key = passing.key.clone();
+    let placed = Pod { node_name: Some("node-0".into()), ..passing };
+    scheduler.observe(Time::ZERO, Event::pod(placed));
+    scheduler.observe(Time::ZERO, Event::pod_gone(key));
+}
+
 fn ask(scheduler: &mut Scheduler, manifest: &Value) {
     let pod = &PodKey::new("default", "pod");
     let limits = Limits::default();
@@ -57,7 +66,12 @@ fn questions(c: &mut Criterion) {
         for (fault, cpu, more) in faults() {
             let mut scheduler = scheduler(&fields, "4", NODES, PER_NODE);
             let manifest = add(&mut scheduler, cpu, [&fields, &more]);
-            group.bench_function(fault, |b| b.iter(|| ask(&mut scheduler, &manifest)));
+            group.bench_function(fault, |b| {
+                b.iter(|| {
+                    let_something_happen(&mut scheduler);
+                    ask(&mut scheduler, &manifest);
+                });
+            });
             let key = PodKey::new("default", "pod");
             group.bench_function(format!("{fault}, the decision alone"), |b| {
                 b.iter(|| scheduler.explain(&key));
