@@ -157,12 +157,13 @@ fn after(
 #[track_caller]
 fn check(
     objects: &[Json],
-    happens: (i64, Vec<(i64, Happening)>),
+    (seconds, happenings): (i64, Vec<(i64, Happening)>),
     faults: impl Fn() -> RequestFaults,
     expected: &Expect,
 ) {
     for release in RULES {
-        expected.assert_eq(&after(release, objects, happens.clone(), faults()));
+        let happens = (seconds, happenings.clone());
+        expected.assert_eq(&after(release, objects, happens, faults()));
     }
 }
 
