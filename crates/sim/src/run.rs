@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use plimsoll_api::PodKey;
 use plimsoll_engine::{
-    Decision, Effect, Event, GroupDecision, Next, Observation, Scheduler, Write,
+    Decision, Effect, Event, GroupDecision, Next, Observation, Outcome, Scheduler, Write,
 };
 use plimsoll_framework::Time;
 use rand::Rng;
@@ -17,9 +17,10 @@ use crate::simulated_cluster::SimulatedCluster;
 use crate::transactions;
 use crate::volumes::ClaimBinding;
 
-/// So often a pod waits at Permit in vain while nothing changes in the cluster, until the simulation gives up. A group of
-/// pods that cannot all be placed may be tried forever: whoever leaves its node makes room for another, which waits for
-/// the first one. In a cluster this goes on until something changes. Here time would pass without end, or not at all.
+/// So often a pod waits at Permit in vain, or fails with an error, while nothing changes in the cluster, until the simulation
+/// gives up. A group of pods that cannot all be placed may be tried forever: whoever leaves its node makes room for another,
+/// which waits for the first one. So may pods that take turns on a node to wait for volumes that never come. In a cluster this
+/// goes on until something changes. Here time would pass without end, or not at all.
 const MOST_VAIN_WAITS: u32 = 20;
 
 /// A running simulation.
@@ -46,11 +47,13 @@ pub struct Simulation {
     rules: Option<ProfileRules>,
 }
 
-/// The pods that have waited at Permit in vain since the last change of the cluster.
+/// The pods that have waited at Permit in vain, or failed with errors, since the last change of the cluster.
 #[derive(Debug, Default)]
 struct VainWaits {
     /// How often each had done so in all, the first time after that change.
     first: BTreeMap<PodKey, u32>,
+    /// How many errors each has had since.
+    errors: BTreeMap<PodKey, u32>,
     /// Whether no pod is tried any more until the cluster changes.
     has_given_up: bool,
 }
@@ -246,6 +249,11 @@ impl Simulation {
             if 0 < waits {
                 let before = *self.vain_waits.first.entry(decision.pod.clone()).or_insert(waits);
                 self.vain_waits.has_given_up |= MOST_VAIN_WAITS <= waits - before.min(waits);
+            }
+            if let Outcome::Error { .. } = decision.outcome {
+                let errors = self.vain_waits.errors.entry(decision.pod.clone()).or_default();
+                *errors += 1;
+                self.vain_waits.has_given_up |= MOST_VAIN_WAITS <= *errors;
             }
         }
     }

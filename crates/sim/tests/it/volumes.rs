@@ -1,8 +1,14 @@
 //! Pods with volumes are decided from remembered results, each as from scratch.
 
 use expect_test::expect;
+use plimsoll_api::wire::{self, Object};
+use plimsoll_engine::{Detail, Options, Outcome, Scheduler};
+use plimsoll_sim::{
+    InitialCluster, Lifecycle, Manner, RequestFaults, RequestVerb, SimulatedCluster, Simulation,
+};
 use serde_json::{Value as Json, json};
 
+use crate::profiles::default_profiles;
 use crate::world::check;
 
 /// A node in a zone with a CSI driver that can attach `limit` volumes.
@@ -286,4 +292,47 @@ fn a_node_is_judged_by_all_filters_with_nominated_pods_before_it_is_judged_witho
             nominated: Unschedulable: 0/1 nodes are available: 1 node(s) exceed max volume count. no new claims to deallocate, preemption: 0/1 nodes are available: 1 No preemption victims found for incoming pod.
         "#]],
     );
+}
+
+/// A pod that is given up makes room for the other one, which waits for its volume in turn.
+#[test]
+fn a_simulation_ends_although_two_pods_take_turns_to_wait_for_volumes_that_never_come() {
+    let mut objects = node("a", "z1", 5);
+    objects.push(json!({
+        "apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "metadata": {"name": "never"},
+        "provisioner": "d", "volumeBindingMode": "WaitForFirstConsumer",
+    }));
+    for name in ["p", "q"] {
+        objects.push(json!({
+            "apiVersion": "v1", "kind": "PersistentVolumeClaim",
+            "metadata": {"namespace": "default", "name": name},
+            "spec": {
+                "accessModes": ["ReadWriteOnce"], "storageClassName": "never",
+                "resources": {"requests": {"storage": "1Gi"}},
+            },
+        }));
+        objects.push(pod(name, "3", 0, &[name]));
+    }
+    let mut faults = RequestFaults::default();
+    faults.set(RequestVerb::Provision, Manner::Lost);
+    let mut cluster = InitialCluster::default();
+    for object in &objects {
+        match wire::object(object).expect("it is right") {
+            Object::Pod(pod) => cluster.pods.push(*pod),
+            Object::Node(node) => cluster.nodes.push(*node),
+            Object::Other(object) => cluster.objects.push(object),
+            unknown @ Object::Unknown { .. } => panic!("{unknown:?}"),
+        }
+    }
+    let world = SimulatedCluster::new(Lifecycle::default(), faults);
+    let options = Options { detail: Detail::Outcome, ..Options::default() };
+    let scheduler = Scheduler::new(default_profiles(), options, 0).expect("there is one");
+    let mut simulation = Simulation::within(world, scheduler, cluster.settled());
+    let mut failed = Vec::new();
+    while let Some(decisions) = simulation.advance() {
+        let errors = decisions.iter().filter(|one| matches!(one.outcome, Outcome::Error { .. }));
+        failed.extend(errors.map(|one| one.pod.name.to_string()));
+        assert!(failed.len() < 200, "there is no end");
+    }
+    assert!(["p", "q"].iter().all(|name| failed.iter().any(|pod| pod == name)), "{failed:?}");
 }
