@@ -68,8 +68,12 @@ impl ObservedCluster {
         victims: impl IntoIterator<Item = &'a PodKey>,
         says: i64,
     ) -> Result<(), String> {
-        let victims: Vec<&Pod> =
-            victims.into_iter().filter_map(|victim| self.pods.get(victim)).collect();
+        // A pod that is being bound counts as it was when it was placed, whatever has changed since.
+        let victim = |key: &PodKey| {
+            let chosen = self.chosen.get(key).map(|(pod, _)| pod);
+            chosen.or_else(|| self.pods.get(key))
+        };
+        let victims: Vec<&Pod> = victims.into_iter().filter_map(victim).collect();
         let mut uses = self.budgets.uses(&victims);
         let broken = uses.find(|(_, n, allowed)| allowed.saturating_add(says) < *n);
         match broken {
@@ -168,6 +172,17 @@ mod tests {
         }
         auditor.observe(&Event::pod(pod("p", None, 5)));
         auditor
+    }
+
+    #[test]
+    fn a_victim_that_is_being_bound_has_the_labels_with_which_it_was_placed() {
+        let mut known = auditor(&[budget("now", 0)]).known;
+        let relabelled = Pod { key: key("v"), ..pod("now", None, 0) };
+        known.pods.insert(key("v"), relabelled);
+        assert!(known.are_as_harmful_as_said(&[key("v")], 0).is_err());
+        let placed = Pod { key: key("v"), ..pod("before", None, 0) };
+        known.chosen.insert(key("v"), (placed, "a".into()));
+        assert_eq!(known.are_as_harmful_as_said(&[key("v")], 0), Ok(()));
     }
 
     /// What is found if the pod on node `a` is to go, and the choice says so of budgets.
