@@ -197,14 +197,12 @@ fn run_writes_every_attempt_and_its_binding_and_a_kill_leaves_them() {
         server.store().apply(pod).expect("it is valid");
     }
     let begun = Instant::now();
-    let is_written = || {
-        file.exists() && {
-            let answer = run(&[], &format!("journal {} slowest -o json", file.display()));
-            let pods: Value = serde_json::from_str(&answer.out).unwrap_or_default();
-            pods.as_array().is_some_and(|pods| pods.len() == 2)
-        }
+    let is_bound = |pod: &str| {
+        let answer = run(&[], &format!("journal {} pod {pod} -o json", file.display()));
+        let attempts: Value = serde_json::from_str(&answer.out).unwrap_or_default();
+        attempts[0]["answeredAt"].is_number()
     };
-    while !is_written() {
+    while !(file.exists() && is_bound("p0") && is_bound("p1")) {
         assert!(begun.elapsed() < PATIENCE, "two pods are bound");
         std::thread::sleep(Duration::from_millis(50));
     }
