@@ -11,8 +11,6 @@ use super::plan::{Events, WorkloadPlan};
 
 /// How many objects are created at once while the clock is stopped. Only these are in memory twice.
 const BATCH: usize = 4096;
-/// How many writes are answered at once while there is more to do: as many as `plimsoll run` hands over.
-const HANDED_OVER: usize = 32;
 /// The longest decision that is recorded exactly.
 const LONGEST: Duration = Duration::from_hours(1);
 /// The precision of latencies, in decimal digits.
@@ -243,22 +241,16 @@ impl MeasuredRun<'_> {
     fn rest(&mut self, until: Option<Time>) {
         loop {
             let begun = self.meter.wall();
-            let noted = self.effects.len();
             let next = self.scheduler.step(self.now, &mut self.effects);
             let took = self.meter.wall().saturating_sub(begun);
             self.phase.wall += took;
-            if self.phase.note(&self.effects[noted..]) {
+            if self.phase.note(&self.effects) {
                 self.phase.latency.record(took);
-            }
-            if next == Next::Again && self.effects.len() < HANDED_OVER {
-                continue;
             }
             for effect in self.effects.drain(..) {
                 self.world.answer(self.now, effect, &mut self.events);
             }
             if !self.events.is_empty() {
-                // Answers come before the watch shows what has changed.
-                self.events.sort_by_key(|event| !matches!(event, Event::Done(..)));
                 self.tell();
                 continue;
             }
