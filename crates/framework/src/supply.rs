@@ -6,8 +6,8 @@
 //! that remain.
 
 use multiversion::multiversion;
-use plimsoll_api::Str;
 use plimsoll_api::resources::{CPU, MEMORY, PODS};
+use plimsoll_api::{Resources, Str};
 use smallvec::SmallVec;
 
 use crate::columns::{Columns, Row};
@@ -147,6 +147,21 @@ impl Needs {
         let is_met =
             |(resource, asked): &(Str, i64)| *asked <= NodeAmount::of(resource, nodes, row).left();
         self.0.iter().all(is_met)
+    }
+
+    /// How many equal pods the node in `row` has all this for, one after the other. Each takes `takes` of what is left, and one of
+    /// [`PODS`]. As many as a `usize` holds if they take nothing of what they need.
+    pub fn times_met(&self, nodes: &Columns, row: Row, takes: &Resources) -> usize {
+        let times = |(resource, asked): &(Str, i64)| {
+            let takes = if resource == PODS { 1 } else { takes.get(resource) };
+            let beyond = NodeAmount::of(resource, nodes, row).left().saturating_sub(*asked);
+            match usize::try_from(beyond) {
+                Err(_) => 0,
+                Ok(_) if takes <= 0 => usize::MAX,
+                Ok(_) => usize::try_from(beyond / takes).unwrap_or(usize::MAX).saturating_add(1),
+            }
+        };
+        self.0.iter().map(times).min().unwrap_or(usize::MAX)
     }
 
     /// Sets `out` to [`NEVER`] for nodes that have too little. Because amounts are rounded, it may keep nodes that

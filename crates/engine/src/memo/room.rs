@@ -4,9 +4,7 @@
 //! them, and it makes no difference which of them gets which node.
 
 use plimsoll_api::Resources;
-use plimsoll_api::resources::PODS;
-use plimsoll_framework::parts::NodePart;
-use plimsoll_framework::{Allocatable, Columns, Needs, Neighbour, Point, Requested, Row};
+use plimsoll_framework::{Columns, Needs, Neighbour, Row};
 use smallvec::SmallVec;
 
 use super::Memo;
@@ -14,7 +12,7 @@ use super::choose::Chooser;
 use super::decide::{RankedBy, Recognised};
 use super::profile_memo::SignatureCaches;
 use super::sampled::CandidateOfGroup;
-use super::scan::reads_placement;
+use super::scan;
 use super::signatures::SignatureId;
 use crate::unit::{Member, Snapshot};
 
@@ -22,7 +20,7 @@ use crate::unit::{Member, Snapshot};
 pub(crate) struct Room<'m> {
     chooser: Chooser<'m>,
     candidate_of: CandidateOfGroup,
-    needs: SmallVec<[Needs; 1]>,
+    needs: SmallVec<[Needs; 2]>,
     /// What a pod takes.
     takes: &'m Resources,
     nodes: &'m Columns,
@@ -60,15 +58,7 @@ impl Memo {
         // Recognising another member may have dropped caches.
         let known = self.recognise(first, on)?.only_cached()?;
         let RankedBy { with, .. } = self.bring_up_for(first, known, on)?;
-        let mut needs = SmallVec::new();
-        for (plugin, _) in first.profile.at(Point::Filter) {
-            let Some(filter) = &plugin.points.filter else { continue };
-            let is_affected =
-                plugin.points.filter_is_local && reads_placement(plugin.points.reads.node);
-            if is_affected && filter.applies(first.pod) {
-                needs.push(filter.needs(first.pod, on.view.nodes)?);
-            }
-        }
+        let needs = scan::needs_of(first.profile, first.pod, on.view.nodes)?;
         let node_set = self.node_set.as_ref().expect("it was built when changes were followed");
         let (caches, cluster) = ((&self.rankings, &self.counts), node_set.with(on.view));
         let chooser = Chooser::of(caches, with, cluster)?;
@@ -100,20 +90,7 @@ impl Room<'_> {
         if self.candidate_of.look(&self.chooser, index).is_none() {
             return 0;
         }
-        let Allocatable(allocatable) = Allocatable::at(self.nodes, row);
-        let Requested(requested) = Requested::at(self.nodes, row);
-        let n_pods = i64::try_from(self.nodes.pods_on(row).len()).unwrap_or(i64::MAX);
-        let needs = self.needs.iter().flat_map(|needs| &needs.0);
-        let fits = needs.filter_map(|(resource, need)| {
-            let (asked, takes) = match resource.as_str() {
-                PODS => (n_pods, 1),
-                other => (requested.get(other), self.takes.get(other)),
-            };
-            // The node passes with what is left now, and each pod takes some of what is left beyond that.
-            let beyond = allocatable.get(resource).saturating_sub(asked).saturating_sub(*need);
-            let more = (0 < takes).then(|| usize::try_from(beyond / takes).unwrap_or(0));
-            Some(more?.saturating_add(1))
-        });
-        fits.min().unwrap_or(usize::MAX)
+        let times = self.needs.iter().map(|needs| needs.times_met(self.nodes, row, self.takes));
+        times.min().unwrap_or(usize::MAX)
     }
 }

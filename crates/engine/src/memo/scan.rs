@@ -44,6 +44,21 @@ pub(super) fn reads_placement(reads: NodeReads) -> bool {
     reads.intersects(NodeReads::BY_PLACEMENT)
 }
 
+/// What a node must have left for a pod, by the filters that read the pods on a node. `None` if one of them does not state its rule
+/// as amounts.
+pub(super) fn needs_of(
+    profile: &Profile,
+    pod: &PodInfo,
+    nodes: &Columns,
+) -> Option<SmallVec<[Needs; 2]>> {
+    let filters = profile.at(Point::Filter).filter_map(|(plugin, _)| {
+        let is_affected =
+            plugin.points.filter_is_local && reads_placement(plugin.points.reads.node);
+        plugin.points.filter.as_ref().filter(|filter| is_affected && filter.applies(pod))
+    });
+    filters.map(|filter| filter.needs(pod, nodes)).collect()
+}
+
 /// The plugins that read the pods on a node, prepared for one pod.
 pub(super) struct PlacementPlugins {
     needs: SmallVec<[Needs; 2]>,
@@ -63,18 +78,10 @@ impl PlacementPlugins {
     /// `None` if one of the plugins does not state its rule as amounts.
     fn of(profile: &Profile, pod: &PodInfo, view: View<'_>) -> Option<Self> {
         let mut placement = PlacementPlugins {
-            needs: SmallVec::new(),
+            needs: needs_of(profile, pod, view.nodes)?,
             scores: SmallVec::new(),
             reads: NodeReads::empty(),
         };
-        for (plugin, _) in profile.at(Point::Filter) {
-            let Some(filter) = &plugin.points.filter else { continue };
-            let is_affected =
-                plugin.points.filter_is_local && reads_placement(plugin.points.reads.node);
-            if is_affected && filter.applies(pod) {
-                placement.needs.push(filter.needs(pod, view.nodes)?);
-            }
-        }
         for (plugin, weight) in profile.at(Point::Score) {
             let Some(score) = &plugin.points.score else { continue };
             if score.is_by_row()

@@ -505,12 +505,7 @@ impl Scheduler {
                 break;
             }
         }
-        if !result.is_error() {
-            result.status = self.feasible(trial, node, progress);
-        }
-        result.untried = result.status.clone();
-        result.any_scheduled = any && result.is_success();
-        result
+        self.judged(trial, node, (result, any), progress)
     }
 
     /// Tries one pod, and places it if it fits.
@@ -568,6 +563,17 @@ impl Scheduler {
             progress.remaining -= 1;
             progress.scheduled += usize::from(of_child.is_success());
         }
+        self.judged(trial, node, (result, any), progress)
+    }
+
+    /// The result once nothing more is tried. `any` says whether some pod got a node.
+    fn judged(
+        &self,
+        trial: TreeTrial<'_>,
+        node: &GroupNode,
+        (mut result, any): (NodeResult, bool),
+        progress: PlacementProgress,
+    ) -> NodeResult {
         if !result.is_error() {
             result.status = self.feasible(trial, node, progress);
         }
