@@ -12,6 +12,9 @@ use crate::cluster::Cluster;
 use crate::laws::Kept;
 use crate::scenario::Scenario;
 
+/// At most so many pods are placed on a node, one after the other.
+const MOST_PODS: usize = 12;
+
 /// Checks that what a plugin says about all nodes at once agrees with its rule for each node.
 pub(crate) fn amounts_agree(plugin: &Points, scenario: &Scenario) -> Kept {
     let cluster = Cluster::of(scenario);
@@ -21,6 +24,7 @@ pub(crate) fn amounts_agree(plugin: &Points, scenario: &Scenario) -> Kept {
             && let Some(needs) = filter.needs(pod, &cluster.nodes)
         {
             needs_are_the_filter(filter, &needs, pod, &cluster)?;
+            needs_are_met_as_often_as_pods_fit(&needs, pod, &cluster)?;
         }
         if let Some(score) = &plugin.score
             && score.applies(pod)
@@ -64,6 +68,25 @@ fn needs_are_the_filter(
     } else {
         Err(format!("needs agree with the filter, but\n{apart}"))
     }
+}
+
+fn needs_are_met_as_often_as_pods_fit(needs: &Needs, pod: &PodInfo, cluster: &Cluster) -> Kept {
+    for row in cluster.nodes.rows() {
+        let (mut node, mut n_pods) = (cluster.nodes.scratch(row), 0);
+        let only = node.rows().next().expect("it has one node");
+        while n_pods < MOST_PODS && needs.are_met(&node, only) {
+            node.place(only, pod);
+            n_pods += 1;
+        }
+        let said = needs.times_met(&cluster.nodes, row, &pod.requests);
+        if said.min(MOST_PODS) != n_pods {
+            let (name, key) = (cluster.nodes.name_of(row), &pod.key);
+            return Err(format!(
+                "{n_pods} pods like {key} fit on {name} one after the other, not {said}\n"
+            ));
+        }
+    }
+    Ok(())
 }
 
 #[expect(clippy::cast_precision_loss, reason = "scores are 0 to 100")]
