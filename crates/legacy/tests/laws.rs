@@ -1,5 +1,7 @@
 //! Every plugin of earlier releases keeps the laws of the framework, whatever the cluster.
 
+use std::thread;
+
 use plimsoll_framework::Entry;
 use plimsoll_legacy::plugins::entries;
 use plimsoll_testkit::{laws, random_scenarios};
@@ -46,9 +48,12 @@ fn keeps_the_laws(entry: &Entry) {
 
 #[test]
 fn every_plugin_keeps_the_laws_in_random_clusters() {
-    for entry in entries() {
-        keeps_the_laws(&entry);
-    }
+    let entries = entries();
+    thread::scope(|all| {
+        for entry in &entries {
+            all.spawn(|| keeps_the_laws(entry));
+        }
+    });
 }
 
 #[test]

@@ -1,5 +1,7 @@
 //! Every in-tree plugin keeps the laws of the framework, whatever the cluster.
 
+use std::thread;
+
 use plimsoll_framework::Entry;
 use plimsoll_plugins::in_tree;
 use plimsoll_testkit::{laws, random_scenarios};
@@ -56,9 +58,12 @@ fn keeps_the_laws(entry: &Entry) {
 
 #[test]
 fn every_plugin_keeps_the_laws_in_random_clusters() {
-    for entry in in_tree().iter() {
-        keeps_the_laws(entry);
-    }
+    let registry = in_tree();
+    thread::scope(|all| {
+        for entry in registry.iter() {
+            all.spawn(|| keeps_the_laws(entry));
+        }
+    });
 }
 
 #[test]

@@ -154,7 +154,7 @@ macro_rules! policies {
     ($($name:ident $file:literal $expected:expr;)*) => { $(
         #[test]
         fn $name() {
-            check(include_str!(concat!("../../../legacy/tests/policies/policy-", $file)), &$expected);
+            check(include_str!(concat!("../../../../legacy/tests/policies/policy-", $file)), &$expected);
         }
     )* };
 }
