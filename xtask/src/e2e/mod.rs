@@ -57,6 +57,10 @@ pub(crate) struct E2e {
     #[arg(long, value_name = "N", value_delimiter = ',')]
     viewers: Vec<usize>,
 
+    /// Whether Plimsoll writes a journal of its decisions, into a folder that is deleted; with off,on both are measured
+    #[arg(long, value_enum, value_delimiter = ',', default_values_t = [Journal::Off])]
+    journal: Vec<Journal>,
+
     /// Go on for so many seconds after all pods are bound, so that pages are looked at for longer than binding takes
     #[arg(long, value_name = "SECONDS", default_value_t = 0)]
     linger: u64,
@@ -84,6 +88,15 @@ enum Who {
     Binder,
 }
 
+/// Whether there is a journal of decisions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Journal {
+    /// There is none
+    Off,
+    /// Every decision is written
+    On,
+}
+
 /// How long it may take until all pods are bound, and after that until all have events.
 const PATIENCE: Duration = Duration::from_mins(30);
 const PATIENCE_WITH_EVENTS: Duration = Duration::from_mins(5);
@@ -96,26 +109,21 @@ pub(crate) fn run(task: &E2e) -> Result<()> {
         None if task.who.contains(&Who::Plimsoll) => process::build()?,
         None => PathBuf::new(),
     };
-    let of = |who: Who| match (who, task.viewers.as_slice()) {
-        (Who::Binder, _) | (Who::Plimsoll, []) => vec![None],
-        (Who::Plimsoll, numbers) => numbers.iter().copied().map(Some).collect(),
-    };
-    let mut measured: Vec<(Setting, Vec<Measured>)> = Vec::new();
-    for &who in &task.who {
-        measured.extend(of(who).into_iter().map(|viewers| ((who, viewers), Vec::new())));
-    }
+    let mut measured: Vec<(Setting, Vec<Measured>)> =
+        settings(task).into_iter().map(|setting| (setting, Vec::new())).collect();
     // In turn, so that other load on the machine affects all of them.
     for _ in 0..task.runs.max(1) {
-        for ((who, viewers), all) in &mut measured {
-            all.push(measure(task, (*who, *viewers), &plimsoll)?);
+        for (setting, all) in &mut measured {
+            all.push(measure(task, *setting, &plimsoll)?);
         }
     }
     let mut out = std::io::stdout();
     writeln!(
         out,
-        "{:<10} {:>7} {:>9} {:>9} {:>16} {:>9} {:>10} {:>12} {:>8} {:>9}",
+        "{:<10} {:>7} {:>7} {:>9} {:>9} {:>16} {:>9} {:>10} {:>12} {:>8} {:>9}",
         "WHO",
         "VIEWERS",
+        "JOURNAL",
         "PODS/S",
         "BOUND/S",
         "CPU S/1000 PODS",
@@ -125,7 +133,7 @@ pub(crate) fn run(task: &E2e) -> Result<()> {
         "ANSWERS",
         "SENT MIB"
     )?;
-    for ((who, viewers), all) in measured {
+    for (Setting { who, viewers, journal }, all) in measured {
         let median = |of: fn(&Measured) -> f64| {
             let mut all: Vec<f64> = all.iter().map(of).collect();
             all.sort_by(f64::total_cmp);
@@ -133,9 +141,10 @@ pub(crate) fn run(task: &E2e) -> Result<()> {
         };
         writeln!(
             out,
-            "{:<10} {:>7} {:>9.0} {:>9.0} {:>16.3} {:>9.2} {:>10.1} {:>10.2} s {:>8.0} {:>9.1}",
-            who.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned()),
+            "{:<10} {:>7} {:>7} {:>9.0} {:>9.0} {:>16.3} {:>9.2} {:>10.1} {:>10.2} s {:>8.0} {:>9.1}",
+            named(who),
             viewers.map_or_else(String::new, |viewers| viewers.to_string()),
+            named(journal),
             median(|one| one.pods_per_second),
             median(|one| one.bound_per_second),
             median(|one| one.cpu_per_thousand),
@@ -149,8 +158,38 @@ pub(crate) fn run(task: &E2e) -> Result<()> {
     Ok(())
 }
 
-/// What binds, and how many people look at its page; `None` if it serves none.
-type Setting = (Who, Option<usize>);
+/// What is measured beside others.
+#[derive(Clone, Copy)]
+struct Setting {
+    who: Who,
+    /// How many people look at its page; `None` if it serves none.
+    viewers: Option<usize>,
+    journal: Journal,
+}
+
+fn settings(task: &E2e) -> Vec<Setting> {
+    let viewers: Vec<_> = match task.viewers.as_slice() {
+        [] => vec![None],
+        numbers => numbers.iter().copied().map(Some).collect(),
+    };
+    let mut all = Vec::new();
+    for &who in &task.who {
+        match who {
+            Who::Binder => all.push(Setting { who, viewers: None, journal: Journal::Off }),
+            Who::Plimsoll => {
+                for &viewers in &viewers {
+                    let with = |&journal: &Journal| Setting { who, viewers, journal };
+                    all.extend(task.journal.iter().map(with));
+                }
+            }
+        }
+    }
+    all
+}
+
+fn named(value: impl ValueEnum) -> String {
+    value.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned())
+}
 
 struct Measured {
     /// The rate of pods that are bound and have an event.
@@ -166,7 +205,8 @@ struct Measured {
     sent_mib: f64,
 }
 
-fn measure(task: &E2e, (who, viewers): Setting, plimsoll: &std::path::Path) -> Result<Measured> {
+fn measure(task: &E2e, setting: Setting, plimsoll: &std::path::Path) -> Result<Measured> {
+    let Setting { who, viewers, journal } = setting;
     let own = task.kubeconfig.is_none().then(|| TestServer::start(Options::default()));
     let kubeconfig = match (&task.kubeconfig, &own) {
         (Some(file), _) => file.clone(),
@@ -184,7 +224,8 @@ fn measure(task: &E2e, (who, viewers): Setting, plimsoll: &std::path::Path) -> R
                 Who::Plimsoll => {
                     let port = viewers.map(|_| viewers::free_port()).transpose()?;
                     let place = (kubeconfig.as_path(), port);
-                    let child = process::Child::plimsoll(plimsoll, place, scheduler_name)?;
+                    let of = (scheduler_name, journal);
+                    let child = process::Child::plimsoll(plimsoll, place, of)?;
                     let open = match (viewers, port) {
                         (Some(number), Some(port)) if 0 < number => {
                             Some(Viewers::open(number, port).await?)

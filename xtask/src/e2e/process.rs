@@ -5,8 +5,10 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
-use tempfile::NamedTempFile;
+use tempfile::{NamedTempFile, TempDir};
 use tokio::process::Command;
+
+use super::Journal;
 
 /// The cost of a process so far.
 pub(super) struct Cost {
@@ -17,7 +19,13 @@ pub(super) struct Cost {
 /// A process that binds.
 pub(super) struct Child {
     child: tokio::process::Child,
-    _config: Option<NamedTempFile>,
+    _files: Option<Files>,
+}
+
+/// What `plimsoll run` reads and writes.
+struct Files {
+    _config: NamedTempFile,
+    _journal: TempDir,
 }
 
 /// Builds Plimsoll and returns the path of the binary.
@@ -37,7 +45,7 @@ impl Child {
     pub(super) fn plimsoll(
         binary: &Path,
         (kubeconfig, port): (&Path, Option<u16>),
-        scheduler_name: &str,
+        (scheduler_name, journal): (&str, Journal),
     ) -> Result<Self> {
         let config = tempfile::Builder::new().suffix(".yaml").tempfile()?;
         let kubeconfig = kubeconfig.display();
@@ -49,10 +57,16 @@ impl Child {
              profiles: [{{schedulerName: {scheduler_name}}}]\n"
         );
         std::fs::write(config.path(), text)?;
+        let folder = TempDir::new()?;
+        let journal = match journal {
+            Journal::Off => PathBuf::from("off"),
+            Journal::On => folder.path().join("decisions.db"),
+        };
         let mut command = Command::new(binary);
         command.arg("run").arg(format!("--secure-port={}", port.unwrap_or(0)));
+        command.arg("--journal").arg(journal);
         if port.is_some() {
-            command.args(["--bind-address=127.0.0.1", "--journal=off"]);
+            command.arg("--bind-address=127.0.0.1");
             command.arg("--authorization-always-allow-paths=/healthz,/readyz,/livez,/api/v1/*");
         }
         let child = command
@@ -62,7 +76,7 @@ impl Child {
             .kill_on_drop(true)
             .spawn()
             .with_context(|| format!("cannot start {}", binary.display()))?;
-        Ok(Child { child, _config: Some(config) })
+        Ok(Child { child, _files: Some(Files { _config: config, _journal: folder }) })
     }
 
     /// Starts this program as the binder.
@@ -73,7 +87,7 @@ impl Child {
             .args([kubeconfig.as_os_str(), namespace.as_ref()])
             .kill_on_drop(true)
             .spawn()?;
-        Ok(Child { child, _config: None })
+        Ok(Child { child, _files: None })
     }
 
     /// Fails if the process has ended with an error.
