@@ -8,6 +8,7 @@ use crate::audit::Audit;
 use crate::decision::Decision;
 use crate::effect::Effect;
 use crate::event::Event;
+use crate::groups::GroupDecision;
 
 /// Is shown everything that enters a [`Scheduler`](crate::Scheduler), in order, and the effects of every step. The same
 /// calls on a new scheduler with the same profiles, options and seed have the same effects.
@@ -19,6 +20,9 @@ pub trait Recorder: Debug + Send {
     /// A pod was tried, with this decision. It is shown if decisions are [kept](crate::Options::detail), before the step
     /// has ended.
     fn decided(&mut self, _now: Time, _decision: &Decision) {}
+    /// A group was tried as a whole, with this decision. Its members were [shown](Self::decided) before it, under the same
+    /// conditions.
+    fn decided_group(&mut self, _now: Time, _decision: &GroupDecision) {}
     /// [`Scheduler::step`](crate::Scheduler::step) was called, had these effects, and audits have found this so far.
     fn stepped(&mut self, now: Time, effects: &[Effect], audit: &Audit);
     /// [`Scheduler::wind_up`](crate::Scheduler::wind_up) was called, and had these effects.

@@ -7,7 +7,7 @@ use plimsoll_api::{PodKey, Str};
 use plimsoll_framework::Time;
 use rustc_hash::FxHashMap;
 
-use crate::entry::{AttemptEntry, Entry};
+use crate::entry::{AttemptEntry, Entry, GroupEntry};
 
 /// An hour, in milliseconds.
 pub(crate) const HOUR: i64 = 3_600_000;
@@ -50,6 +50,8 @@ pub(crate) struct Batch<'a> {
     pub(crate) attempts: Vec<BatchAttempt<'a>>,
     /// The answers to bindings of attempts that are in earlier batches.
     pub(crate) answers: Vec<(PodRef<'a>, Answer<'a>)>,
+    /// The attempts to schedule groups, in their order.
+    pub(crate) groups: Vec<&'a GroupEntry>,
     /// By hour and plugin: how many attempts got a node (no plugin), and how many a plugin rejected.
     pub(crate) hours: BTreeMap<(i64, &'a str), i64>,
 }
@@ -78,6 +80,7 @@ impl<'a> Batch<'a> {
                     batch.attempts.push(attempt);
                     batch.count(attempt.entry);
                 }
+                Entry::Group(group) => batch.groups.push(group),
                 Entry::Bound { at, pod, uid, error } => {
                     let (pod, answer) = ((pod, uid), Answer { at: *at, error: error.as_deref() });
                     let Some(attempt) = binding.remove(&pod) else {

@@ -2,8 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use plimsoll_api::{PodKey, Str};
-use plimsoll_engine::{BestNode, BestNodes, Decision, NodeVerdict, Outcome};
+use plimsoll_api::{ObjectKey, PodKey, Str};
+use plimsoll_engine::{
+    BestNode, BestNodes, Decision, GroupDecision, GroupResult, MemberResult, NodeVerdict, Outcome,
+};
 use plimsoll_framework::Time;
 
 /// The best nodes of a decision are kept, at most so many.
@@ -27,6 +29,23 @@ pub enum Entry {
         /// The error, if it failed.
         error: Option<String>,
     },
+    /// A group was tried as a whole.
+    Group(Box<GroupEntry>),
+}
+
+/// An attempt to schedule a group.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GroupEntry {
+    pub(crate) at: Time,
+    pub(crate) group: ObjectKey,
+    pub(crate) is_composite: bool,
+    pub(crate) number: u32,
+    pub(crate) result: GroupResult,
+    pub(crate) message: Option<String>,
+    pub(crate) placement: Option<Str>,
+    pub(crate) pods: usize,
+    pub(crate) scheduled: usize,
+    pub(crate) victims: Vec<PodKey>,
 }
 
 /// An attempt to schedule a pod.
@@ -177,6 +196,37 @@ impl AttemptEntry {
         });
         self.rejections = rejections.collect();
     }
+}
+
+impl GroupEntry {
+    /// The entry of a decision.
+    pub fn of(at: Time, decision: &GroupDecision) -> Self {
+        let is_scheduled = |result: &MemberResult| matches!(result, MemberResult::Scheduled { .. });
+        let scheduled = decision.pods.iter().filter(|member| is_scheduled(&member.result)).count();
+        GroupEntry {
+            at,
+            group: decision.group.clone(),
+            is_composite: decision.is_composite,
+            number: decision.attempt,
+            result: decision.result,
+            message: why_not(decision).map(shortened),
+            placement: decision.placement.clone(),
+            pods: decision.pods.len(),
+            scheduled,
+            victims: decision.victims.clone(),
+        }
+    }
+}
+
+/// Why a group is not scheduled: its condition says so, or that of the first group in it that is not.
+fn why_not(decision: &GroupDecision) -> Option<&str> {
+    if decision.result == GroupResult::Scheduled {
+        return None;
+    }
+    let condition = decision.condition.iter().map(|condition| &*condition.message);
+    let of_groups = decision.groups.iter().map(|group| group.message.as_str());
+    let told = decision.message.as_deref().into_iter().chain(condition).chain(of_groups);
+    told.into_iter().find(|message| !message.is_empty())
 }
 
 fn shortened(message: &str) -> String {

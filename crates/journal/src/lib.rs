@@ -13,10 +13,10 @@ mod sender;
 mod store;
 mod writer;
 
-pub use self::entry::{AttemptEntry, Entry, ScoredNode};
+pub use self::entry::{AttemptEntry, Entry, GroupEntry, ScoredNode};
 pub use self::reader::{
-    Hour, JournalAttempt, JournalPod, JournalPreemption, JournalRejection, JournalScore, Loss,
-    Reader,
+    Hour, JournalAttempt, JournalGroupAttempt, JournalPod, JournalPreemption, JournalRejection,
+    JournalScore, Loss, Reader,
 };
 pub use self::recorder::JournalRecorder;
 pub use self::sender::{Sender, WhenFull};

@@ -31,6 +31,30 @@ pub(crate) const PREEMPTIONS_OF_POD: &str = "SELECT attempts.at AS at, victims.p
      victims AS chosen ON chosen.attempt = own.id WHERE preemptor.namespace = ?2 AND preemptor.name = ?3) ORDER BY attempts.at \
      DESC LIMIT ?4";
 
+/// The last preemptions for groups (number of rows), newest first.
+pub(crate) const GROUP_PREEMPTIONS: &str = "SELECT made.at AS at, group_victims.pod AS victim, made.namespace || '/' || made.name AS \
+     preemptor FROM group_victims JOIN group_attempts AS made ON made.id = group_victims.attempt ORDER BY group_victims.rowid DESC \
+     LIMIT ?1";
+
+/// The last preemptions for groups of which a pod, or a group, was the victim or the preemptor (name, namespace, name in it, number
+/// of rows), newest first.
+pub(crate) const GROUP_PREEMPTIONS_OF: &str = "SELECT made.at AS at, group_victims.pod AS victim, made.namespace || '/' || made.name \
+     AS preemptor FROM group_victims JOIN group_attempts AS made ON made.id = group_victims.attempt WHERE group_victims.rowid IN \
+     (SELECT rowid FROM group_victims WHERE pod = ?1 UNION SELECT chosen.rowid FROM group_attempts AS own JOIN group_victims AS chosen \
+     ON chosen.attempt = own.id WHERE own.namespace = ?2 AND own.name = ?3) ORDER BY made.at DESC LIMIT ?4";
+
+/// The last attempts to schedule a group (namespace, name, number of rows), oldest first.
+pub(crate) const GROUP_HISTORY: &str = "SELECT made.*, message.text AS why, placement.text AS placed FROM (SELECT * FROM group_attempts \
+     WHERE namespace = ?1 AND name = ?2 ORDER BY id DESC LIMIT ?3) AS made LEFT JOIN texts AS message ON message.id = made.message \
+     LEFT JOIN texts AS placement ON placement.id = made.placement ORDER BY made.id";
+
+/// The pods that an attempt to schedule a group chose to evict.
+pub(crate) const GROUP_VICTIMS: &str =
+    "SELECT pod FROM group_victims WHERE attempt = ?1 ORDER BY pod";
+
+/// Whether there are groups: an earlier version wrote none.
+pub(crate) const HAS_GROUPS: &str = "SELECT 1 FROM sqlite_schema WHERE name = 'group_attempts'";
+
 /// A pod with its history in short (namespace, name, uid).
 pub(crate) const POD: &str = "SELECT * FROM pods WHERE namespace = ?1 AND name = ?2 AND uid = ?3";
 
@@ -91,6 +115,8 @@ mod tests {
             PREEMPTIONS_OF_POD,
             POD,
             NAMESAKES,
+            GROUP_PREEMPTIONS_OF,
+            GROUP_VICTIMS,
             SLOWEST,
             MOST_RETRIED,
         ] {
@@ -100,9 +126,12 @@ mod tests {
 
     #[test]
     fn the_newest_rows_are_read_in_the_order_of_their_table_and_nothing_is_sorted() {
-        for (question, table) in
-            [(PREEMPTIONS, "SCAN victims"), (LOSSES, "SCAN losses"), (HOURS, "SCAN hours")]
-        {
+        for (question, table) in [
+            (PREEMPTIONS, "SCAN victims"),
+            (GROUP_PREEMPTIONS, "SCAN group_victims"),
+            (LOSSES, "SCAN losses"),
+            (HOURS, "SCAN hours"),
+        ] {
             assert_eq!(scans(question), [table], "{question}: {:#?}", plan(question));
             let is_sorted = plan(question).iter().any(|step| step.contains("TEMP B-TREE"));
             assert!(!is_sorted && question.contains("LIMIT"), "{question}: {:#?}", plan(question));

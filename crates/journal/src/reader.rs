@@ -1,9 +1,10 @@
 //! Answers questions about a journal.
 
-use std::collections::BTreeMap;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use plimsoll_api::PodKey;
+use plimsoll_api::{ObjectKey, PodKey};
 use rusqlite::{Connection, Row, params};
 use serde::Serialize;
 
@@ -97,6 +98,35 @@ pub struct JournalRejection {
     pub nodes: Option<i64>,
 }
 
+/// An attempt to schedule a group of pods.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct JournalGroupAttempt {
+    /// When, in milliseconds since 1970.
+    pub at: i64,
+    /// `PodGroup` or `CompositePodGroup`.
+    pub kind: String,
+    /// The group, as `namespace/name`.
+    pub group: String,
+    /// The number of the attempt.
+    pub number: i64,
+    /// `scheduled`, `preempting`, `unschedulable` or `error`.
+    pub result: String,
+    /// Why it is not scheduled.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
+    /// The placement that was chosen, if it has a name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub placement: Option<String>,
+    /// How many members were tried.
+    pub pods: i64,
+    /// How many of them have a node now.
+    pub scheduled: i64,
+    /// The pods that were chosen to be evicted, as `namespace/name`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub victims: Vec<String>,
+}
+
 /// A pod with its history in short.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -126,12 +156,12 @@ pub struct JournalPreemption {
     pub at: i64,
     /// The pod that was evicted.
     pub victim: String,
-    /// The pod for which it was.
+    /// The pod, or the group, for which it was.
     pub preemptor: String,
     /// The node.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub node: Option<String>,
-    /// The plugins because of which the other pod fitted no node.
+    /// The plugins because of which the other pod fitted no node; none for a group.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub because: Vec<String>,
 }
@@ -201,8 +231,78 @@ impl Reader {
         self.rows(questions::NAMESAKES, params![name, number(limit)], |row| row.get(0))
     }
 
-    /// The last preemptions, newest first: all, or those of which a pod was the victim or the preemptor.
+    /// The last attempts to schedule a group, oldest first.
+    pub fn group_history(
+        &self,
+        group: &ObjectKey,
+        limit: usize,
+    ) -> Result<Vec<JournalGroupAttempt>, JournalError> {
+        if !self.has_groups()? {
+            return Ok(Vec::new());
+        }
+        let values = params![group.namespace.as_str(), group.name.as_str(), number(limit)];
+        let found: Vec<(i64, JournalGroupAttempt)> =
+            self.rows(questions::GROUP_HISTORY, values, |row| {
+                Ok((row.get("id")?, group_attempt(row)?))
+            })?;
+        let attempts = found.into_iter().map(|(id, mut attempt)| {
+            attempt.victims = self.rows(questions::GROUP_VICTIMS, [id], |row| row.get(0))?;
+            Ok(attempt)
+        });
+        attempts.collect()
+    }
+
+    /// Whether this version, or one that knows groups, has opened the journal to write it.
+    fn has_groups(&self) -> Result<bool, JournalError> {
+        let found: Vec<i64> = self.rows(questions::HAS_GROUPS, [], |row| row.get(0))?;
+        Ok(!found.is_empty())
+    }
+
+    /// The last preemptions, newest first: all, or those of which a pod, or a group of this name, was the victim or the preemptor.
     pub fn preemptions(
+        &self,
+        pod: Option<&PodKey>,
+        limit: usize,
+    ) -> Result<Vec<JournalPreemption>, JournalError> {
+        let mut all = self.preemptions_for_pods(pod, limit)?;
+        // What a member of a group evicts is told of its group, too.
+        let of_pods: BTreeSet<(i64, String)> =
+            all.iter().map(|one| (one.at, one.victim.clone())).collect();
+        let for_groups = self.preemptions_for_groups(pod, limit)?.into_iter();
+        all.extend(for_groups.filter(|one| !of_pods.contains(&(one.at, one.victim.clone()))));
+        all.sort_by_key(|one| Reverse(one.at));
+        all.truncate(limit);
+        Ok(all)
+    }
+
+    fn preemptions_for_groups(
+        &self,
+        pod: Option<&PodKey>,
+        limit: usize,
+    ) -> Result<Vec<JournalPreemption>, JournalError> {
+        if !self.has_groups()? {
+            return Ok(Vec::new());
+        }
+        let read = |row: &Row<'_>| {
+            Ok(JournalPreemption {
+                at: row.get("at")?,
+                victim: row.get("victim")?,
+                preemptor: row.get("preemptor")?,
+                node: None,
+                because: Vec::new(),
+            })
+        };
+        match pod {
+            None => self.rows(questions::GROUP_PREEMPTIONS, [number(limit)], read),
+            Some(pod) => {
+                let (namespace, name) = (pod.namespace.as_str(), pod.name.as_str());
+                let values = params![pod.to_string(), namespace, name, number(limit)];
+                self.rows(questions::GROUP_PREEMPTIONS_OF, values, read)
+            }
+        }
+    }
+
+    fn preemptions_for_pods(
         &self,
         pod: Option<&PodKey>,
         limit: usize,
@@ -313,6 +413,22 @@ fn attempt(row: &Row<'_>) -> rusqlite::Result<JournalAttempt> {
         error: row.get("error")?,
         rejections: Vec::new(),
         best: Vec::new(),
+        victims: Vec::new(),
+    })
+}
+
+fn group_attempt(row: &Row<'_>) -> rusqlite::Result<JournalGroupAttempt> {
+    let (namespace, name): (String, String) = (row.get("namespace")?, row.get("name")?);
+    Ok(JournalGroupAttempt {
+        at: row.get("at")?,
+        kind: row.get("kind")?,
+        group: format!("{namespace}/{name}"),
+        number: row.get("number")?,
+        result: row.get("result")?,
+        message: row.get("why")?,
+        placement: row.get("placed")?,
+        pods: row.get("pods")?,
+        scheduled: row.get("scheduled")?,
         victims: Vec::new(),
     })
 }

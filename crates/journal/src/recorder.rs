@@ -3,14 +3,14 @@
 use std::collections::HashMap;
 
 use plimsoll_api::{PodKey, Str};
-use plimsoll_engine::{Audit, Decision, Effect, EffectId, Event, Recorder, Write};
+use plimsoll_engine::{Audit, Decision, Effect, EffectId, Event, GroupDecision, Recorder, Write};
 use plimsoll_framework::{Time, WaitingDecision};
 use rustc_hash::FxBuildHasher;
 
-use crate::entry::{AttemptEntry, Entry};
+use crate::entry::{AttemptEntry, Entry, GroupEntry};
 use crate::sender::Sender;
 
-/// Writes every attempt, and how its binding ended. The scheduler must keep decisions: at least
+/// Writes every attempt, of pods and of groups, and how bindings ended. The scheduler must keep decisions: at least
 /// [`Detail::Choice`](plimsoll_engine::Detail::Choice).
 #[derive(Debug)]
 pub struct JournalRecorder {
@@ -53,6 +53,10 @@ impl Recorder for JournalRecorder {
         if let Some(entry) = AttemptEntry::of(now, decision) {
             self.sender.send(Entry::Attempt(Box::new(entry)));
         }
+    }
+
+    fn decided_group(&mut self, now: Time, decision: &GroupDecision) {
+        self.sender.send(Entry::Group(Box::new(GroupEntry::of(now, decision))));
     }
 
     fn stepped(&mut self, _now: Time, effects: &[Effect], _audit: &Audit) {

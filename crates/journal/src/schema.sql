@@ -1,7 +1,8 @@
 -- Times are in milliseconds since 1970, in a simulation of its virtual clock. Views have names in place of numbers.
+-- A journal that an earlier version has begun gets what it lacks of this when it is opened to be written.
 
 -- The pods that were tried, each with its history in short.
-CREATE TABLE pods (
+CREATE TABLE IF NOT EXISTS pods (
     id INTEGER PRIMARY KEY,
     namespace TEXT NOT NULL,
     name TEXT NOT NULL,
@@ -19,17 +20,17 @@ CREATE TABLE pods (
     UNIQUE (name, namespace, uid)
 );
 -- Most pods are bound at once. They are in neither index, which makes them cheap to write.
-CREATE INDEX pods_by_attempts ON pods (attempts) WHERE attempts > 1;
-CREATE INDEX pods_by_waited ON pods (waited) WHERE attempts > 1 OR waited >= 1000;
+CREATE INDEX IF NOT EXISTS pods_by_attempts ON pods (attempts) WHERE attempts > 1;
+CREATE INDEX IF NOT EXISTS pods_by_waited ON pods (waited) WHERE attempts > 1 OR waited >= 1000;
 
 -- Names of nodes, plugins, profiles and events, and messages: each text once.
-CREATE TABLE texts (
+CREATE TABLE IF NOT EXISTS texts (
     id INTEGER PRIMARY KEY,
     text TEXT NOT NULL UNIQUE
 );
 
 -- Every attempt to schedule a pod, in the order in which they were made: a later one has a higher id.
-CREATE TABLE attempts (
+CREATE TABLE IF NOT EXISTS attempts (
     id INTEGER PRIMARY KEY,
     at INTEGER NOT NULL,
     pod INTEGER NOT NULL REFERENCES pods (id),
@@ -57,19 +58,19 @@ CREATE TABLE attempts (
     answered_at INTEGER,
     error INTEGER REFERENCES texts (id)
 );
-CREATE INDEX attempts_by_pod ON attempts (pod);
+CREATE INDEX IF NOT EXISTS attempts_by_pod ON attempts (pod);
 
 -- The plugins that rejected a pod that got no node. With the scores of all nodes: for which reason, and how many nodes.
-CREATE TABLE rejections (
+CREATE TABLE IF NOT EXISTS rejections (
     attempt INTEGER NOT NULL REFERENCES attempts (id),
     plugin INTEGER NOT NULL REFERENCES texts (id),
     reason INTEGER REFERENCES texts (id),
     nodes INTEGER
 );
-CREATE INDEX rejections_by_attempt ON rejections (attempt);
+CREATE INDEX IF NOT EXISTS rejections_by_attempt ON rejections (attempt);
 
 -- The best nodes of an attempt, best first; only with the scores of all nodes.
-CREATE TABLE scores (
+CREATE TABLE IF NOT EXISTS scores (
     attempt INTEGER NOT NULL REFERENCES attempts (id),
     rank INTEGER NOT NULL,
     node INTEGER NOT NULL REFERENCES texts (id),
@@ -77,18 +78,48 @@ CREATE TABLE scores (
     -- A JSON object: by plugin, the normalized score times its weight.
     by_plugin TEXT NOT NULL
 );
-CREATE INDEX scores_by_attempt ON scores (attempt);
+CREATE INDEX IF NOT EXISTS scores_by_attempt ON scores (attempt);
 
 -- The pods that an attempt chose to evict.
-CREATE TABLE victims (
+CREATE TABLE IF NOT EXISTS victims (
     attempt INTEGER NOT NULL REFERENCES attempts (id),
     pod TEXT NOT NULL
 );
-CREATE INDEX victims_by_attempt ON victims (attempt);
-CREATE INDEX victims_by_pod ON victims (pod);
+CREATE INDEX IF NOT EXISTS victims_by_attempt ON victims (attempt);
+CREATE INDEX IF NOT EXISTS victims_by_pod ON victims (pod);
+
+-- Every attempt to schedule a group of pods as a whole, in the order in which they were made. Its members are in attempts, too.
+CREATE TABLE IF NOT EXISTS group_attempts (
+    id INTEGER PRIMARY KEY,
+    at INTEGER NOT NULL,
+    -- PodGroup or CompositePodGroup.
+    kind TEXT NOT NULL,
+    namespace TEXT NOT NULL,
+    name TEXT NOT NULL,
+    -- 1 for the first attempt of the group.
+    number INTEGER NOT NULL,
+    -- scheduled, preempting, unschedulable or error.
+    result TEXT NOT NULL,
+    -- Why it is not scheduled.
+    message INTEGER REFERENCES texts (id),
+    -- The placement that was chosen, if it has a name, such as a rack.
+    placement INTEGER REFERENCES texts (id),
+    -- How many members were tried, and how many of them have a node now.
+    pods INTEGER NOT NULL,
+    scheduled INTEGER NOT NULL
+);
+CREATE INDEX IF NOT EXISTS group_attempts_by_name ON group_attempts (name, namespace);
+
+-- The pods that were chosen to be evicted for a group or one of its members.
+CREATE TABLE IF NOT EXISTS group_victims (
+    attempt INTEGER NOT NULL REFERENCES group_attempts (id),
+    pod TEXT NOT NULL
+);
+CREATE INDEX IF NOT EXISTS group_victims_by_attempt ON group_victims (attempt);
+CREATE INDEX IF NOT EXISTS group_victims_by_pod ON group_victims (pod);
 
 -- By hour, and by plugin: how many attempts got a node (no plugin), and how many a plugin rejected.
-CREATE TABLE hours (
+CREATE TABLE IF NOT EXISTS hours (
     hour INTEGER NOT NULL,
     plugin TEXT NOT NULL,
     attempts INTEGER NOT NULL,
@@ -96,12 +127,12 @@ CREATE TABLE hours (
 ) WITHOUT ROWID;
 
 -- How many entries were lost, because they came faster than they could be written.
-CREATE TABLE losses (
+CREATE TABLE IF NOT EXISTS losses (
     at INTEGER NOT NULL,
     entries INTEGER NOT NULL
 );
 
-CREATE VIEW history AS
+CREATE VIEW IF NOT EXISTS history AS
 SELECT attempts.id, attempts.at, pods.namespace, pods.name, pods.uid, attempts.number, profile.text AS profile,
        attempts.result, node.text AS node, message.text AS message, nominated.text AS nominated,
        woken_by.text AS woken_by, attempts.queued_at, attempts.judged, attempts.feasible, attempts.margin,
@@ -115,7 +146,7 @@ LEFT JOIN texts AS nominated ON nominated.id = attempts.nominated
 LEFT JOIN texts AS woken_by ON woken_by.id = attempts.woken_by
 LEFT JOIN texts AS error ON error.id = attempts.error;
 
-CREATE VIEW preemptions AS
+CREATE VIEW IF NOT EXISTS preemptions AS
 SELECT attempts.at, victims.pod AS victim, pods.namespace || '/' || pods.name AS preemptor, node.text AS node,
        attempts.id AS attempt
 FROM victims

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use plimsoll_api::{PodKey, Str};
+use plimsoll_framework::Time;
 use rusqlite::{
     Connection, ErrorCode, OptionalExtension as _, Statement, Transaction, TransactionBehavior,
     params,
@@ -11,7 +12,7 @@ use rusqlite::{
 use rustc_hash::FxHashMap;
 
 use crate::batch::{Answer, Batch, HOUR, PodChange, PodRef};
-use crate::entry::{AttemptEntry, Entry};
+use crate::entry::{AttemptEntry, Entry, GroupEntry};
 
 /// The schema of a journal, with comments: an interface for other programs.
 pub const SCHEMA: &str = include_str!("schema.sql");
@@ -35,6 +36,9 @@ const INSERT_POD: &str = "INSERT OR IGNORE INTO pods (namespace, name, uid, atte
      ?4, ?5, ?6, ?6 - ?5)";
 const INSERT_ATTEMPT: &str = "INSERT INTO attempts (at, pod, number, profile, result, node, message, nominated, woken_by, queued_at, \
      judged, feasible, margin, answered_at, error) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)";
+
+const INSERT_GROUP: &str = "INSERT INTO group_attempts (at, kind, namespace, name, number, result, message, placement, pods, scheduled) \
+     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)";
 
 /// How much is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -107,6 +111,7 @@ impl Store {
             create(&mut connection).map_err(failed)?;
         }
         check(&connection, path)?;
+        connection.execute_batch(SCHEMA).map_err(failed)?;
         connection
             .execute_batch("PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA cache_size = -16384;")
             .map_err(failed)?;
@@ -213,6 +218,11 @@ impl Store {
             )?;
             transaction.execute("DELETE FROM hours WHERE hour < ?1", [at - at.rem_euclid(HOUR)])?;
             transaction.execute("DELETE FROM losses WHERE at < ?1", [at])?;
+            transaction.execute(
+                "DELETE FROM group_victims WHERE attempt IN (SELECT id FROM group_attempts WHERE at < ?1)",
+                [at],
+            )?;
+            transaction.execute("DELETE FROM group_attempts WHERE at < ?1", [at])?;
             self.pods.clear();
             self.binding.clear();
         }
@@ -281,6 +291,9 @@ impl Writing<'_> {
             if let Some(attempt) = self.binding.remove(&(pod.clone(), uid.clone())) {
                 self.answer(attempt, answer)?;
             }
+        }
+        for group in &batch.groups {
+            self.group(group)?;
         }
         let mut count = self.on.prepare_cached(
             "INSERT INTO hours VALUES (?1, ?2, ?3) ON CONFLICT DO UPDATE SET attempts = attempts + ?3",
@@ -416,14 +429,43 @@ impl Writing<'_> {
             let values = params![id, number(rank + 1), node, scored.total, by_plugin];
             self.on.prepare_cached(sql)?.execute(values)?;
         }
-        for victim in &entry.victims {
-            let sql = "INSERT INTO victims VALUES (?1, ?2)";
-            self.on.prepare_cached(sql)?.execute(params![id, victim.to_string()])?;
+        self.victims("INSERT INTO victims VALUES (?1, ?2)", id, (entry.at, &entry.victims))
+    }
+
+    /// Writes the pods that are evicted by an attempt, by a statement for its number and their names.
+    fn victims(
+        &mut self,
+        insert: &str,
+        attempt: i64,
+        (at, victims): (Time, &[PodKey]),
+    ) -> rusqlite::Result<()> {
+        for victim in victims {
+            self.on.prepare_cached(insert)?.execute(params![attempt, victim.to_string()])?;
             let sql = "UPDATE pods SET evicted_at = ?3 WHERE namespace = ?1 AND name = ?2";
-            let names = params![victim.namespace.as_str(), victim.name.as_str(), entry.at.millis()];
+            let names = params![victim.namespace.as_str(), victim.name.as_str(), at.millis()];
             self.on.prepare_cached(sql)?.execute(names)?;
         }
         Ok(())
+    }
+
+    fn group(&mut self, entry: &GroupEntry) -> rusqlite::Result<()> {
+        let message = self.optional(entry.message.as_deref())?;
+        let placement = self.optional(entry.placement.as_deref())?;
+        self.on.prepare_cached(INSERT_GROUP)?.execute(params![
+            entry.at.millis(),
+            if entry.is_composite { "CompositePodGroup" } else { "PodGroup" },
+            entry.group.namespace.as_str(),
+            entry.group.name.as_str(),
+            entry.number,
+            entry.result.as_str(),
+            message,
+            placement,
+            number(entry.pods),
+            number(entry.scheduled),
+        ])?;
+        let id = self.on.last_insert_rowid();
+        let insert = "INSERT INTO group_victims VALUES (?1, ?2)";
+        self.victims(insert, id, (entry.at, &entry.victims))
     }
 }
 

@@ -192,7 +192,12 @@ impl Scheduler {
     pub(super) fn log_group(&mut self, decision: GroupDecision) {
         if self.options.detail != Detail::None {
             let condition = self.condition_of(&decision.as_ref());
-            self.group_decisions.push(GroupDecision { condition, ..decision });
+            let decision = GroupDecision { condition, ..decision };
+            let now = self.cache.view().stores.now;
+            for recorder in &mut self.recorders {
+                recorder.decided_group(now, &decision);
+            }
+            self.group_decisions.push(decision);
         }
     }
 }

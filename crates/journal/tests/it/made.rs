@@ -1,9 +1,12 @@
 //! Decisions for tests.
 
 use plimsoll_api::{PodKey, Str};
-use plimsoll_engine::{AttemptContext, Decision, NodeDecision, NodeVerdict, Outcome};
+use plimsoll_engine::{
+    AttemptContext, Decision, GroupDecision, GroupResult, MemberDecision, MemberResult,
+    NodeDecision, NodeVerdict, Outcome,
+};
 use plimsoll_framework::{Code, Nomination, Time};
-use plimsoll_journal::{AttemptEntry, Entry};
+use plimsoll_journal::{AttemptEntry, Entry, GroupEntry};
 
 pub(crate) fn key(name: &str) -> PodKey {
     PodKey::new("shop", name)
@@ -49,6 +52,35 @@ pub(crate) fn unschedulable(message: &str, victims: &[&str]) -> Outcome {
 
 pub(crate) fn entry(now: i64, decision: &Decision) -> Entry {
     Entry::Attempt(Box::new(AttemptEntry::of(at(now), decision).expect("it was an attempt")))
+}
+
+/// A group of which the first member has a node, and the second one has not.
+pub(crate) fn group(number: u32, result: GroupResult, victims: &[&str]) -> GroupDecision {
+    let nodes = Vec::new();
+    let placed = MemberResult::Scheduled { node: "n1".into(), best: vec!["n1".into()] };
+    let left = MemberResult::Unschedulable { message: "no room".to_owned(), nominated: None };
+    GroupDecision {
+        group: key("train"),
+        is_composite: false,
+        attempt: number,
+        result,
+        message: (result != GroupResult::Scheduled)
+            .then(|| "minCount (2) cannot be met".to_owned()),
+        placement: Some("rack-1".into()),
+        placements: Vec::new(),
+        pods: vec![
+            MemberDecision { pod: key("train-0"), result: placed, nodes: nodes.clone() },
+            MemberDecision { pod: key("train-1"), result: left, nodes },
+        ],
+        victims: victims.iter().map(|name| key(name)).collect(),
+        broken_budgets: None,
+        condition: None,
+        groups: Vec::new(),
+    }
+}
+
+pub(crate) fn group_entry(now: i64, decision: &GroupDecision) -> Entry {
+    Entry::Group(Box::new(GroupEntry::of(at(now), decision)))
 }
 
 pub(crate) fn bound(now: i64, name: &str, error: Option<&str>) -> Entry {

@@ -6,7 +6,11 @@ use std::time::Duration;
 
 use plimsoll_journal::{Entry, Journal, JournalError, Reader, Retention, WhenFull};
 
-use crate::made::{bound, decision, entry, key, nodes, scheduled, unschedulable};
+use plimsoll_engine::GroupResult;
+
+use crate::made::{
+    bound, decision, entry, group, group_entry, key, nodes, scheduled, unschedulable,
+};
 
 const HOUR: i64 = 3_600_000;
 
@@ -99,6 +103,65 @@ fn preemptions_are_found_by_victim_and_by_preemptor() {
     assert_eq!(of(Some("web-1")), [pair("web-1", "db")]);
     assert_eq!(of(Some("other")), [pair("web-2", "other")]);
     assert_eq!(of(None).len(), 3);
+}
+
+#[test]
+fn the_history_of_a_group_says_how_many_members_have_nodes_and_who_was_evicted() {
+    let folder = folder();
+    let path = folder.path().join("journal.db");
+    let preempting = group(1, GroupResult::Preempting, &["web-0", "web-1"]);
+    let placed = group(2, GroupResult::Scheduled, &[]);
+    let entries = [group_entry(5000, &preempting), group_entry(6000, &placed)];
+    write(&path, Retention::default(), entries);
+    let reader = Reader::open(&path).expect("it is a journal");
+    let history = reader.group_history(&key("train"), 10).expect("it can be read");
+    let [first, second] = history.as_slice() else { panic!("{history:?}") };
+    assert_eq!((first.result.as_str(), first.number, first.at), ("preempting", 1, 5000));
+    assert_eq!(first.message.as_deref(), Some("minCount (2) cannot be met"));
+    assert_eq!(first.victims, ["shop/web-0", "shop/web-1"]);
+    assert_eq!((second.result.as_str(), second.message.as_deref()), ("scheduled", None));
+    assert_eq!((second.pods, second.scheduled), (2, 1));
+    assert_eq!(second.placement.as_deref(), Some("rack-1"));
+    assert_eq!(reader.group_history(&key("train"), 1).expect("it can be read"), history[1..]);
+    assert_eq!(reader.group_history(&key("other"), 10).expect("it can be read"), []);
+}
+
+#[test]
+fn evictions_for_a_group_are_told_once_although_its_member_evicts_too() {
+    let folder = folder();
+    let path = folder.path().join("journal.db");
+    let member = decision("train-0", 1, 5000, unschedulable("no room", &["web-0"]));
+    let whole = group(1, GroupResult::Preempting, &["web-0", "web-1"]);
+    write(&path, Retention::default(), [entry(5000, &member), group_entry(5000, &whole)]);
+    let reader = Reader::open(&path).expect("it is a journal");
+    let of = |pod: Option<&str>| {
+        let found = reader.preemptions(pod.map(key).as_ref(), 10).expect("it can be read");
+        let mut pairs: Vec<_> = found.into_iter().map(|one| (one.victim, one.preemptor)).collect();
+        pairs.sort();
+        pairs
+    };
+    let pair =
+        |victim: &str, preemptor: &str| (format!("shop/{victim}"), format!("shop/{preemptor}"));
+    assert_eq!(of(None), [pair("web-0", "train-0"), pair("web-1", "train")]);
+    assert_eq!(of(Some("web-1")), [pair("web-1", "train")]);
+    assert_eq!(of(Some("train")), [pair("web-0", "train"), pair("web-1", "train")]);
+}
+
+#[test]
+fn a_journal_of_before_groups_were_written_is_read_and_continued() {
+    let folder = folder();
+    let path = folder.path().join("journal.db");
+    write(&path, Retention::default(), [entry(1000, &decision("web", 1, 1000, scheduled("n1")))]);
+    let old = rusqlite::Connection::open(&path).expect("it is a journal");
+    old.execute_batch("DROP TABLE group_victims; DROP TABLE group_attempts;")
+        .expect("they are there");
+    drop(old);
+    let reader = Reader::open(&path).expect("it is a journal");
+    assert_eq!(reader.group_history(&key("train"), 10).expect("it can be read"), []);
+    assert_eq!(reader.preemptions(None, 10).expect("it can be read"), []);
+    write(&path, Retention::default(), [group_entry(2000, &group(1, GroupResult::Scheduled, &[]))]);
+    assert_eq!(reader.group_history(&key("train"), 10).expect("it can be read").len(), 1);
+    assert_eq!(reader.history(&key("web"), 10).expect("it can be read").len(), 1);
 }
 
 #[test]

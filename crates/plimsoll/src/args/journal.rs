@@ -50,6 +50,12 @@ pub(crate) enum Question {
         #[arg(value_name = "NAMESPACE/NAME", value_parser = pod_key)]
         pod: PodKey,
     },
+    /// The attempts to schedule a group of pods
+    Group {
+        /// The PodGroup or CompositePodGroup; without a namespace it is in `default`
+        #[arg(value_name = "NAMESPACE/NAME", value_parser = pod_key)]
+        group: PodKey,
+    },
     /// The pods that were evicted for others
     Preemptions {
         /// Only those with which this pod has to do

@@ -24,6 +24,13 @@ pub(crate) fn run(args: &Journal) -> Result<()> {
                 Format::Table => render::history(&mut out, &attempts, screen)?,
             }
         }
+        Question::Group { group } => {
+            let attempts = reader.group_history(group, limit)?;
+            match format {
+                Format::Json => json(&attempts)?,
+                Format::Table => render::group_history(&mut out, &attempts, screen)?,
+            }
+        }
         Question::Preemptions { pod } => {
             let preemptions = reader.preemptions(pod.as_ref(), limit)?;
             match format {

@@ -3,7 +3,9 @@
 use std::io::{self, Write};
 
 use plimsoll_api::Timestamp;
-use plimsoll_journal::{Hour, JournalAttempt, JournalPod, JournalPreemption, Loss};
+use plimsoll_journal::{
+    Hour, JournalAttempt, JournalGroupAttempt, JournalPod, JournalPreemption, Loss,
+};
 
 use super::style::Screen;
 use crate::wording::some_of;
@@ -39,6 +41,33 @@ pub(crate) fn history(
             attempt.node.clone().or_else(|| attempt.nominated.clone()).unwrap_or_default(),
             some_of(&plugins, PLUGINS),
             note,
+        ]);
+    }
+    writeln!(out, "{}", table.trim_fmt())
+}
+
+/// Prints a row for each attempt to schedule a group.
+pub(crate) fn group_history(
+    out: &mut impl Write,
+    attempts: &[JournalGroupAttempt],
+    screen: Screen,
+) -> io::Result<()> {
+    if attempts.is_empty() {
+        return writeln!(out, "The journal has no attempt to schedule this group.");
+    }
+    let titles =
+        ["AT", ">ATTEMPT", "RESULT", ">PODS", ">SCHEDULED", "PLACEMENT", ">EVICTED", "NOTE"];
+    let mut table = screen.table(&titles);
+    for attempt in attempts {
+        table.add_row([
+            time(attempt.at),
+            attempt.number.to_string(),
+            attempt.result.clone(),
+            attempt.pods.to_string(),
+            attempt.scheduled.to_string(),
+            attempt.placement.clone().unwrap_or_default(),
+            attempt.victims.len().to_string(),
+            attempt.message.clone().unwrap_or_default(),
         ]);
     }
     writeln!(out, "{}", table.trim_fmt())

@@ -48,7 +48,9 @@ fn check_journal(page: &str, journal: &str) {
     let (mut n_commands, mut is_written) = (0, false);
     each_block(page, |name, language, content| {
         if language == "yaml" && !is_written {
-            let answer = run(&[(name, content)], &format!("simulate -f {name} --journal {file}"));
+            let gates = "--feature-gates GenericWorkload=true";
+            let command = format!("simulate -f {name} --journal {file} {gates}");
+            let answer = run(&[(name, content)], &command);
             assert_eq!(answer.status, 0, "{}", answer.err);
             is_written = true;
         } else if let Some((command, expected)) = command(content) {
