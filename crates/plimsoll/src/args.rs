@@ -80,6 +80,9 @@ Examples:
   # Look for bugs of the scheduler itself in 1000 random clusters
   plimsoll simulate --swarm 1000
 
+  # The same in clusters with groups of pods
+  plimsoll simulate --swarm 1000 --with groups
+
   # Break ties at random, as kube-scheduler does, but repeatably
   plimsoll simulate -f cluster.json --tie-break random --seed 7
 
@@ -232,6 +235,10 @@ pub(crate) struct Simulate {
     #[arg(long, value_name = "N")]
     #[arg(conflicts_with_all = ["files", "explain", "completion_after", "tie_break", "engine", "audit", "record", "journal", "pod_group_waiting_time", "pod_group_reservation_time"])]
     pub(crate) swarm: Option<u64>,
+
+    /// With --swarm, only clusters with these: seeds that have none are skipped
+    #[arg(long, value_name = "WHAT", value_enum, requires = "swarm", conflicts_with_all = ["feature_gates", "scale"])]
+    pub(crate) with: Option<With>,
 
     /// Record everything that enters the engine to this file, for `plimsoll replay`
     ///
@@ -414,6 +421,15 @@ pub(crate) struct Output {
     /// The output format
     #[arg(short = 'o', long = "output", value_enum, value_name = "FORMAT", default_value_t)]
     pub(crate) format: Format,
+}
+
+/// What the clusters of a swarm must have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum With {
+    /// Groups of pods, by the API or by Coscheduling
+    Groups,
+    /// Gangs by the plugin Coscheduling
+    Coscheduling,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]

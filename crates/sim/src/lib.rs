@@ -46,4 +46,4 @@ pub use run::{Simulation, simulate};
 pub use simulated_cluster::{DeviceDelays, SimulatedCluster};
 pub use utilisation::Utilisation;
 pub use volumes::{ClaimBinding, VolumeDelays};
-pub use workload::RandomWorkload;
+pub use workload::{GangArgs, GangKind, GangSpec, RandomWorkload};

@@ -60,3 +60,27 @@ pub(crate) fn sleeping_groups(scheduler: &mut Scheduler, now: Time) -> Vec<Objec
     }
     asleep
 }
+
+/// The gangs of Coscheduling among `pending` that wait although fresh attempts would place enough of their pods now, one after
+/// another. Each has its pods, and how many of them it needs.
+///
+/// Called as for groups.
+pub(crate) fn sleeping_gangs(
+    scheduler: &mut Scheduler,
+    now: Time,
+    pending: Vec<(ObjectKey, Vec<Pod>, usize)>,
+) -> Vec<ObjectKey> {
+    let mut fits = |pods: Vec<Pod>, least: usize| {
+        scheduler.transaction(now, |all| {
+            let mut is_placed = |pod: &Pod| match all.decide(pod.clone()).map(|one| one.outcome) {
+                Ok(Outcome::Scheduled { node, .. }) => all.place(pod.clone(), &node).is_ok(),
+                _ => false,
+            };
+            pods.iter().map(&mut is_placed).filter(|is_placed| *is_placed).take(least).count()
+                == least
+        })
+    };
+    let asleep =
+        pending.into_iter().filter_map(|(gang, pods, least)| fits(pods, least).then_some(gang));
+    asleep.collect()
+}

@@ -9,7 +9,7 @@ use plimsoll_engine::{
 use plimsoll_framework::Time;
 use rand::Rng;
 
-use crate::auditor::{Auditor, Extent, Violation};
+use crate::auditor::{Auditor, Extent, ObservedGangs, Violation};
 use crate::cluster::InitialCluster;
 use crate::liveness;
 use crate::profile_rules::ProfileRules;
@@ -88,6 +88,17 @@ impl Simulation {
         extent: Extent,
     ) -> Self {
         let auditor = Auditor::new(&scheduler, extent);
+        Self::begin(world, scheduler, cluster, (Some(auditor), None))
+    }
+
+    /// The same with an auditor that also checks gangs of Coscheduling.
+    pub(crate) fn audited_with_gangs(
+        world: SimulatedCluster,
+        scheduler: Scheduler,
+        cluster: InitialCluster,
+        (extent, gangs): (Extent, ObservedGangs),
+    ) -> Self {
+        let auditor = Auditor::new(&scheduler, extent).with_gangs(gangs);
         Self::begin(world, scheduler, cluster, (Some(auditor), None))
     }
 
@@ -357,6 +368,10 @@ impl Simulation {
         }
         for group in liveness::sleeping_groups(&mut self.scheduler, self.now) {
             auditor.group_sleeps(self.now, &group);
+        }
+        let gangs = auditor.pending_gangs();
+        for gang in liveness::sleeping_gangs(&mut self.scheduler, self.now, gangs) {
+            auditor.group_sleeps(self.now, &gang);
         }
     }
 

@@ -1,7 +1,8 @@
 //! Simulations of random clusters, each with an auditor: one seed, one simulation.
 //!
 //! A third of the seeds has groups of pods ([`has_groups`]). These need feature gates, which differ from seed to seed
-//! ([`group_gates`]).
+//! ([`group_gates`]). Some of the others have gangs of Coscheduling ([`has_gangs`]), with args that differ, too
+//! ([`GangArgs::of`]).
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
@@ -10,15 +11,16 @@ use plimsoll_engine::{
     Detail, Effect, Gates, GroupResult, MemberDecision, Options, Outcome, Profile, ProfileError,
     Reservations, Scans, Scheduler,
 };
-use plimsoll_framework::{FeatureGates, Release, Time};
+use plimsoll_framework::{FeatureGates, GroupGates, GroupRules, Release, Time};
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;
 
-use crate::auditor::{Extent, Violation};
+use crate::auditor::{Extent, ObservedGangs, Violation};
+use crate::cluster::InitialCluster;
 use crate::faults::RequestFaults;
 use crate::run::Simulation;
 use crate::simulated_cluster::SimulatedCluster;
-use crate::workload::{GroupFeatures, RandomWorkload};
+use crate::workload::{GangArgs, GangKind, GroupFeatures, RandomWorkload};
 
 /// The results of a simulation.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -59,6 +61,12 @@ const FOREVER: Duration = Duration::from_hours(1_000_000);
 
 /// One seed in so many has groups of pods.
 const GROUPS_EVERY: u64 = 3;
+/// Of the others, one in so many has gangs of Coscheduling.
+const GANGS_ONE_IN: u32 = 8;
+/// Of those, one in so many has groups of the API, too.
+const BOTH_ONE_IN: u32 = 3;
+/// What makes the random numbers by which seeds have gangs others than those of the rest.
+const GANGS: u64 = 0xa0_76_1d_64_78_bd_64_2f;
 /// What makes the random numbers of gates others than those of the rest.
 const GATES: u64 = 0x51_7c_c1_b7_27_22_0a_95;
 /// The gate with which groups share claims on devices.
@@ -67,6 +75,22 @@ const SHARES_CLAIMS: &str = "DRAWorkloadResourceClaims";
 /// Whether the swarm has groups of pods in the simulation of a seed.
 pub fn has_groups(seed: u64) -> bool {
     seed.is_multiple_of(GROUPS_EVERY)
+}
+
+/// Whether the swarm has gangs of Coscheduling in the simulation of a seed ([`try_seed_with_gangs`]).
+pub fn has_gangs(seed: u64) -> bool {
+    let mut rng = Pcg64::seed_from_u64(seed ^ GANGS);
+    !has_groups(seed) && rng.random_ratio(1, GANGS_ONE_IN)
+}
+
+/// The feature gates that are switched on for a seed with gangs of Coscheduling: mostly none. In the others groups of the API
+/// are beside these.
+pub fn gang_gates(seed: u64, release: Release) -> Vec<&'static str> {
+    let mut rng = Pcg64::seed_from_u64(!seed ^ GANGS);
+    match rng.random_ratio(1, BOTH_ONE_IN) {
+        true => group_gates(seed, release),
+        false => Vec::new(),
+    }
 }
 
 /// The feature gates that are switched on for the groups of a seed. Mostly these are all that there are.
@@ -117,18 +141,66 @@ pub fn try_seed(
     profiles: &dyn Fn() -> Vec<Profile>,
     extent: Extent,
 ) -> Result<Course, ProfileError> {
-    let of_engine = Gates::of(gates);
-    let groups = of_engine.groups.generic_workload.then(|| GroupFeatures {
-        gates: of_engine.groups,
+    let groups = group_features(gates);
+    let begin = |scheduler| {
+        let workload = match groups {
+            Some(features) => RandomWorkload::grouped(seed, features),
+            None => RandomWorkload::of(seed),
+        };
+        begin_with(workload, seed, |world, cluster| {
+            Simulation::audited(world, scheduler, cluster, extent)
+        })
+    };
+    try_twice(seed, gates, profiles, &begin)
+}
+
+/// The same with gangs of Coscheduling, which the profiles have at all its points, with the [args](GangArgs::of) of the seed. If
+/// the gates of groups are on, about half of the groups are those of the API.
+pub fn try_seed_with_gangs(
+    seed: u64,
+    gates: &FeatureGates,
+    profiles: &dyn Fn() -> Vec<Profile>,
+    kind: GangKind,
+) -> Result<Course, ProfileError> {
+    // Without the API gangs come and change as they may by the newest rules.
+    let without = GroupFeatures {
+        gates: GroupGates { rules: GroupRules::V1_37, ..GroupGates::default() },
+        shares_claims: false,
+    };
+    let features = group_features(gates).unwrap_or(without);
+    let begin = |scheduler| {
+        let workload = RandomWorkload::coscheduled(seed, features, kind);
+        let gangs = ObservedGangs::new(kind, GangArgs::of(seed));
+        begin_with(workload, seed, |world, cluster| {
+            let audited = (Extent::Decisions, gangs);
+            Simulation::audited_with_gangs(world, scheduler, cluster, audited)
+        })
+    };
+    try_twice(seed, gates, profiles, &begin)
+}
+
+/// Which groups of the API there are with these gates.
+fn group_features(gates: &FeatureGates) -> Option<GroupFeatures> {
+    let of_groups = Gates::of(gates).groups;
+    of_groups.generic_workload.then(|| GroupFeatures {
+        gates: of_groups,
         shares_claims: gates.enabled(SHARES_CLAIMS, false),
-    });
+    })
+}
+
+fn try_twice(
+    seed: u64,
+    gates: &FeatureGates,
+    profiles: &dyn Fn() -> Vec<Profile>,
+    begin: &dyn Fn(Scheduler) -> Simulation,
+) -> Result<Course, ProfileError> {
     let options = Options {
         release: gates.release(),
-        gates: of_engine,
+        gates: Gates::of(gates),
         detail: Detail::Outcome,
         max_in_unschedulable: FOREVER,
         audit_every: 1,
-        reservations: groups.and_then(|_| reservations(seed)),
+        reservations: group_features(gates).and_then(|_| reservations(seed)),
         ..Options::default()
     };
     let mut runs = Vec::new();
@@ -136,13 +208,7 @@ pub fn try_seed(
         let options = Options { scans, ..options };
         let scheduler = Scheduler::new(profiles(), options, seed)?;
         // Nothing that a panic leaves behind is used again.
-        let run = catch_unwind(AssertUnwindSafe(|| {
-            let workload = match groups {
-                Some(features) => RandomWorkload::grouped(seed, features),
-                None => RandomWorkload::of(seed),
-            };
-            run(seed, begin_with(workload, seed, scheduler, extent), tries)
-        }));
+        let run = catch_unwind(AssertUnwindSafe(|| run(seed, begin(scheduler), tries)));
         match run {
             Ok(run) => runs.push(run),
             Err(panic) => return Ok(panicked(&*panic)),
@@ -160,14 +226,15 @@ pub fn try_seed(
 
 /// The simulation of a seed, with an auditor, before the first decision. It has no groups of pods.
 pub fn begin(seed: u64, scheduler: Scheduler, extent: Extent) -> Simulation {
-    begin_with(RandomWorkload::of(seed), seed, scheduler, extent)
+    begin_with(RandomWorkload::of(seed), seed, |world, cluster| {
+        Simulation::audited(world, scheduler, cluster, extent)
+    })
 }
 
 fn begin_with(
     workload: RandomWorkload,
     seed: u64,
-    scheduler: Scheduler,
-    extent: Extent,
+    audited: impl FnOnce(SimulatedCluster, InitialCluster) -> Simulation,
 ) -> Simulation {
     let faults = RequestFaults::by_chance(seed, workload.fault_percent, workload.calm);
     let mut world = SimulatedCluster::new(workload.lifecycle, faults);
@@ -176,7 +243,7 @@ fn begin_with(
     for (at, what) in workload.happenings {
         world.plan(at, what);
     }
-    Simulation::audited(world, scheduler, workload.cluster, extent)
+    audited(world, workload.cluster)
 }
 
 /// What is tried between decisions.

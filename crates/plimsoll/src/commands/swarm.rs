@@ -5,13 +5,16 @@ use std::io::Write;
 use std::panic;
 
 use anyhow::{Result, bail};
+use plimsoll_api::KindRef;
+use plimsoll_config::GivenGates;
 use plimsoll_engine::Profile;
-use plimsoll_framework::Registry;
-use plimsoll_sim::Extent;
-use plimsoll_sim::swarm::{self, Course, try_seed};
+use plimsoll_framework::{Registry, Release};
+use plimsoll_plugins::coscheduling::CoschedulingGroup;
+use plimsoll_sim::swarm::{self, Course, try_seed, try_seed_with_gangs};
+use plimsoll_sim::{Extent, GangArgs, GangKind, GangSpec};
 use serde_json::json;
 
-use crate::args::{Format, Simulate};
+use crate::args::{Format, Simulate, With};
 use crate::notices;
 use crate::old_scale::{self, OldRanking};
 use crate::options::{Extenders, Setup, given_gates};
@@ -26,6 +29,11 @@ pub(crate) fn run(args: &Simulate, registry: &Registry, n: u64) -> Result<()> {
     if !args.canary.canary.is_empty() {
         notices::warning("--canary has no effect with --swarm, whose pods belong to all profiles");
     }
+    if args.with == Some(With::Coscheduling) && args.cluster.config.is_some() {
+        bail!(
+            "--with coscheduling: these clusters have a profile of their own; leave --config out"
+        );
+    }
     let mut swarm = Swarm::new(args, registry)?;
     let mut out = anstream::stdout();
     let mut whole = Course::default();
@@ -33,7 +41,11 @@ pub(crate) fn run(args: &Simulate, registry: &Registry, n: u64) -> Result<()> {
     let mut progress = Progress::shown(usize::try_from(n).unwrap_or(usize::MAX));
     // A panic is reported as a violation with its seed, so the default message is turned off.
     panic::set_hook(Box::new(|_| {}));
-    for seed in (0..n).map(|i| args.seed.wrapping_add(i)) {
+    let mut seed = args.seed;
+    for _ in 0..n {
+        while !swarm.is_asked_for(seed) {
+            seed = seed.wrapping_add(1);
+        }
         let course = swarm.course(seed)?;
         progress.step();
         failed += u64::from(!course.violations.is_empty());
@@ -42,6 +54,7 @@ pub(crate) fn run(args: &Simulate, registry: &Registry, n: u64) -> Result<()> {
             Format::Table => tell(&mut out, args, seed, &course)?,
         }
         whole.add(&course);
+        seed = seed.wrapping_add(1);
     }
     drop(progress);
     let simulations = count(usize::try_from(n).unwrap_or(usize::MAX), "simulation");
@@ -86,23 +99,56 @@ impl<'a> Swarm<'a> {
         Ok(Swarm { args, registry, setup, rankings, extent, with_groups })
     }
 
+    /// What groups of pods there are in the simulation of a seed.
+    fn groups(&self, seed: u64) -> Groups {
+        let cluster = &self.args.cluster;
+        // Gates that are given count for all seeds. The releases with the scale of 10 had no groups.
+        if !cluster.feature_gates.is_empty() || self.rankings.is_some() {
+            return Groups::ByGates;
+        }
+        if swarm::has_groups(seed) {
+            return Groups::OfApi;
+        }
+        // Coscheduling needs a profile of its own.
+        match cluster.config.is_none() && swarm::has_gangs(seed) {
+            true => Groups::Gangs,
+            false => Groups::ByGates,
+        }
+    }
+
+    /// Whether the simulation of a seed has what `--with` asks for.
+    fn is_asked_for(&self, seed: u64) -> bool {
+        match (self.args.with, self.groups(seed)) {
+            (None, _) | (Some(_), Groups::Gangs) | (Some(With::Groups), Groups::OfApi) => true,
+            (Some(With::Coscheduling), Groups::OfApi) | (Some(_), Groups::ByGates) => false,
+        }
+    }
+
     /// Runs the simulation of a seed.
     fn course(&mut self, seed: u64) -> Result<Course> {
-        let cluster = &self.args.cluster;
-        let release = cluster.emulation.release();
-        // Gates that are given count for all seeds. The releases with the scale of 10 had no groups.
-        let may_have_groups = cluster.feature_gates.is_empty() && self.rankings.is_none();
-        if !may_have_groups || !swarm::has_groups(seed) {
-            let profiles = || self.profiles(&self.setup);
-            return Ok(try_seed(seed, &self.setup.gates, &profiles, self.extent)?);
+        let release = self.args.cluster.emulation.release();
+        match self.groups(seed) {
+            Groups::ByGates => {
+                let profiles = || self.profiles(&self.setup);
+                Ok(try_seed(seed, &self.setup.gates, &profiles, self.extent)?)
+            }
+            Groups::OfApi => {
+                let gates = swarm::group_gates(seed, release);
+                if !self.with_groups.contains_key(&gates) {
+                    let setup = setup_with(self.args, self.registry, &gates)?;
+                    self.with_groups.insert(gates.clone(), setup);
+                }
+                let setup = &self.with_groups[&gates];
+                Ok(try_seed(seed, &setup.gates, &|| self.profiles(setup), self.extent)?)
+            }
+            Groups::Gangs => {
+                let gates = on(release, &swarm::gang_gates(seed, release))?;
+                let text = GangArgs::of(seed).configuration();
+                let setup = Setup::of_text("the profile of gangs", &text, self.registry, &gates)?;
+                let profiles = || self.profiles(&setup);
+                Ok(try_seed_with_gangs(seed, &setup.gates, &profiles, GANGS)?)
+            }
         }
-        let gates = swarm::group_gates(seed, release);
-        if !self.with_groups.contains_key(&gates) {
-            let setup = setup_with(self.args, self.registry, &gates)?;
-            self.with_groups.insert(gates.clone(), setup);
-        }
-        let setup = &self.with_groups[&gates];
-        Ok(try_seed(seed, &setup.gates, &|| self.profiles(setup), self.extent)?)
     }
 
     fn profiles(&self, setup: &Setup) -> Vec<Profile> {
@@ -116,10 +162,39 @@ impl<'a> Swarm<'a> {
     }
 }
 
+/// What groups of pods a simulation has.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Groups {
+    /// Those for which the gates of the command line are on: none without them.
+    ByGates,
+    /// Those of the API.
+    OfApi,
+    /// Gangs of Coscheduling.
+    Gangs,
+}
+
+/// The PodGroups of Coscheduling.
+const GANGS: GangKind = GangKind {
+    kind: KindRef::of::<CoschedulingGroup>(),
+    read: |object| {
+        let group = object.get::<CoschedulingGroup>()?;
+        Some(GangSpec {
+            min_member: group.min_member,
+            timeout_seconds: group.schedule_timeout_seconds,
+            has_min_resources: group.min_resources.is_some(),
+        })
+    },
+};
+
+/// The feature gates of a release with these switched on.
+fn on(release: Release, gates: &[&str]) -> Result<GivenGates> {
+    let gates: Vec<String> = gates.iter().map(|gate| format!("{gate}=true")).collect();
+    given_gates(release, &gates)
+}
+
 /// The configuration with more feature gates.
 fn setup_with(args: &Simulate, registry: &Registry, gates: &[&str]) -> Result<Setup> {
-    let gates: Vec<String> = gates.iter().map(|gate| format!("{gate}=true")).collect();
-    let gates = given_gates(args.cluster.emulation.release(), &gates)?;
+    let gates = on(args.cluster.emulation.release(), gates)?;
     Setup::choose_under(&args.cluster, &[], registry, (&gates, Extenders::NotCalled))
 }
 

@@ -396,3 +396,19 @@ fn a_swarm_reports_what_it_tried() {
     assert!(answer.out.starts_with("3 simulations from seed 7: "), "{}", answer.out);
     assert_eq!(run(&[], "simulate --swarm 3 --seed 7"), answer);
 }
+
+#[test]
+fn a_swarm_tries_only_seeds_with_what_is_asked_for() {
+    let seeds = |what: &str| -> Vec<u64> {
+        let answer = run(&[], &format!("simulate --swarm 3 --seed 1 -o json --with {what}"));
+        assert_eq!((answer.status, answer.err.as_str()), (0, ""));
+        let lines = answer.out.lines().map(|line| serde_json::from_str(line).expect("it is JSON"));
+        lines.map(|record: Value| record["seed"].as_u64().expect("it is a number")).collect()
+    };
+    let (groups, gangs) = (seeds("groups"), seeds("coscheduling"));
+    assert!(groups.contains(&3), "every third seed has groups: {groups:?}");
+    assert!(gangs.len() == 3 && gangs.iter().all(|seed| seed % 3 != 0), "{gangs:?}");
+    let wrong = run(&[("c.yaml", "")], "simulate --swarm 1 --with coscheduling --config c.yaml");
+    assert_eq!((wrong.status, wrong.out.as_str()), (1, ""));
+    assert!(wrong.err.contains("leave --config out"), "{}", wrong.err);
+}

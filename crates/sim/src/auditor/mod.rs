@@ -6,6 +6,7 @@
 
 mod budgets;
 mod claims;
+mod coscheduling;
 mod decisions;
 mod devices;
 mod feasible;
@@ -29,6 +30,7 @@ use plimsoll_engine::{Decision, Effect, EffectId, Event, Observation, Outcome, S
 use plimsoll_framework::{Nomination, Time};
 
 use self::budgets::ObservedBudgets;
+pub(crate) use self::coscheduling::ObservedGangs;
 use self::devices::ObservedDevices;
 use self::groups::ObservedGroups;
 
@@ -63,6 +65,8 @@ pub enum Extent {
 pub struct Auditor {
     known: ObservedCluster,
     extent: Extent,
+    /// Gangs by a label, if a plugin decides them.
+    gangs: Option<ObservedGangs>,
     /// The scheduler names of the profiles.
     schedulers: BTreeSet<String>,
     /// Evictions that the scheduler has requested.
@@ -172,6 +176,9 @@ impl Auditor {
     fn object(&mut self, seen: &Observation<AnyObject, (KindRef, ObjectKey)>) {
         self.known.groups.observe(seen);
         self.known.budgets.observe(seen);
+        if let Some(gangs) = &mut self.gangs {
+            gangs.observe(seen);
+        }
         match seen {
             Observation::Is(object) => {
                 if let Some(volume) = object.get::<PersistentVolume>() {
@@ -300,6 +307,7 @@ impl Auditor {
                 if let Some(pod) = self.known.pods.get(key).cloned() {
                     self.known.chosen.insert(key.clone(), (pod, node.clone()));
                 }
+                self.note_gang(key);
             }
             Outcome::Unschedulable { nomination, message, .. } => {
                 self.known.chosen.remove(key);
@@ -321,7 +329,8 @@ impl Auditor {
     /// Checks that no other decision about a pod was possible.
     fn had_to_be(&self, key: &PodKey, outcome: &Outcome) -> Result<(), String> {
         let known = &self.known;
-        let Some(pod) = known.pods.get(key).filter(|pod| known.is_reckoned(pod)) else {
+        let is_reckoned = |pod: &&Pod| known.is_reckoned(pod) && self.gang_of(pod).is_none();
+        let Some(pod) = known.pods.get(key).filter(is_reckoned) else {
             return Ok(());
         };
         match outcome {
@@ -427,7 +436,7 @@ impl Auditor {
                     if self.known.filter(&["DynamicResources"]) {
                         self.known.has_claimed(pod)?;
                     }
-                    Ok(())
+                    self.may_be_bound(pod)
                 };
                 if let Some(Err(why)) = pod.map(is_ready) {
                     let why: String = why;
@@ -453,8 +462,12 @@ impl Auditor {
         !self.known.chosen.is_empty()
     }
 
-    /// Reports that a pod waits for a change although `node` is feasible; once for each attempt.
+    /// Reports that a pod waits for a change although `node` is feasible; once for each attempt. A pod of a gang may have to
+    /// wait for others.
     pub(crate) fn sleeps(&mut self, now: Time, pod: &PodKey, node: &str) {
+        if self.may_wait_for_others(pod) {
+            return;
+        }
         if let Some(message) = self.waiting.remove(pod) {
             let what = format!("{pod} sleeps, but {node} would take it; it was told {message:?}");
             self.violated(now, what);
@@ -491,6 +504,7 @@ impl Auditor {
     /// Checks the nodes when the scheduler has nothing more to do at the present time.
     pub(crate) fn rests(&mut self, now: Time) {
         self.now = now;
+        self.audit_waits();
         let nodes: Vec<Str> = self.known.nodes.keys().cloned().collect();
         for node in nodes {
             match self.known.overfull(&node) {

@@ -1,5 +1,6 @@
 //! Random clusters and their changes. The same seed gives the same workload.
 
+pub(crate) mod coscheduling;
 mod devices;
 mod groups;
 mod nodes;
@@ -15,6 +16,7 @@ use plimsoll_framework::Time;
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;
 
+pub use self::coscheduling::{GangArgs, GangKind, GangSpec};
 pub(crate) use self::groups::GroupFeatures;
 use crate::cluster::InitialCluster;
 use crate::happening::Happening;
@@ -65,25 +67,27 @@ struct Maker {
 impl RandomWorkload {
     /// The workload of a seed.
     pub fn of(seed: u64) -> Self {
-        Self::made(seed, None)
+        Self::made_by(seed, None).0
     }
 
     /// The same with groups of pods, which take the place of about half of the other pods.
     pub(crate) fn grouped(seed: u64, features: GroupFeatures) -> Self {
-        Self::made(seed, Some(features))
+        Self::made_by(seed, Some(features)).0
     }
 
-    fn made(seed: u64, groups: Option<GroupFeatures>) -> Self {
+    /// The workload, and what has made it.
+    fn made_by(seed: u64, groups: Option<GroupFeatures>) -> (Self, Maker) {
         let mut rng = Pcg64::seed_from_u64(seed);
         let traits = pods::Traits::of(&mut rng);
         let n_nodes = rng.random_range(1..=8);
         let n_pods = rng.random_range(5..=40);
         let mut maker = Maker { rng, traits, n_nodes, n_pods };
         let workload = maker.workload().with_devices(seed, &mut maker);
-        match groups {
+        let workload = match groups {
             Some(features) => workload.with_groups(seed, features, &mut maker),
             None => workload,
-        }
+        };
+        (workload, maker)
     }
 }
 

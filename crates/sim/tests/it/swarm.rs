@@ -1,15 +1,33 @@
-//! Random simulations with an auditor. `SWARM=A..B` tries other seeds, and `SWARM_GROUPS=A..B` other seeds with groups of pods.
+//! Random simulations with an auditor. `SWARM=A..B` tries other seeds, `SWARM_GROUPS=A..B` other seeds with groups of pods, and
+//! `SWARM_GANGS=A..B` other seeds with gangs of Coscheduling.
 
 use std::fmt::Write as _;
 use std::ops::Range;
 
+use plimsoll_api::KindRef;
 use plimsoll_config::GivenGates;
 use plimsoll_engine::Profile;
-use plimsoll_framework::Release;
-use plimsoll_sim::Extent;
-use plimsoll_sim::swarm::{self, Course, try_seed};
+use plimsoll_framework::{FeatureGates, Release};
+use plimsoll_plugins::coscheduling::CoschedulingGroup;
+use plimsoll_sim::swarm::{self, Course, try_seed, try_seed_with_gangs};
+use plimsoll_sim::{Extent, GangArgs, GangKind, GangSpec};
 
-use crate::profiles::{CONFIGURATIONS, configured, profiles_of, profiles_with, release_of};
+use crate::profiles::{
+    CONFIGURATIONS, configured, configured_with, profiles_of, profiles_with, release_of,
+};
+
+/// The PodGroups of Coscheduling.
+const GANGS: GangKind = GangKind {
+    kind: KindRef::of::<CoschedulingGroup>(),
+    read: |object| {
+        let group = object.get::<CoschedulingGroup>()?;
+        Some(GangSpec {
+            min_member: group.min_member,
+            timeout_seconds: group.schedule_timeout_seconds,
+            has_min_resources: group.min_resources.is_some(),
+        })
+    },
+};
 
 #[test]
 fn nothing_that_must_not_be_is_found_in_a_swarm() {
@@ -52,10 +70,34 @@ fn what_was_found_once_with_groups_is_not_found_again() {
 }
 
 fn with_groups(release: Release, seed: u64) -> Course {
-    let gates = swarm::group_gates(seed, release).into_iter();
-    let gates: Vec<String> = gates.map(|gate| format!("{gate}=true")).collect();
-    let gates = GivenGates::parse(release, &gates, &[]).expect("they exist").plugins;
+    let gates = on(release, &swarm::group_gates(seed, release));
     let course = try_seed(seed, &gates, &|| profiles_with(&gates), Extent::Decisions);
+    course.expect("there is one profile")
+}
+
+/// The feature gates of a release with these switched on.
+fn on(release: Release, gates: &[&str]) -> FeatureGates {
+    let gates: Vec<String> = gates.iter().map(|gate| format!("{gate}=true")).collect();
+    GivenGates::parse(release, &gates, &[]).expect("they exist").plugins
+}
+
+#[test]
+fn nothing_that_must_not_be_is_found_in_a_swarm_with_coscheduling() {
+    let (mut wrong, mut whole) = (String::new(), Course::default());
+    for seed in seeds_of("SWARM_GANGS", 0..300).filter(|seed| swarm::has_gangs(*seed)) {
+        let release = release_of(seed);
+        let course = with_gangs(release, seed);
+        whole.add(&course);
+        report(&mut wrong, release, seed, &course);
+    }
+    assert!(wrong.is_empty(), "{wrong}");
+    assert!(whole.attempts / 20 < whole.scheduled, "hardly anything is placed: {whole:?}");
+}
+
+fn with_gangs(release: Release, seed: u64) -> Course {
+    let gates = on(release, &swarm::gang_gates(seed, release));
+    let profiles = || configured_with(&GangArgs::of(seed).configuration(), &gates);
+    let course = try_seed_with_gangs(seed, &gates, &profiles, GANGS);
     course.expect("there is one profile")
 }
 
