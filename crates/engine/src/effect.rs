@@ -153,7 +153,7 @@ impl EventRecord {
 
     /// A plugin could not write an object for the pod, after it was bound or given up.
     pub(crate) fn unwritten(said: &RequestedWrite, why: &str) -> Self {
-        let ObjectWrite { kind, key, verb } = &said.write;
+        let ObjectWrite { kind, key, verb, .. } = &said.write;
         let action = if said.point == Point::PostBind { "PostBind" } else { "Unreserve" };
         let plugin = said.plugin;
         let note = format!("plugin {plugin}: could not {} {kind} {key}: {why}", verb.as_str());

@@ -23,6 +23,9 @@ pub struct ObjectWrite {
     pub key: ObjectKey,
     /// What to do.
     pub verb: WriteVerb,
+    /// What the plugin says that it is for, by a number of its own ([`Writes::of_purpose`]). It finds it here when the write is
+    /// [`Answered`]; nobody else reads it. 0 if nothing is said.
+    pub purpose: u8,
 }
 
 /// What to do with an object.
@@ -166,12 +169,20 @@ impl WriteError {
 
 /// With this a plugin requests writes.
 #[derive(Debug)]
-pub struct Writes<'a>(&'a mut Vec<ObjectWrite>);
+pub struct Writes<'a> {
+    said: &'a mut Vec<ObjectWrite>,
+    purpose: u8,
+}
 
 impl<'a> Writes<'a> {
     /// Requests are added to `said`, in order.
     pub fn new(said: &'a mut Vec<ObjectWrite>) -> Self {
-        Writes(said)
+        Writes { said, purpose: 0 }
+    }
+
+    /// With this a plugin requests writes of one purpose, which it knows when they are [`Answered`].
+    pub fn of_purpose(&mut self, purpose: u8) -> Writes<'_> {
+        Writes { said: self.said, purpose }
     }
 
     /// Creates an object of kind `K`. The manifest may omit version, kind, name and namespace.
@@ -202,11 +213,12 @@ impl<'a> Writes<'a> {
 
     /// Requests the same write again, after it failed.
     pub fn again(&mut self, write: &ObjectWrite) {
-        self.0.push(write.clone());
+        self.said.push(write.clone());
     }
 
     fn say<K: Kind>(&mut self, key: ObjectKey, verb: WriteVerb) {
-        self.0.push(ObjectWrite { kind: KindRef::of::<K>(), key, verb });
+        let (kind, purpose) = (KindRef::of::<K>(), self.purpose);
+        self.said.push(ObjectWrite { kind, key, verb, purpose });
     }
 }
 

@@ -162,7 +162,7 @@ mod tests {
 
     fn write(verb: WriteVerb) -> ObjectWrite {
         let key = ObjectKey::new("default", "g");
-        ObjectWrite { kind: KindRef::of::<Gadget>(), key, verb }
+        ObjectWrite { kind: KindRef::of::<Gadget>(), key, verb, purpose: 0 }
     }
 
     /// What comes of a write, in words.

@@ -69,13 +69,38 @@ impl Chooser<'_> {
         sparse.chain(bits.into_iter().flat_map(|bits| set.outside(bits))).chain(all)
     }
 
-    /// The nodes of a candidate group with their static scores: the highest first, and ascending for each.
+    /// The nodes of a candidate group with their static scores: the highest first, and ascending for each. If `only` some are
+    /// named, those of them.
     pub(super) fn highest_first<'b>(
         &'b self,
         candidate: &'b FeasibleGroup,
+        only: Option<&[NameIndex]>,
     ) -> impl Iterator<Item = (i64, NameIndex)> + 'b {
-        let sets = self.ranking.groups[candidate.group].nodes.highest_first();
-        sets.flat_map(|(score, set)| self.own(candidate, set).map(move |index| (score, index)))
+        let named = only.map(|only| self.named_of(candidate, only));
+        let all = only.is_none().then(|| {
+            let sets = self.ranking.groups[candidate.group].nodes.highest_first();
+            sets.flat_map(|(score, set)| self.own(candidate, set).map(move |index| (score, index)))
+        });
+        named.into_iter().flatten().chain(all.into_iter().flatten())
+    }
+
+    /// Those of the named nodes that belong to a candidate group, in the same order, without a look at the others.
+    fn named_of(
+        &self,
+        candidate: &FeasibleGroup,
+        named: &[NameIndex],
+    ) -> SmallVec<[(i64, NameIndex); 4]> {
+        let is_own = |index: NameIndex| match candidate.sparse_group {
+            Some(sparse_group) => self.sparse.groups[sparse_group].nodes.has(index),
+            None => !self.sparse.has(index),
+        };
+        let with_score = |&index: &NameIndex| {
+            let (group, static_score) = self.ranking.entry(index)?;
+            (group as usize == candidate.group && is_own(index)).then_some((static_score, index))
+        };
+        let mut own: SmallVec<_> = named.iter().filter_map(with_score).collect();
+        own.sort_unstable_by_key(|&(static_score, index)| (Reverse(static_score), index));
+        own
     }
 
     /// The best nodes of the candidates, which have these scores without the static score.

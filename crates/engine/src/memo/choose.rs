@@ -31,6 +31,8 @@ pub(crate) struct FeasibleNodes {
     pub(crate) candidates: FeasibleGroups,
     /// For each candidate group, the counts for each term.
     term_counts: TermCounts,
+    /// If only some of the nodes may pass what is asked last: these, ascending.
+    only: Option<Vec<NameIndex>>,
 }
 
 impl FeasibleNodes {
@@ -39,11 +41,29 @@ impl FeasibleNodes {
         self.candidates.iter().map(|candidate| candidate.len).sum()
     }
 
+    /// The same, if only these nodes may pass what is asked last.
+    pub(super) fn limited_to(mut self, only: Option<Vec<NameIndex>>) -> Self {
+        self.only = only.map(|mut only| {
+            only.sort_unstable();
+            only.dedup();
+            only
+        });
+        self
+    }
+
+    /// The only nodes that may pass what is asked last, ascending; `None` if all may.
+    pub(super) fn only(&self) -> Option<&[NameIndex]> {
+        self.only.as_deref()
+    }
+
     /// Some of the nodes: the indices of candidates, with how many nodes of each. No number is 0.
     pub(crate) fn with(&self, some: impl Iterator<Item = (usize, usize)>) -> Self {
         let n_terms = self.term_counts.len().checked_div(self.candidates.len()).unwrap_or(0);
-        let mut with =
-            FeasibleNodes { candidates: FeasibleGroups::new(), term_counts: TermCounts::new() };
+        let mut with = FeasibleNodes {
+            candidates: FeasibleGroups::new(),
+            term_counts: TermCounts::new(),
+            only: self.only.clone(),
+        };
         for (at, len) in some {
             with.candidates.push(FeasibleGroup { len, ..self.candidates[at] });
             with.term_counts.extend_from_slice(&self.term_counts[at * n_terms..(at + 1) * n_terms]);
@@ -169,7 +189,7 @@ impl Chooser<'_> {
         for (sparse_group, one) in self.sparse.groups.iter().enumerate() {
             consider(one.ranking_group as usize, Some(sparse_group));
         }
-        FeasibleNodes { candidates, term_counts }
+        FeasibleNodes { candidates, term_counts, only: None }
     }
 
     /// Where the counts of each term are found.
@@ -218,7 +238,7 @@ impl Chooser<'_> {
 
     /// The score of each candidate group without the static score; `None` if the counts do not suffice.
     pub(crate) fn scores(&self, feasible: &FeasibleNodes) -> Option<Scores> {
-        let FeasibleNodes { candidates, term_counts } = feasible;
+        let FeasibleNodes { candidates, term_counts, .. } = feasible;
         let mut scores: Scores = smallvec![0; candidates.len()];
         let mut raws: SmallVec<[Scored; 16]> = SmallVec::new();
         for (at, normalized) in self.ranking.normalized.iter().enumerate() {

@@ -114,7 +114,7 @@ impl Chooser<'_> {
         let is_scored = match (contenders.as_slice(), kept.len()) {
             ([], _) => return PassingChoice::Nothing,
             ([only], 1) => {
-                let mut others = self.highest_first(&feasible.candidates[0]);
+                let mut others = self.highest_first(&feasible.candidates[0], feasible.only());
                 others.any(|(_, index)| index != only.index && passes(index))
             }
             _ => true,
@@ -157,7 +157,7 @@ impl Chooser<'_> {
         for (at, group) in feasible.candidates.iter().enumerate() {
             let mut highest = Highest::default();
             let n_before = contenders.len();
-            for (static_score, index) in self.highest_first(group) {
+            for (static_score, index) in self.highest_first(group, feasible.only()) {
                 highest.reach(static_score);
                 let before = highest.before(want);
                 if before.is_some_and(|raw| score.scores.highest <= raw) {
@@ -199,15 +199,15 @@ impl Chooser<'_> {
         mut passes: impl FnMut(NameIndex) -> bool,
     ) -> NameIndexBits {
         let mut passing = NameIndexBits::none(self.cluster.name_order.n_indices());
-        for group in &mut feasible.candidates {
+        for at in 0..feasible.candidates.len() {
             let mut len = 0;
-            for (_, index) in self.highest_first(group) {
+            for (_, index) in self.highest_first(&feasible.candidates[at], feasible.only()) {
                 if passes(index) {
                     passing.insert(index);
                     len += 1;
                 }
             }
-            group.len = len;
+            feasible.candidates[at].len = len;
         }
         passing
     }
@@ -221,7 +221,9 @@ impl Chooser<'_> {
         let tops: SmallVec<[Option<(i64, NameIndex)>; 16]> = feasible
             .candidates
             .iter()
-            .map(|group| self.highest_first(group).find(|&(_, index)| passes(index)))
+            .map(|group| {
+                self.highest_first(group, feasible.only()).find(|&(_, index)| passes(index))
+            })
             .collect();
         let kept = (0..tops.len()).filter(|&at| tops[at].is_some());
         feasible = feasible.with(kept.map(|at| (at, feasible.candidates[at].len)));
@@ -229,7 +231,8 @@ impl Chooser<'_> {
         let is_scored = match (feasible.candidates.as_slice(), tops.as_slice()) {
             ([], _) => return PassingChoice::Nothing,
             ([group], [(_, first)]) => {
-                let mut others = self.highest_first(group).skip_while(|(_, index)| index != first);
+                let all = self.highest_first(group, feasible.only());
+                let mut others = all.skip_while(|(_, index)| index != first);
                 others.next();
                 others.any(|(_, index)| passes(index))
             }
@@ -249,7 +252,7 @@ impl Chooser<'_> {
                 let mut indices = Vec::new();
                 for at in best {
                     let (static_score, first) = tops[at];
-                    let all = self.highest_first(&feasible.candidates[at]);
+                    let all = self.highest_first(&feasible.candidates[at], feasible.only());
                     let others = all.skip_while(|&(_, index)| index != first).skip(1);
                     let equal = others.take_while(|&(other, _)| other == static_score);
                     indices.push(first);

@@ -22,6 +22,7 @@ use super::choose::Chooser;
 use super::choose_passing::PassingChoice;
 use super::decide::{RankedBy, found};
 use super::domain_counts::DomainCounts;
+use super::name_index_set::NameIndex;
 use super::name_order::NameOrder;
 use super::node_diagnosis::NominatedNodeRejection;
 use super::node_ranking::ClusterView;
@@ -219,9 +220,9 @@ impl UncachedFilters {
     }
 
     /// The only nodes on which all of them may pass; `None` if these may be any.
-    fn only_on(&self, name_order: &NameOrder) -> Option<Vec<Row>> {
-        let row = |name: &Str| name_order.find(name).map(|index| name_order.row(index));
-        self.only_on.as_ref().map(|names| names.iter().filter_map(row).collect())
+    fn only_on(&self, name_order: &NameOrder) -> Option<Vec<NameIndex>> {
+        let only = self.only_on.as_ref()?;
+        Some(only.iter().filter_map(|name| name_order.find(name)).collect())
     }
 
     /// Whether there is a score on demand.
@@ -301,15 +302,17 @@ impl Memo {
         let asked = AskedOn { cluster, moved: is_moved.then_some(chooser.domain_counts) };
         uncached.find_errors(member.profile, asked).ok()?;
         let only_on = uncached.only_on(cluster.name_order);
-        let may_pass = |row| only_on.as_ref().is_none_or(|rows| rows.contains(&row));
         let on_demand = uncached.on_demand.take();
-        let feasible = chooser.feasible_now();
+        let feasible = chooser.feasible_now().limited_to(only_on);
         if let Some(order) = order.filter(|order| order.limit < feasible.len()) {
             if uncached.limit_nodes() {
                 return None;
             }
             let visited = Visited::new(&chooser, &feasible, order, |row| {
-                may_pass(row) && uncached.pass(row, asked)
+                let may_pass = feasible
+                    .only()
+                    .is_none_or(|only| only.binary_search(&cluster.name_order.index(row)).is_ok());
+                may_pass && uncached.pass(row, asked)
             });
             self.phases.over(MeteredPoint::Filter);
             if !visited.is_empty() {
@@ -327,8 +330,7 @@ impl Memo {
             return Some(Cycle::failed(failure, on.view.nodes.len()));
         }
         let choice = chooser.choose_passing(feasible, want, on_demand.as_ref(), |index| {
-            let row = cluster.name_order.row(index);
-            may_pass(row) && uncached.pass(row, asked)
+            uncached.pass(cluster.name_order.row(index), asked)
         });
         self.phases.over(MeteredPoint::Filter);
         match choice {

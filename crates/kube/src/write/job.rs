@@ -119,7 +119,7 @@ fn condition_patch(write: &GroupConditionWrite) -> ObjectWrite {
         "message": condition.message,
     }]}});
     let verb = WriteVerb::Patch { subresource: Some("status".into()), merge: merge.into() };
-    ObjectWrite { kind: KindRef::of::<PodGroup>(), key: group.clone(), verb }
+    ObjectWrite { kind: KindRef::of::<PodGroup>(), key: group.clone(), verb, purpose: 0 }
 }
 
 impl WriteJob {

@@ -151,6 +151,7 @@ async fn a_claim_is_changed_unless_it_has_changed_meanwhile() {
         kind: KindRef::of::<PersistentVolumeClaim>(),
         key: ObjectKey::new("ns", "c"),
         verb: WriteVerb::Patch { subresource: None, merge: merge.into() },
+        purpose: 0,
     };
     let merge = json!({ "metadata": {
         "uid": claim["metadata"]["uid"],
@@ -176,7 +177,7 @@ async fn what_becomes_of_the_objects_of_plugins_is_told_apart() {
     let pod = seen(&server, "p");
     let mut edge = Edge::new(&server, |_| {});
     let kind = KindRef::of::<PersistentVolumeClaim>();
-    let write = |verb| ObjectWrite { kind, key: ObjectKey::new("ns", "c"), verb };
+    let write = |verb| ObjectWrite { kind, key: ObjectKey::new("ns", "c"), verb, purpose: 0 };
     let create = |name: &str| {
         let claim = json!({
             "spec": { "accessModes": ["ReadWriteOnce"], "storageClassName": name },

@@ -165,6 +165,13 @@ fn devices(number: usize) -> Value {
     )
 }
 
+/// How many pods have devices.
+fn n_reserved(server: &TestServer) -> usize {
+    let claims = server.store().list("resourceclaims");
+    let consumers = claims.iter().map(|claim| &claim["status"]["reservedFor"]);
+    consumers.map(|all| all.as_array().map_or(0, Vec::len)).sum()
+}
+
 #[test]
 fn after_kills_at_any_moment_no_device_is_given_twice_and_no_claim_is_lost() {
     let server = TestServer::start(Options::default());
@@ -189,12 +196,15 @@ fn after_kills_at_any_moment_no_device_is_given_twice_and_no_claim_is_lost() {
     let slow = InjectedFault::every(1, FaultKind::Slow(Duration::from_millis(40)));
     let resources = ["resourceclaims", "resourceclaims/status", "pods/binding"];
     server.faults().add(slow.resources(&resources));
+    let mut n_between = 0;
     for round in 1..=4 {
         let process = Process::start(&kubeconfig);
         eventually("some more are bound", || 20 * round < n_bound(&server));
         // SIGKILL: it cannot finish anything.
         drop(process);
+        n_between += n_reserved(&server) - n_bound(&server);
     }
+    assert!(0 < n_between, "some pods had devices and no node when it was killed");
     server.faults().clear();
     let _process = Process::start(&kubeconfig);
     eventually("all are bound", || n_bound(&server) == 132);

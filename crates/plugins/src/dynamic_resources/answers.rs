@@ -5,12 +5,11 @@ use std::borrow::Cow;
 use plimsoll_api::devices::ClaimConsumer;
 use plimsoll_framework::prelude::*;
 use serde::Deserialize;
-use serde::de::IgnoredAny;
 
-use super::claims::ClaimingPod;
 use super::held::{Progress, allocate, has_lost_devices, held_for, late_for};
 use super::metrics::CREATES;
-use super::{DynamicResources, describe, extended, writes};
+use super::writes::{self, Step};
+use super::{DynamicResources, describe, extended};
 
 impl Answered for DynamicResources {
     fn answered(
@@ -20,7 +19,7 @@ impl Answered for DynamicResources {
         at: &Placement<'_>,
         handle: &mut Handle<'_>,
     ) -> Result<(), Rejection> {
-        let step = Step::of(write, self.claiming(at.pod));
+        let step = Step::of(write);
         if step == Step::Create {
             let status = if answer.is_ok() { "success" } else { "failure" };
             handle.metrics.add(&CREATES, [status], 1);
@@ -167,72 +166,6 @@ fn is_extended(claim: &ObjectKey, at: &Placement<'_>) -> bool {
     store.is_held(claim) && store.get(claim).is_some_and(|held| held.is_extended)
 }
 
-/// What a write was for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Step {
-    /// Creates the claim for extended resources.
-    Create,
-    /// Adds the finalizer.
-    Finalizer,
-    /// Adds the devices, and reserves them for the pod.
-    Allocation,
-    /// Reserves a claim that has devices.
-    Reservation,
-    /// Ends the reservation.
-    Unreservation,
-    /// Removes the finalizer.
-    Release,
-    /// Deletes the claim for extended resources.
-    Delete,
-    /// Changes the status of the pod.
-    PodStatus,
-}
-
-impl Step {
-    fn of(write: &ObjectWrite, pod: ClaimingPod<'_>) -> Self {
-        match &write.verb {
-            _ if write.kind.is::<Pod>() => Step::PodStatus,
-            WriteVerb::Create(_) => Step::Create,
-            WriteVerb::Delete { .. } => Step::Delete,
-            WriteVerb::Patch { subresource: None, merge } => {
-                let WrittenClaim { metadata, .. } = merge.read().unwrap_or_default();
-                match metadata.finalizers.iter().any(|one| one == ResourceClaim::FINALIZER) {
-                    true => Step::Finalizer,
-                    false => Step::Release,
-                }
-            }
-            WriteVerb::Update(_) => Step::Finalizer,
-            WriteVerb::Patch { merge, .. } => {
-                let WrittenClaim { status, .. } = merge.read().unwrap_or_default();
-                let is_it = |one: &WrittenConsumer<'_>| {
-                    let is_group = one.resource == "podgroups";
-                    one.uid == **pod.uid
-                        || is_group && pod.group.is_some_and(|group| one.name == **group)
-                };
-                match status.reserved_for.iter().flatten().any(is_it) {
-                    true if status.allocation.is_some() => Step::Allocation,
-                    true => Step::Reservation,
-                    false => Step::Unreservation,
-                }
-            }
-        }
-    }
-
-    /// How the error of such a write begins.
-    fn says(self) -> &'static str {
-        match self {
-            Step::Create => "create claim for extended resources",
-            Step::Finalizer => "add finalizer to claim",
-            Step::Allocation => "add allocation and reservation to claim",
-            Step::Reservation => "add reservation to claim",
-            Step::Unreservation => "remove reservation from claim",
-            Step::Release => "remove finalizer from claim",
-            Step::PodStatus => "update pod ExtendedResourceClaimStatus",
-            Step::Delete => "delete claim",
-        }
-    }
-}
-
 /// No write of a pod that was given up is on its way any more.
 fn is_not_late(claim: &ResourceClaim, at: &Placement<'_>, handle: &mut Handle<'_>) {
     let is_held = at.view.stores.of::<ResourceClaim>().is_held(&claim.key);
@@ -277,43 +210,19 @@ fn give_up(
     Err(Rejection::error(format!("{}: {}", step.says(), error.message)))
 }
 
-/// What a patch of a claim says, as far as answers depend on it.
+/// What a patch of a claim names.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct WrittenClaim<'a> {
     #[serde(borrow)]
     metadata: WrittenMetadata<'a>,
-    #[serde(borrow)]
-    status: WrittenStatus<'a>,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 struct WrittenMetadata<'a> {
     #[serde(borrow)]
-    finalizers: Vec<Cow<'a, str>>,
-    #[serde(borrow)]
     resource_version: Cow<'a, str>,
-    #[serde(borrow)]
-    uid: Cow<'a, str>,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-struct WrittenStatus<'a> {
-    allocation: Option<IgnoredAny>,
-    /// `null` if it is emptied.
-    #[serde(borrow)]
-    reserved_for: Option<Vec<WrittenConsumer<'a>>>,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct WrittenConsumer<'a> {
-    #[serde(borrow)]
-    resource: Cow<'a, str>,
-    #[serde(borrow)]
-    name: Cow<'a, str>,
     #[serde(borrow)]
     uid: Cow<'a, str>,
 }

@@ -8,6 +8,60 @@ use serde_json::{Map, Value, json};
 /// The annotation of a claim that was made for extended resources.
 const EXTENDED_CLAIM: &str = "resource.kubernetes.io/extended-resource-claim";
 
+/// What a write is for. The write itself says it by its number, so that nothing is read again when it is answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Step {
+    /// Creates the claim for extended resources.
+    Create,
+    /// Adds the finalizer.
+    Finalizer,
+    /// Adds the devices, and reserves them for the pod.
+    Allocation,
+    /// Reserves a claim that has devices.
+    Reservation,
+    /// Ends the reservation.
+    Unreservation,
+    /// Removes the finalizer.
+    Release,
+    /// Deletes the claim for extended resources.
+    Delete,
+    /// Changes the status of the pod.
+    PodStatus,
+}
+
+impl Step {
+    const ALL: [Self; 8] = [
+        Step::Create,
+        Step::Finalizer,
+        Step::Allocation,
+        Step::Reservation,
+        Step::Unreservation,
+        Step::Release,
+        Step::Delete,
+        Step::PodStatus,
+    ];
+
+    /// What a write is for that this plugin has requested.
+    pub(super) fn of(write: &ObjectWrite) -> Self {
+        let known = Self::ALL.into_iter().find(|step| *step as u8 == write.purpose);
+        known.expect("every write of this plugin has a purpose")
+    }
+
+    /// How the error of such a write begins.
+    pub(super) fn says(self) -> &'static str {
+        match self {
+            Step::Create => "create claim for extended resources",
+            Step::Finalizer => "add finalizer to claim",
+            Step::Allocation => "add allocation and reservation to claim",
+            Step::Reservation => "add reservation to claim",
+            Step::Unreservation => "remove reservation from claim",
+            Step::Release => "remove finalizer from claim",
+            Step::PodStatus => "update pod ExtendedResourceClaimStatus",
+            Step::Delete => "delete claim",
+        }
+    }
+}
+
 /// A merge patch of a claim. Fields are in the order of their names, as in a `Value`.
 #[derive(Serialize)]
 struct ClaimPatch<'a, S> {
@@ -43,30 +97,37 @@ impl<'a> PatchedMetadata<'a> {
 /// Adds the finalizer, without which a claim with devices could be gone at once.
 pub(super) fn add_finalizer(claim: &ResourceClaim, handle: &mut Handle<'_>) {
     let all = claim.finalizers.iter().map(Str::as_str).chain([ResourceClaim::FINALIZER]);
-    set_finalizers(claim, all.collect(), handle);
+    set_finalizers(claim, all.collect(), Step::Finalizer, handle);
 }
 
 /// Removes the finalizer of a claim that is not needed any more.
 pub(super) fn remove_finalizer(claim: &ResourceClaim, handle: &mut Handle<'_>) {
     let all = claim.finalizers.iter().map(Str::as_str);
-    set_finalizers(claim, all.filter(|name| *name != ResourceClaim::FINALIZER).collect(), handle);
+    let others = all.filter(|name| *name != ResourceClaim::FINALIZER).collect();
+    set_finalizers(claim, others, Step::Release, handle);
 }
 
-fn set_finalizers(claim: &ResourceClaim, finalizers: Vec<&str>, handle: &mut Handle<'_>) {
+fn set_finalizers(
+    claim: &ResourceClaim,
+    finalizers: Vec<&str>,
+    step: Step,
+    handle: &mut Handle<'_>,
+) {
     let finalizers = Some(finalizers);
     let metadata = PatchedMetadata { finalizers, ..PatchedMetadata::of_version(claim) };
     let merge = Json::of(&ClaimPatch { metadata, status: None::<()> });
-    handle.writes.patch::<ResourceClaim>(claim.key.clone(), merge);
+    handle.writes.of_purpose(step as u8).patch::<ResourceClaim>(claim.key.clone(), merge);
 }
 
 fn set_status(
     claim: &ResourceClaim,
     metadata: PatchedMetadata<'_>,
     status: impl Serialize,
+    step: Step,
     handle: &mut Handle<'_>,
 ) {
     let merge = Json::of(&ClaimPatch { metadata, status: Some(status) });
-    handle.writes.patch_status::<ResourceClaim>(claim.key.clone(), merge);
+    handle.writes.of_purpose(step as u8).patch_status::<ResourceClaim>(claim.key.clone(), merge);
 }
 
 /// Allocates devices for a claim that has none, and reserves it for a pod or a group. An allocation cannot be replaced, so the
@@ -103,22 +164,24 @@ fn set_allocation(
         reserved_for: [C; 1],
     }
     let status = Status { allocation: allocation.wire(), reserved_for: [consumer.wire()] };
-    set_status(claim, metadata, status, handle);
+    set_status(claim, metadata, status, Step::Allocation, handle);
 }
 
 /// Reserves a claim with devices for one more pod, or for a group.
 pub(super) fn reserve(claim: &ResourceClaim, consumer: &ClaimConsumer, handle: &mut Handle<'_>) {
-    set_reserved(claim, claim.reserved_for.iter().chain([consumer]), handle);
+    set_reserved(claim, claim.reserved_for.iter().chain([consumer]), Step::Reservation, handle);
 }
 
 /// Ends the reservation of a claim for the pod, or the group, with this uid.
 pub(super) fn unreserve(claim: &ResourceClaim, uid: &Str, handle: &mut Handle<'_>) {
-    set_reserved(claim, claim.reserved_for.iter().filter(|one| one.uid != *uid), handle);
+    let others = claim.reserved_for.iter().filter(|one| one.uid != *uid);
+    set_reserved(claim, others, Step::Unreservation, handle);
 }
 
 fn set_reserved<'a>(
     claim: &ResourceClaim,
     consumers: impl Iterator<Item = &'a ClaimConsumer>,
+    step: Step,
     handle: &mut Handle<'_>,
 ) {
     #[derive(Serialize)]
@@ -127,19 +190,20 @@ fn set_reserved<'a>(
         reserved_for: Vec<C>,
     }
     let status = Status { reserved_for: consumers.map(ClaimConsumer::wire).collect() };
-    set_status(claim, PatchedMetadata::of_version(claim), status, handle);
+    set_status(claim, PatchedMetadata::of_version(claim), status, step, handle);
 }
 
 /// Takes the devices from a claim.
 pub(super) fn deallocate(claim: &ResourceClaim, handle: &mut Handle<'_>) {
     let status = json!({ "allocation": null, "reservedFor": null, "devices": null });
-    set_status(claim, PatchedMetadata::of_version(claim), status, handle);
+    set_status(claim, PatchedMetadata::of_version(claim), status, Step::Unreservation, handle);
 }
 
 /// Deletes a claim that was made for extended resources. Its finalizer goes first.
 pub(super) fn delete(claim: &ResourceClaim, handle: &mut Handle<'_>) {
     remove_finalizer(claim, handle);
-    handle.writes.delete::<ResourceClaim>(claim.key.clone(), claim.uid.clone());
+    let mut writes = handle.writes.of_purpose(Step::Delete as u8);
+    writes.delete::<ResourceClaim>(claim.key.clone(), claim.uid.clone());
 }
 
 /// Creates the claim for the extended resources of a pod.
@@ -156,7 +220,8 @@ pub(super) fn create(claim: &ResourceClaim, pod: &PodInfo, handle: &mut Handle<'
         },
         "spec": claim.spec.to_json("resource.k8s.io/v1"),
     });
-    handle.writes.create::<ResourceClaim>(claim.key.clone(), manifest);
+    let mut writes = handle.writes.of_purpose(Step::Create as u8);
+    writes.create::<ResourceClaim>(claim.key.clone(), manifest);
 }
 
 /// Says in the status of a pod which resources of the node its claims use.
@@ -178,7 +243,8 @@ pub(super) fn name_node_allocatable(
         "metadata": { "uid": pod.uid },
         "status": { "nodeAllocatableResourceClaimStatuses": statuses },
     });
-    handle.writes.patch_status::<Pod>(pod.key.clone(), merge);
+    let mut writes = handle.writes.of_purpose(Step::PodStatus as u8);
+    writes.patch_status::<Pod>(pod.key.clone(), merge);
 }
 
 /// Says in the status of a pod which claim was made for it, and for what.
@@ -193,5 +259,6 @@ pub(super) fn name_extended_claim(
         "metadata": { "uid": pod.uid },
         "status": { "extendedResourceClaimStatus": status },
     });
-    handle.writes.patch_status::<Pod>(pod.key.clone(), merge);
+    let mut writes = handle.writes.of_purpose(Step::PodStatus as u8);
+    writes.patch_status::<Pod>(pod.key.clone(), merge);
 }

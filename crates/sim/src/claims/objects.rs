@@ -225,7 +225,7 @@ mod tests {
     /// What comes of a write, in words.
     fn done(objects: &mut ClaimObjects, verb: WriteVerb) -> String {
         let kind = KindRef::of::<ResourceClaim>();
-        let write = ObjectWrite { kind, key: ObjectKey::new("default", "c"), verb };
+        let write = ObjectWrite { kind, key: ObjectKey::new("default", "c"), verb, purpose: 0 };
         match objects.written(Time::from_millis(1000), &write) {
             Ok(Event::Object(seen)) => {
                 objects.observe(&seen);

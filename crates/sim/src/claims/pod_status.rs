@@ -69,7 +69,7 @@ mod tests {
         let merge = json!({ "metadata": { "uid": "u" }, "status": { field: value } });
         let verb = WriteVerb::Patch { subresource: Some(Str::from("status")), merge: merge.into() };
         let kind = KindRef::of::<Pod>();
-        let write = ObjectWrite { kind, key: pod.key.clone(), verb };
+        let write = ObjectWrite { kind, key: pod.key.clone(), verb, purpose: 0 };
         match patched_pod(Some(&pod), &write) {
             None => "not about claims".to_owned(),
             Some(Err(error)) => error.to_string(),

@@ -5,8 +5,8 @@ use std::time::Duration;
 use plimsoll_api::devices::{
     AllocationMode, AttributeValue, CapacityPolicy, ClaimSource, ClaimSpec, Constraint,
     ConstraintKind, ContainerDevices, ContainerRun, CounterConsumption, CounterSet, Device,
-    DeviceAsk, DeviceCapacity, DeviceNodes, DeviceRequest, DeviceTaint, DeviceToleration,
-    ExtendedRequest, RequestKind, SubRequest, TolerationOperator,
+    DeviceAsk, DeviceCapacity, DeviceNodes, DeviceRequest, DeviceTaint, DeviceTaintRule,
+    DeviceToleration, ExtendedRequest, RequestKind, SubRequest, TolerationOperator,
 };
 use plimsoll_api::quantity::Format;
 use plimsoll_api::{
@@ -107,7 +107,35 @@ impl Maker {
         let [claims_after, conditions_after] =
             [5, 20].map(|limit| Duration::from_secs(self.rng.random_range(0..=limit)));
         workload.devices = DeviceDelays { claims_after, conditions_after };
+        // Last, so that everything else is as it would be without them.
+        let rules = self.taint_rules();
+        workload.happenings.extend(rules);
+        workload.happenings.sort_by_key(|(at, _): &(Time, Happening)| *at);
         workload
+    }
+
+    /// Rules by which an administrator taints devices, and takes the taint away again. They matter where the gate
+    /// `DRADeviceTaintRules` is on.
+    fn taint_rules(&mut self) -> Vec<(Time, Happening)> {
+        let mut happenings = Vec::new();
+        for number in 0..self.rng.random_range(0..3) {
+            let of_node = format!("n{}", self.rng.random_range(0..self.n_nodes)).into();
+            let rule = DeviceTaintRule {
+                name: format!("rule-{number}").into(),
+                driver: self.once_in(2).then(|| GPUS.into()),
+                pool: self.once_in(2).then_some(of_node),
+                device: self.once_in(2).then(|| "gpu-0".into()),
+                taint: self.device_taint(),
+            };
+            let key = ObjectKey::new("", rule.name.clone());
+            let set = Happening::Other(Event::object(AnyObject::new(rule)));
+            happenings.push((self.some_time(), set));
+            if self.once_in(2) {
+                let gone = Happening::Other(Event::gone(KindRef::of::<DeviceTaintRule>(), key));
+                happenings.push((self.some_time(), gone));
+            }
+        }
+        happenings
     }
 
     fn device_classes(&mut self) -> Vec<DeviceClass> {
@@ -207,9 +235,13 @@ impl Maker {
 
     fn device_taints(&mut self, traits: DeviceTraits) -> Vec<DeviceTaint> {
         let tainted = self.has(traits.tainted) && self.once_in(2);
-        let effect = self.pick(&["NoSchedule", "NoExecute", "None"]).into();
-        let taint = DeviceTaint { key: "hot".into(), value: Str::default(), effect };
+        let taint = self.device_taint();
         tainted.then_some(taint).into_iter().collect()
+    }
+
+    fn device_taint(&mut self) -> DeviceTaint {
+        let effect = self.pick(&["NoSchedule", "NoExecute", "None"]).into();
+        DeviceTaint { key: "hot".into(), value: Str::default(), effect }
     }
 
     fn claim_spec(&mut self) -> ClaimSpec {

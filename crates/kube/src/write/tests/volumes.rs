@@ -20,6 +20,7 @@ fn change() -> Effect {
         kind: KindRef::of::<PersistentVolumeClaim>(),
         key: ObjectKey::new("ns", "c"),
         verb: WriteVerb::Patch { subresource: None, merge: merge().into() },
+        purpose: 0,
     };
     effect(3, &pod("p"), Write::Object(write))
 }
