@@ -139,7 +139,8 @@ fn is_free(claim: &ResourceClaim, pod: &PodInfo) -> bool {
 }
 
 /// Since 1.37 no PostFilter is asked for the pods of groups. In its place a claim is deallocated that keeps one of them from a
-/// node, and that nobody uses: it may be reserved for the group as long as no pod of this is on a node.
+/// node, and that nobody uses: it may be reserved for the group as long as no pod of this is on a node. Or the claim for
+/// extended resources is deleted that an earlier attempt has left, which keeps the pod from all nodes.
 impl GroupRemedy for DynamicResources {
     fn group_remedy(
         &self,
@@ -160,11 +161,17 @@ impl GroupRemedy for DynamicResources {
                 || matches!(&claim.reserved_for[..], [one] if one.is_group() && Some(&one.name) == group)
         };
         let nodes = view.nodes.rows().map(|row| view.nodes.node(row));
-        let claim = self.first_to_deallocate(&claims, nodes, is_free)?;
-        if let Some(handle) = handle {
-            writes::deallocate(claim, handle);
+        if let Some(claim) = self.first_to_deallocate(&claims, nodes, is_free) {
+            if let Some(handle) = handle {
+                writes::deallocate(claim, handle);
+            }
+            return Some(DEALLOCATED.into());
         }
-        Some(DEALLOCATED.into())
+        let left = claims.extended().filter(|extended| extended.is_left_over)?;
+        if let Some(handle) = handle {
+            writes::delete(&left.claim, handle);
+        }
+        Some(DELETED.into())
     }
 }
 

@@ -165,7 +165,8 @@ impl Auditor {
     }
 
     /// The gangs without a pod on a node, each with the pods that may be tried and how many of them must get a node. If so many
-    /// do, the gang need not sleep. The pods of each are alike, so that their order makes no difference.
+    /// do, the gang need not sleep. The pods of each are alike, so that their order makes no difference, and have neither volumes
+    /// nor devices: placing them one by one does not say who gets which.
     pub(crate) fn pending_gangs(&self) -> Vec<(ObjectKey, Vec<Pod>, usize)> {
         let mut members = BTreeMap::<ObjectKey, Vec<&Pod>>::new();
         for pod in self.known.pods.values() {
@@ -183,9 +184,14 @@ impl Auditor {
             };
             let tried: Vec<Pod> =
                 members.iter().filter(may_be_tried).map(|pod| Pod::clone(pod)).collect();
-            let are_alike = tried.iter().all(|pod| pod.template == tried[0].template);
+            let devices = &self.known.devices;
+            let are_plain = tried.iter().all(|pod| {
+                pod.template == tried[0].template
+                    && pod.volumes.is_empty()
+                    && !devices.are_claimed_by(pod)
+            });
             let is_pending = members.iter().all(|pod| self.known.place(pod).is_none());
-            let may_sleep = !are_alike || !is_pending || !self.wakes(&gang) || tried.len() < least;
+            let may_sleep = !are_plain || !is_pending || !self.wakes(&gang) || tried.len() < least;
             (!may_sleep).then_some((gang, tried, least))
         });
         pending.collect()

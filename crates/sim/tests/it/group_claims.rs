@@ -347,6 +347,71 @@ fn a_gang_gives_up_a_device_where_it_has_no_room() {
     }
 }
 
+/// The claim keeps its pod from all nodes.
+#[test]
+fn a_claim_for_extended_resources_that_an_earlier_attempt_has_left_is_deleted() {
+    let group = json!({
+        "apiVersion": "scheduling.k8s.io/v1beta1", "kind": "PodGroup",
+        "metadata": {"name": "train", "namespace": "default", "uid": "g1"},
+        "spec": {"schedulingPolicy": {"gang": {"minCount": 2}}},
+    });
+    let member = |number: u32| {
+        json!({
+            "apiVersion": "v1", "kind": "Pod",
+            "metadata": {
+                "namespace": "default", "name": format!("train-{number}"), "uid": format!("p{number}"),
+            },
+            "spec": {
+                "schedulingGroup": {"podGroupName": "train"},
+                "containers": [{
+                    "name": "main", "resources": {"requests": {"example.com/gpu": "1"}}}],
+            },
+        })
+    };
+    let left = json!({
+        "apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaim",
+        "metadata": {
+            "namespace": "default", "name": "left", "uid": "c1",
+            "annotations": {"resource.kubernetes.io/extended-resource-claim": "true"},
+            "finalizers": ["resource.kubernetes.io/delete-protection"],
+            "ownerReferences": [{
+                "apiVersion": "v1", "kind": "Pod", "name": "train-0", "uid": "p0",
+                "controller": true,
+            }],
+        },
+        "spec": {"devices": {"requests": [
+            {"name": "container-0-request-0", "exactly": {"deviceClassName": "gpu"}}]}},
+    });
+    let objects = [
+        json!({
+            "apiVersion": "v1", "kind": "Node", "metadata": {"name": "a"},
+            "status": {"allocatable": {"cpu": "4", "memory": "8Gi", "pods": "10"}},
+        }),
+        json!({
+            "apiVersion": "resource.k8s.io/v1", "kind": "DeviceClass", "metadata": {"name": "gpu"},
+            "spec": {"extendedResourceName": "example.com/gpu"},
+        }),
+        json!({
+            "apiVersion": "resource.k8s.io/v1", "kind": "ResourceSlice", "metadata": {"name": "s"},
+            "spec": {
+                "driver": "gpu.example.com", "nodeName": "a",
+                "devices": [{"name": "gpu-0"}, {"name": "gpu-1"}],
+                "pool": {"name": "a", "generation": 1, "resourceSliceCount": 1},
+            },
+        }),
+        group,
+        left,
+        member(0),
+        member(1),
+    ];
+    for release in RULES {
+        let what = after(release, &objects, (60, Vec::new()), RequestFaults::default());
+        assert!(what.starts_with("train-0 on a\ntrain-1 on a\n"), "{release}: {what}");
+        assert!(!what.contains("left has"), "{release}: {what}");
+        assert_eq!(what.matches(" has [\"gpu-").count(), 2, "{release}: {what}");
+    }
+}
+
 /// The claim `named` has the device, and is reserved for a group of this uid.
 fn allocated(mut objects: Vec<Json>, uid: &str) -> Vec<Json> {
     let named = objects.iter_mut().find(|object| object["metadata"]["name"] == "named");
