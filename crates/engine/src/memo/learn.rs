@@ -248,7 +248,7 @@ impl Memo {
         let one = &mut entry.expect("known signatures have their rankings").ranking;
         let followed = one.followed;
         one.followed = node_set.changed.end();
-        let changes = node_set.changed.since(followed);
+        let changes = node_set.changed.of_nodes_since(followed);
         let is_followed = changes.is_some();
         for (index, reads) in changes.into_iter().flatten() {
             one.follow(index, reads, cluster);
