@@ -449,12 +449,7 @@ impl Queue {
             return self.settle(now, id, (strategy, label), None, with);
         }
         let gate = with.gate(&first.pod, &mut self.counts);
-        if let Some(QueuePlace::Gated { plugin, why }) = &gate
-            && self.held.is_empty()
-            && matches!(&self.groups.get(group).key.wait,
-                WaitReason::Gate(by, so_far) if by == plugin && so_far == why)
-        {
-            // The gate stays closed for the same reason.
+        if self.are_gated_as_before(group, gate.as_ref()) {
             return;
         }
         for id in self.groups.take(group).pods {
