@@ -95,6 +95,7 @@ impl CountedNodes {
     }
 
     /// Whether the node in `row` is one of them.
+    #[inline]
     pub fn has(&self, nodes: &Columns, row: Row) -> bool {
         self.conditions.iter().all(|condition| condition(nodes, row))
     }

@@ -29,9 +29,9 @@ impl<T: Copy> ChangeLog<T> {
         self.entries.push_back(entry);
     }
 
-    /// Whether it has reached its limit, so that it takes no more memory.
-    pub(crate) fn is_full(&self) -> bool {
-        self.entries.len() == self.most
+    /// How many entries it keeps.
+    pub(crate) fn len(&self) -> usize {
+        self.entries.len()
     }
 
     /// The position after the last entry.
