@@ -510,7 +510,7 @@ impl Memo {
         let end = node_set.changed.end();
         let most_changes = (cluster.name_order.n_indices() / PART) as u64;
         let kept_bytes: usize = self.profiles.values().map(|one| one.kept.bytes()).sum();
-        let of_profile = self.profiles.get_mut(&profile.scheduler_name)?;
+        let of_profile = self.profiles.get_mut(profile)?;
         let (last_end, kept) = match can_keep {
             true => of_profile.kept.take(key, end),
             false => (None, None),
