@@ -36,6 +36,9 @@ impl Refusals {
 
     /// The pods that may be chosen again from now on, with their preemptors.
     pub(crate) fn over(&mut self, now: Time) -> Vec<(PodKey, PodKey)> {
+        if self.next_end().is_none_or(|end| now < end) {
+            return Vec::new();
+        }
         let over = self.pauses.over(now).into_iter();
         over.filter_map(|victim| Some((victim.clone(), self.preemptors.get(&victim)?.clone())))
             .collect()

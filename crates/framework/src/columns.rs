@@ -156,19 +156,20 @@ pub struct Columns {
     /// How many pods on nodes have any affinity or anti-affinity term.
     n_with_affinity: usize,
     /// The resources for which something else than a node stands.
-    provided: Arc<BTreeSet<Str>>,
+    provided: Option<Arc<BTreeSet<Str>>>,
     node: Vec<Arc<Node>>,
 }
 
 impl Columns {
     /// The resources for which something else than a node [stands](crate::ProvidesResources).
     pub fn provided(&self) -> &BTreeSet<Str> {
-        &self.provided
+        static NONE: BTreeSet<Str> = BTreeSet::new();
+        self.provided.as_deref().unwrap_or(&NONE)
     }
 
     /// Sets the resources for which something else than a node stands.
     pub fn set_provided(&mut self, resources: BTreeSet<Str>) {
-        self.provided = Arc::new(resources);
+        self.provided = (!resources.is_empty()).then(|| Arc::new(resources));
     }
 
     /// Adds a node, and returns its row.
@@ -337,7 +338,7 @@ impl Columns {
         assert!(self.live.len() == 1, "a scratch holds one node");
         self.live[0] = true;
         self.free.clear();
-        self.provided = of.provided.clone();
+        self.provided.clone_from(&of.provided);
         let node = of.node(row);
         if !Arc::ptr_eq(&self.node[0], node) {
             self.name.take_from(&of.name, row);

@@ -95,6 +95,7 @@ impl CountedNodes {
     }
 
     /// Whether the node in `row` is one of them.
+    #[inline]
     pub fn has(&self, nodes: &Columns, row: Row) -> bool {
         self.conditions.iter().all(|condition| condition(nodes, row))
     }
@@ -254,14 +255,18 @@ pub trait DomainFilter: DomainCounter {
 /// A score that judges by counts.
 pub trait DomainScore: DomainCounter {
     /// Whether nodes with this standing for each term are ranked by their domains. Nodes that are not are left out of
-    /// [`domains`](Self::raw).
+    /// the number of [domains](Self::weight).
     fn is_ranked(&self, term_counts: &[TermCount]) -> bool;
-    /// Whether [`raw`](Self::raw) reads the number of domains. If not, it is given none.
+    /// Whether [`raw`](Self::raw) reads the weights of terms. If not, it is given none.
     fn reads_domains(&self) -> bool;
-    /// The raw score of nodes with this standing for each term. `domains` is, for each term, the number of domains with
-    /// a feasible node that is [ranked](Self::is_ranked); the nodes without the label form one domain. For
+    /// The weight of a term for [`raw`](Self::raw), which is asked for once for all nodes. `domains` is the number of domains
+    /// with a feasible node that is [ranked](Self::is_ranked); the nodes without the label form one domain. For
     /// [`TopologyKey::NodeWith`] it is the number of such nodes.
-    fn raw(&self, term_counts: &[TermCount], domains: &[usize]) -> i64;
+    fn weight(&self, _domains: usize) -> f64 {
+        0.0
+    }
+    /// The raw score of nodes with this standing for each term. `weights` has the [weight](Self::weight) of each.
+    fn raw(&self, term_counts: &[TermCount], weights: &[f64]) -> i64;
     /// Brings raw scores into range. The result for a score may depend on the set of all raw scores, but not on
     /// how often each occurs. By default they stay as they are.
     fn normalize(&self, _: &mut [Scored]) {}

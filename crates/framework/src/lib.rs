@@ -141,8 +141,8 @@ pub use pod_info::PodInfo;
 pub use pod_set::{PodSet, Replicas};
 pub use points::{ErasedByNode, Held, Point, Points, PreBindPoint};
 pub use post_filter::{
-    AfterPostFilter, DryRun, NodeDryRun, NodeRejection, Nomination, PostFilter, PostFilterAnswer,
-    PostFilterByNode, PreemptionCandidate, PreemptionCandidates, PreemptionCost,
+    AfterPostFilter, DryRun, FoundPlaces, NodeDryRun, NodeRejection, Nomination, PostFilter,
+    PostFilterAnswer, PostFilterByNode, PreemptionCandidate, PreemptionCandidates, PreemptionCost,
 };
 pub use prioritize::{Prioritize, Prioritized};
 pub use profile_spec::ProfileSpec;

@@ -2,9 +2,13 @@
 
 use std::collections::BTreeMap;
 
+use hashbrown::HashMap;
 use plimsoll_api::{PodKey, Str};
+use rustc_hash::FxBuildHasher;
 
 use crate::pod_info::PodInfo;
+
+type FastMap<K, V> = HashMap<K, V, FxBuildHasher>;
 
 /// The nominated pods, by the node that was cleared for them.
 ///
@@ -12,8 +16,9 @@ use crate::pod_info::PodInfo;
 /// were there already.
 #[derive(Clone, Debug, Default)]
 pub struct NominatedPods {
-    by_node: BTreeMap<Str, BTreeMap<PodKey, PodInfo>>,
-    node_of: BTreeMap<PodKey, Str>,
+    pods: FastMap<PodKey, (PodInfo, Str)>,
+    /// Those of each node, by name.
+    by_node: FastMap<Str, Vec<PodInfo>>,
     /// How many there are of each priority.
     priorities: BTreeMap<i32, usize>,
     /// The nodes that got or lost a nominated pod; `None` if nobody will ask.
@@ -25,7 +30,7 @@ pub struct NominatedPods {
 impl NominatedPods {
     /// The pods nominated to `node`, by name.
     pub fn on(&self, node: &str) -> impl Iterator<Item = &PodInfo> {
-        self.by_node.get(node).into_iter().flat_map(BTreeMap::values)
+        self.by_node.get(node).into_iter().flatten()
     }
 
     /// The pods nominated to `node` for which `pod` must leave room, by name.
@@ -36,17 +41,17 @@ impl NominatedPods {
 
     /// The node to which a pod is nominated.
     pub fn node_of(&self, pod: &PodKey) -> Option<&Str> {
-        self.node_of.get(pod)
+        self.pods.get(pod).map(|(_, node)| node)
     }
 
     /// A nominated pod, as it was when it was last nominated.
     pub fn get(&self, pod: &PodKey) -> Option<&PodInfo> {
-        self.by_node.get(self.node_of.get(pod)?)?.get(pod)
+        self.pods.get(pod).map(|(pod, _)| pod)
     }
 
     /// Whether no pod is nominated.
     pub fn is_empty(&self) -> bool {
-        self.node_of.is_empty()
+        self.pods.is_empty()
     }
 
     /// The highest priority of a nominated pod.
@@ -56,7 +61,9 @@ impl NominatedPods {
 
     /// All of them, node by node.
     pub fn iter(&self) -> impl Iterator<Item = (&Str, &PodInfo)> {
-        self.by_node.iter().flat_map(|(node, pods)| pods.values().map(move |pod| (node, pod)))
+        let mut all: Vec<_> = self.by_node.iter().collect();
+        all.sort_unstable_by_key(|(node, _)| *node);
+        all.into_iter().flat_map(|(node, pods)| pods.iter().map(move |pod| (node, pod)))
     }
 
     /// A number that is the same only if nothing has changed.
@@ -74,7 +81,8 @@ impl NominatedPods {
         self.changed.get_or_insert_default();
     }
 
-    /// The nodes that got or lost a nominated pod since the last call. A node may occur twice.
+    /// The nodes that got or lost a nominated pod since the last call, or one whose nominated pod has changed. A node may
+    /// occur twice.
     pub fn changed(&mut self) -> Vec<Str> {
         self.changed.as_mut().map(std::mem::take).unwrap_or_default()
     }
@@ -83,17 +91,22 @@ impl NominatedPods {
     pub fn set(&mut self, pod: PodInfo, node: Str) {
         self.remove(&pod.key);
         *self.priorities.entry(pod.priority).or_default() += 1;
+        let on_node = self.by_node.entry(node.clone()).or_default();
+        let at = on_node.partition_point(|other| other.key < pod.key);
+        on_node.insert(at, pod.clone());
         self.note(&node);
-        self.node_of.insert(pod.key.clone(), node.clone());
-        self.by_node.entry(node).or_default().insert(pod.key.clone(), pod);
+        self.pods.insert(pod.key.clone(), (pod, node));
     }
 
     /// Removes a nomination. Returns the node, if there was one.
     pub fn remove(&mut self, pod: &PodKey) -> Option<Str> {
-        let node = self.node_of.remove(pod)?;
-        let pods = self.by_node.get_mut(&node).expect("both maps have the same pods");
-        let gone = pods.remove(pod).expect("both maps have the same pods");
-        if pods.is_empty() {
+        if self.pods.is_empty() {
+            return None;
+        }
+        let (gone, node) = self.pods.remove(pod)?;
+        let on_node = self.by_node.get_mut(&node).expect("both maps have the same pods");
+        on_node.retain(|other| other.key != *pod);
+        if on_node.is_empty() {
             self.by_node.remove(&node);
         }
         let left = self.priorities.get_mut(&gone.priority).expect("its priority was counted");
@@ -107,7 +120,7 @@ impl NominatedPods {
 
     fn note(&mut self, node: &Str) {
         self.revision += 1;
-        if let Some(changed) = &mut self.changed {
+        if let Some(changed) = self.changed.as_mut().filter(|one| one.last() != Some(node)) {
             changed.push(node.clone());
         }
     }
@@ -145,7 +158,7 @@ mod tests {
         let before = nominated.revision();
         nominated.set(pod("p", 1), "a".into());
         nominated.set(pod("p", 2), "b".into());
-        assert_eq!(nominated.changed(), ["a", "a", "b"]);
+        assert_eq!(nominated.changed(), ["a", "b"]);
         assert!(before < nominated.revision());
         nominated.changes_are_undone(before);
         assert_eq!(nominated.revision(), before);

@@ -1,6 +1,7 @@
 //! PostFilter, which runs after no node was found, and the dry runs that its plugins may use.
 
 use std::borrow::Cow;
+use std::cmp::Ordering;
 use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::Arc;
@@ -316,6 +317,17 @@ pub struct PreemptionCandidate {
     pub victims: Arc<[PodKey]>,
 }
 
+/// What a search among places comes to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FoundPlaces {
+    /// How many nodes were found that can be cleared.
+    pub n_found: usize,
+    /// The one of them with the lowest cost, which it has. Of several it is the first by name.
+    pub best: Option<(usize, PreemptionCost)>,
+    /// The place where the search goes on.
+    pub end: usize,
+}
+
 /// The nodes whose rejection of a pod evictions might resolve, ordered by row, with what it takes to clear each. Places
 /// are counted from 0. Nothing is computed for a node before it is asked for.
 pub trait PreemptionCandidates {
@@ -325,6 +337,31 @@ pub trait PreemptionCandidates {
     fn n_places(&self) -> usize;
     /// The first place in a range whose node can be cleared, with its cost.
     fn next(&mut self, places: Range<usize>) -> Option<(usize, PreemptionCost)>;
+    /// Searches a range until `most` nodes are found that can be cleared. Whoever remembers what it has found need not look
+    /// at each node.
+    fn find(&mut self, places: Range<usize>, most: usize) -> FoundPlaces {
+        let mut found = FoundPlaces { end: places.start, ..FoundPlaces::default() };
+        while found.n_found < most {
+            let next = self.next(found.end..places.end);
+            let Some((place, _)) = next else { return FoundPlaces { end: places.end, ..found } };
+            found = self.joined(found, FoundPlaces { n_found: 1, best: next, end: place + 1 });
+        }
+        found
+    }
+    /// What two searches among different places come to together. The search goes on where that for `more` ended.
+    fn joined(&self, found: FoundPlaces, more: FoundPlaces) -> FoundPlaces {
+        let is_better = |(place, cost): (usize, PreemptionCost)| {
+            found.best.is_none_or(|(other, least)| match cost.cmp(&least) {
+                Ordering::Equal => self.precedes(place, other),
+                order => order == Ordering::Less,
+            })
+        };
+        FoundPlaces {
+            n_found: found.n_found + more.n_found,
+            best: more.best.filter(|&one| is_better(one)).or(found.best),
+            end: more.end,
+        }
+    }
     /// The name of the node at a place.
     fn node(&self, place: usize) -> &Str;
     /// Whether the name of the node at a place comes before that of the node at another one.

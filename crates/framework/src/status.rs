@@ -77,7 +77,7 @@ impl Rejection {
     /// Rejected for one reason.
     #[cold]
     pub fn new(code: Code, reason: impl Into<Reason>) -> Self {
-        Rejection { code, reasons: SmallVec::from_iter([reason.into()]) }
+        Rejection { code, reasons: SmallVec::from_buf([reason.into()]) }
     }
 
     /// Rejected; evicting other pods might help.

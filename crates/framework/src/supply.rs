@@ -167,14 +167,22 @@ impl Needs {
     /// Sets `out` to [`NEVER`] for nodes that have too little. Because amounts are rounded, it may keep nodes that
     /// lack a little. Returns whether there may be such nodes.
     pub fn sieve(&self, supply: &Supply, out: &mut [f32]) -> bool {
-        let mut is_unsure = false;
-        for (resource, asked) in &self.0 {
-            let Some(stock) = supply.stock(resource) else { return true };
-            let least = rounded(*asked);
-            exclude_below(least, &stock.left, out);
-            is_unsure |= is_rounded(*asked) && has(&stock.left, least);
-        }
-        is_unsure
+        sieve(&self.0, supply, out)
+    }
+
+    /// The same, where `out` becomes what `before` is for the other nodes.
+    pub fn sieve_copy(&self, supply: &Supply, before: &[f32], out: &mut Vec<f32>) -> bool {
+        let first = self.0.split_first();
+        let stock = first.and_then(|((resource, _), _)| supply.stock(resource));
+        let Some((((_, asked), others), stock)) = first.zip(stock) else {
+            before.clone_into(out);
+            return !self.0.is_empty();
+        };
+        let least = rounded(*asked);
+        out.resize(before.len(), NEVER);
+        copy_above(least, &stock.left, before, out);
+        let is_unsure = is_rounded(*asked) && has(&stock.left, least);
+        sieve(others, supply, out) || is_unsure
     }
 
     /// The places of nodes for which rounding hides whether they have enough: those that may lack a little, and
@@ -213,8 +221,28 @@ pub trait ScoreBound: Send + Sync {
     fn add(&self, supply: &Supply, own: &[f32], weight: f32, out: &mut [f32]);
 }
 
-/// Sets `out` to [`NEVER`] where less than `least` is left. Compiled once more for the wider vectors of newer
+/// Sets `out` to [`NEVER`] for nodes that have less left than is asked. Returns whether it may keep nodes that lack a little.
+fn sieve(needs: &[(Str, i64)], supply: &Supply, out: &mut [f32]) -> bool {
+    let mut is_unsure = false;
+    for (resource, asked) in needs {
+        let Some(stock) = supply.stock(resource) else { return true };
+        let least = rounded(*asked);
+        exclude_below(least, &stock.left, out);
+        is_unsure |= is_rounded(*asked) && has(&stock.left, least);
+    }
+    is_unsure
+}
+
+/// Copies `before` to `out`, with [`NEVER`] where less than `least` is left. Compiled once more for the wider vectors of newer
 /// processors.
+#[multiversion(targets("x86_64+avx2"))]
+fn copy_above(least: f32, left: &[f32], before: &[f32], out: &mut [f32]) {
+    for ((out, &before), &left) in out.iter_mut().zip(before).zip(left) {
+        *out = if left < least { NEVER } else { before };
+    }
+}
+
+/// Sets `out` to [`NEVER`] where less than `least` is left. Compiled as [`copy_above`] is.
 #[multiversion(targets("x86_64+avx2"))]
 fn exclude_below(least: f32, left: &[f32], out: &mut [f32]) {
     for (out, &left) in out.iter_mut().zip(left) {

@@ -1,6 +1,6 @@
 //! DefaultPreemption: makes room for a pod by evicting pods of lower priority.
 
-use std::cmp::{Ordering, Reverse};
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::fmt::Display;
 
@@ -265,29 +265,22 @@ impl PostFilterByNode for DefaultPreemption {
         nodes: &mut dyn PreemptionCandidates,
     ) -> Option<PostFilterAnswer> {
         let n_places = nodes.n_places();
-        let enough = self.enough(n_places);
+        let enough = self.enough(n_places).max(1);
         let offset = offset(pod, n_places);
-        let mut best: Option<(usize, PreemptionCost)> = None;
-        let mut n_found = 0;
-        'turn: for places in [offset..n_places, 0..offset] {
-            let mut from = places.start;
-            while let Some((place, cost)) = nodes.next(from..places.end) {
-                from = place + 1;
-                n_found += 1;
-                let is_better = |(other, least): (usize, PreemptionCost)| match cost.cmp(&least) {
-                    Ordering::Equal => nodes.precedes(place, other),
-                    order => order == Ordering::Less,
-                };
-                if best.is_none_or(is_better) {
-                    best = Some((place, cost));
-                }
-                let breaks_no_budget = best.is_some_and(|(_, cost)| cost.0[0] == 0);
-                if breaks_no_budget && enough <= n_found {
-                    break 'turn;
-                }
+        let is_over = |found: &FoundPlaces| {
+            enough <= found.n_found && found.best.is_some_and(|(_, cost)| cost.0[0] == 0)
+        };
+        let mut found = FoundPlaces::default();
+        for places in [offset..n_places, 0..offset] {
+            found.end = places.start;
+            while found.end < places.end && !is_over(&found) {
+                // Once there are enough, each may be the last one.
+                let most = enough.saturating_sub(found.n_found).max(1);
+                let more = nodes.find(found.end..places.end, most);
+                found = nodes.joined(found, more);
             }
         }
-        if let Some((place, cost)) = best {
+        if let Some((place, cost)) = found.best {
             let (node, victims) = (nodes.node(place).clone(), nodes.victims(place));
             let says = self.success.says(&node, cost.0[N_VICTIMS]);
             let broken_budgets = cost.0[0];

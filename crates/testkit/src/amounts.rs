@@ -49,6 +49,12 @@ fn needs_are_the_filter(
     }
     let mut sieved = vec![0.0; rows.len()];
     let is_unsure = needs.sieve(&supply, &mut sieved);
+    let mut copied = Vec::new();
+    if needs.sieve_copy(&supply, &vec![0.0; rows.len()], &mut copied) != is_unsure
+        || copied.iter().map(|one| one.to_bits()).ne(sieved.iter().map(|one| one.to_bits()))
+    {
+        return Err("a copy is sieved alike, but it differs".to_owned());
+    }
     let prepared = filter.prepare(pod, &mut CycleState::default(), &cluster.view());
     let verdicts = Verdicts::of(&prepared, pod, cluster, &rows);
     let mut apart = String::new();

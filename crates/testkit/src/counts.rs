@@ -174,11 +174,12 @@ fn ranked(
             .collect();
         all.len()
     };
-    let domains: Vec<usize> = match ranker.reads_domains() {
-        true => (0..counted.terms.len()).map(domains).collect(),
+    let weight = |term| ranker.weight(domains(term));
+    let weights: Vec<f64> = match ranker.reads_domains() {
+        true => (0..counted.terms.len()).map(weight).collect(),
         false => Vec::new(),
     };
-    let raw = |&row: &Row| Scored { row, score: ranker.raw(&counted.term_counts(row), &domains) };
+    let raw = |&row: &Row| Scored { row, score: ranker.raw(&counted.term_counts(row), &weights) };
     let mut scores: Vec<Scored> = feasible.iter().map(raw).collect();
     match ranker.by_group() {
         None => ranker.normalize(&mut scores),

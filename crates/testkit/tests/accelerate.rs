@@ -188,7 +188,7 @@ impl DomainScore for CountsPods {
     fn reads_domains(&self) -> bool {
         false
     }
-    fn raw(&self, term_counts: &[TermCount], _: &[usize]) -> i64 {
+    fn raw(&self, term_counts: &[TermCount], _: &[f64]) -> i64 {
         score(term_counts[0].count)
     }
     fn normalize(&self, _: &mut [Scored]) {}

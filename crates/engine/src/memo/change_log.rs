@@ -2,6 +2,10 @@
 
 use std::collections::VecDeque;
 
+use plimsoll_framework::parts::NodeReads;
+
+use super::name_index_set::NameIndex;
+
 /// A log of limited length. A reader that comes too late must read the whole state instead.
 #[derive(Clone, Debug)]
 pub(crate) struct ChangeLog<T> {
@@ -25,9 +29,9 @@ impl<T: Copy> ChangeLog<T> {
         self.entries.push_back(entry);
     }
 
-    /// Whether it has reached its limit, so that it takes no more memory.
-    pub(crate) fn is_full(&self) -> bool {
-        self.entries.len() == self.most
+    /// How many entries it keeps.
+    pub(crate) fn len(&self) -> usize {
+        self.entries.len()
     }
 
     /// The position after the last entry.
@@ -43,9 +47,40 @@ impl<T: Copy> ChangeLog<T> {
     }
 }
 
+impl ChangeLog<(NameIndex, NodeReads)> {
+    /// The changes of nodes since `position`; `None` if some of them were dropped. Those of one node that follow one another,
+    /// such as when several pods leave it, are one.
+    pub(crate) fn of_nodes_since(
+        &self,
+        position: u64,
+    ) -> Option<impl Iterator<Item = (NameIndex, NodeReads)> + '_> {
+        let mut changes = self.since(position)?.peekable();
+        Some(std::iter::from_fn(move || {
+            let (index, mut reads) = changes.next()?;
+            while let Some((_, more)) = changes.next_if(|&(next, _)| next == index) {
+                reads |= more;
+            }
+            Some((index, reads))
+        }))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn changes_of_a_node_that_follow_one_another_are_one() {
+        let mut log = ChangeLog::new(9);
+        let (pods, labels) = (NodeReads::PODS, NodeReads::LABELS);
+        for change in [(1, pods), (1, labels), (2, pods), (1, pods), (1, pods)] {
+            log.push(change);
+        }
+        let since = |position| log.of_nodes_since(position).map(Iterator::collect::<Vec<_>>);
+        assert_eq!(since(0), Some(vec![(1, pods | labels), (2, pods), (1, pods)]));
+        assert_eq!(since(1), Some(vec![(1, labels), (2, pods), (1, pods)]));
+        assert_eq!(since(5), Some(vec![]));
+    }
 
     #[test]
     fn a_reader_within_the_limit_sees_every_entry() {

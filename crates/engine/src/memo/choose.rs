@@ -9,7 +9,7 @@ use smallvec::{SmallVec, smallvec};
 
 use super::best_nodes::Best;
 use super::counts_cache::{CountsCache, CountsId};
-use super::domain_counts::DomainCounts;
+use super::domain_counts::{DomainCounts, RangedFilter};
 use super::name_index_set::NameIndex;
 use super::node_ranking::{ClusterView, NodeRanking};
 use super::rankings::{RankingId, Rankings};
@@ -72,6 +72,8 @@ impl FeasibleNodes {
     }
 }
 
+/// Filters by counts.
+type Judges<'a> = SmallVec<[&'a RangedFilter; 4]>;
 type TermCounts = SmallVec<[TermCount; 32]>;
 type FeasibleGroups = SmallVec<[FeasibleGroup; 16]>;
 type Scores = SmallVec<[i64; 16]>;
@@ -158,9 +160,15 @@ impl Chooser<'_> {
     /// The groups that pass. `len` returns the number of nodes in a sparse group, or the number of nodes in a
     /// group of the ranking that are in no sparse group.
     pub(crate) fn feasible(&self, len: impl Fn(usize, Option<usize>) -> usize) -> FeasibleNodes {
-        let places = self.places();
         let mut candidates = FeasibleGroups::new();
         let mut term_counts = TermCounts::new();
+        // Without terms a filter judges all nodes alike.
+        let (judges, blind): (Judges<'_>, Judges<'_>) =
+            self.domain_counts.filters.iter().partition(|(_, range)| !range.is_empty());
+        if !blind.iter().all(|(judge, _)| judge.verdict(&[], &[]).passes()) {
+            return FeasibleNodes { candidates, term_counts };
+        }
+        let places = self.places();
         let totals = self.domain_counts.totals(self.cluster);
         let (of_filters, of_scores) = places.split_at(totals.len());
         let mut consider = |group: usize, sparse_group: Option<usize>| {
@@ -171,8 +179,7 @@ impl Chooser<'_> {
             let first = term_counts.len();
             term_counts.extend(of_filters.iter().map(|place| self.term_count(&candidate, place)));
             let own = &term_counts[first..];
-            let mut filters = self.domain_counts.filters.iter();
-            match filters.all(|(judge, range)| {
+            match judges.iter().all(|(judge, range)| {
                 judge.verdict(&own[range.clone()], &totals[range.clone()]).passes()
             }) {
                 true => {
@@ -252,16 +259,21 @@ impl Chooser<'_> {
         for (weight, ranker, range) in &self.domain_counts.scores {
             let own =
                 |at: usize| &term_counts[at * n_terms + range.start..at * n_terms + range.end];
-            let domains = match ranker.reads_domains() {
-                true => self.domains(ranker.as_ref(), range, candidates, own)?,
+            let weights = match ranker.reads_domains() {
+                true => self.weights(ranker.as_ref(), range, candidates, own)?,
                 false => SmallVec::new(),
             };
+            let by_group = ranker.by_group();
+            // Without terms all nodes have the same score.
+            let is_same = range.is_empty() && by_group.is_none();
+            let n_raws = if is_same { 1 } else { candidates.len() };
             raws.clear();
-            raws.extend((0..candidates.len()).map(|at| scored(ranker.raw(own(at), &domains))));
-            match ranker.by_group() {
+            raws.extend((0..n_raws).map(|at| scored(ranker.raw(own(at), &weights))));
+            match by_group {
                 None => ranker.normalize(&mut raws),
                 Some(by_group) => self.normalize_by_group(by_group, range, candidates, &mut raws),
             }
+            raws.resize(candidates.len(), raws[0]);
             add(&mut scores, &raws, *weight)?;
         }
         Some(scores)
@@ -293,14 +305,14 @@ impl Chooser<'_> {
         raws.iter_mut().zip(groups).for_each(|(raw, group)| raw.score = group.score);
     }
 
-    /// For each term of a score, how many domains have a node that is ranked.
-    fn domains<'s>(
+    /// The weight of each term of a score, by how many domains have a node that is ranked.
+    fn weights<'s>(
         &self,
         ranker: &dyn DomainScore,
         range: &Range<usize>,
         candidates: &[FeasibleGroup],
         own: impl Fn(usize) -> &'s [TermCount],
-    ) -> Option<SmallVec<[usize; 4]>> {
+    ) -> Option<SmallVec<[f64; 4]>> {
         let counting: SmallVec<[usize; 16]> =
             (0..candidates.len()).filter(|&at| ranker.is_ranked(own(at))).collect();
         let count = |term: usize| {
@@ -330,7 +342,7 @@ impl Chooser<'_> {
             };
             Some(n_present + usize::from(some_miss))
         };
-        range.clone().map(count).collect()
+        range.clone().map(|term| Some(ranker.weight(count(term)?))).collect()
     }
 }
 

@@ -57,7 +57,7 @@ fn scan_of_changes(changes: u64, n_nodes: u64) -> u64 {
 impl Memo {
     /// Whether to decide by a scan and not from a ranking.
     pub(super) fn prefers_scan(&mut self, profile: &Profile, caches: &SignatureCaches) -> bool {
-        let Some(of_profile) = self.profiles.get_mut(&profile.scheduler_name) else { return false };
+        let Some(of_profile) = self.profiles.get_mut(profile) else { return false };
         if !of_profile.can_scan || self.scans == Scans::Never {
             return false;
         }

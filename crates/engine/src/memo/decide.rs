@@ -184,13 +184,13 @@ impl Memo {
         }
         let node_set = self.node_set.as_ref();
         let is_full = node_set.is_some_and(|one| one.is_full(self.budgets.topologies));
-        let of_profile = self.profiles.get_mut(&profile.scheduler_name)?;
+        let of_profile = self.profiles.get_mut(profile)?;
         if of_profile.is_full() || is_full {
             self.forget();
             return None;
         }
         self.keep_within_bounds();
-        let of_profile = self.profiles.get_mut(&profile.scheduler_name).expect("it was just found");
+        let of_profile = self.profiles.get_mut(profile).expect("it was just found");
         let signature = of_profile.signature(profile, pod, &on.view)?;
         self.phases.over(MeteredPoint::PreFilter);
         let uncached = if of_profile.has_uncached(profile, pod, &on.view) {
@@ -234,7 +234,7 @@ impl Memo {
 
     /// Whether the bounds of the scores of a profile are exact enough for scans.
     fn can_scan(&self, profile: &Profile) -> bool {
-        self.profiles.get(&profile.scheduler_name).is_some_and(|of_profile| of_profile.can_scan)
+        self.profiles.get(profile).is_some_and(|of_profile| of_profile.can_scan)
     }
 
     /// The ranking and the domain counts of a member, which are brought up to date; `None` if it must be decided from

@@ -1,11 +1,10 @@
 //! What is remembered for pods that fit nowhere, and for pods that must leave room for nominated ones.
 
-use std::collections::BTreeMap;
-
 use plimsoll_api::Str;
 use plimsoll_framework::parts::NodeReads;
 use plimsoll_framework::{Code, Neighbour, NominatedPods, PodInfo, View};
 
+use super::by_profile::ByProfile;
 use super::counts_cache::CountsId;
 use super::decide::RankedBy;
 use super::domain_counts::DomainCounts;
@@ -30,12 +29,12 @@ pub(crate) struct OnlyFromScratch;
 #[derive(Default)]
 pub(super) struct DiagnosisCache {
     /// By profile.
-    by_signature: BTreeMap<String, SignatureDiagnoses>,
+    by_signature: ByProfile<SignatureDiagnoses>,
 }
 
 impl DiagnosisCache {
     pub(super) fn add(&mut self, profile: &Profile) {
-        self.by_signature.insert(profile.scheduler_name.clone(), SignatureDiagnoses::new(profile));
+        self.by_signature.insert(profile, SignatureDiagnoses::new(profile));
     }
 
     /// Forgets the diagnoses that hold only until the next change.
@@ -47,14 +46,14 @@ impl DiagnosisCache {
 impl Memo {
     /// The result of an equal pod's attempt, if nothing has changed since.
     pub(crate) fn failed_alike(&mut self, profile: &Profile, pod: &PodInfo) -> Option<Cycle> {
-        let diagnoses = self.diagnoses.by_signature.get_mut(&profile.scheduler_name)?;
+        let diagnoses = self.diagnoses.by_signature.get_mut(profile)?;
         let (failure, n_judged) = diagnoses.find(profile, pod)?;
         Some(Cycle::failed(failure, n_judged))
     }
 
     /// Records the diagnosis of an attempt.
     pub(crate) fn note_diagnosis(&mut self, profile: &Profile, pod: &PodInfo, cycle: &Cycle) {
-        if let Some(diagnoses) = self.diagnoses.by_signature.get_mut(&profile.scheduler_name) {
+        if let Some(diagnoses) = self.diagnoses.by_signature.get_mut(profile) {
             diagnoses.note(profile, pod, cycle);
         }
     }

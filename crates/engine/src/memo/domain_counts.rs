@@ -126,7 +126,7 @@ pub(crate) struct DomainCounts {
     has_first: bool,
     /// The term and domain of each change of a fine count.
     pub(crate) changed: ChangeLog<(u32, Domain)>,
-    /// Its approximate size in bytes.
+    /// The approximate size in bytes of everything else.
     bytes: usize,
 }
 
@@ -624,7 +624,6 @@ impl DomainCounts {
             if term.is_fine() {
                 // A count that returns to 0 takes less memory, but the map keeps its capacity.
                 self.bytes += if term.is_sparse() && 0 < times { BYTES_PER_ENTRY } else { 0 };
-                self.bytes += if self.changed.is_full() { 0 } else { size_of::<(u32, Domain)>() };
                 self.changed.push((number, domain));
             }
         }
@@ -653,7 +652,7 @@ impl DomainCounts {
 
     /// Its approximate size in bytes.
     pub(crate) fn bytes(&self) -> usize {
-        self.bytes
+        self.bytes + self.changed.len() * size_of::<(u32, Domain)>()
     }
 
     /// The topology of a term.

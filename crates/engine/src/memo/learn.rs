@@ -33,7 +33,7 @@ impl Memo {
         profile: &Profile,
         signature: SignatureId,
     ) -> Option<SignatureCaches> {
-        match self.profiles[&profile.scheduler_name].entry(signature) {
+        match self.profiles[profile].entry(signature) {
             SignatureEntry::Cached(caches) if self.counts.has(caches.domain_counts) => {
                 let known = |id: &RankingId| self.rankings.has(*id);
                 let (ranking, base) = (caches.ranking.filter(known), caches.base.filter(known));
@@ -51,11 +51,10 @@ impl Memo {
         pod: &PodInfo,
         view: View<'_>,
     ) -> Option<SignatureCaches> {
-        let name = &profile.scheduler_name;
-        if matches!(self.profiles[name].entry(signature), SignatureEntry::FromScratch) {
+        if matches!(self.profiles[profile].entry(signature), SignatureEntry::FromScratch) {
             return None;
         }
-        let of_profile = self.profiles.get_mut(name).expect("it was just used");
+        let of_profile = self.profiles.get_mut(profile).expect("it was just used");
         if cycle::score_error(profile, pod).is_some() {
             of_profile.learn(signature, SignatureEntry::FromScratch);
             return None;
@@ -66,7 +65,7 @@ impl Memo {
             domain_counts
         } else {
             let made = self.make_domain_counts(profile, pod, view);
-            let of_profile = self.profiles.get_mut(name).expect("it was just used");
+            let of_profile = self.profiles.get_mut(profile).expect("it was just used");
             if made.is_none() {
                 of_profile.learn(signature, SignatureEntry::FromScratch);
                 self.has_given_up = true;
@@ -74,7 +73,7 @@ impl Memo {
             made?
         };
         let set = self.topology_set(domain_counts);
-        let of_profile = self.profiles.get_mut(name).expect("it was just used");
+        let of_profile = self.profiles.get_mut(profile).expect("it was just used");
         of_profile.set_domain_counts(counts, domain_counts);
         let caches = of_profile.caches_for((ranking, set), (base, set), domain_counts);
         of_profile.learn(signature, SignatureEntry::Cached(caches));
@@ -104,7 +103,7 @@ impl Memo {
         if let Some(ranking) = caches.ranking {
             return ranking;
         }
-        let known = self.profiles[&profile.scheduler_name].ranking_of(caches.ranking_key);
+        let known = self.profiles[profile].ranking_of(caches.ranking_key);
         let ranking = match known.filter(|&id| self.rankings.has(id)) {
             Some(ranking) => ranking,
             None => self.make_ranking(
@@ -116,7 +115,7 @@ impl Memo {
                 view,
             ),
         };
-        let of_profile = self.profiles.get_mut(&profile.scheduler_name).expect("it was just used");
+        let of_profile = self.profiles.get_mut(profile).expect("it was just used");
         of_profile.set_ranking(signature, caches, ranking);
         ranking
     }
@@ -133,7 +132,7 @@ impl Memo {
         if let Some(base) = caches.base {
             return base;
         }
-        let known = self.profiles[&profile.scheduler_name].base_of(caches.base_key);
+        let known = self.profiles[profile].base_of(caches.base_key);
         let base = match known.filter(|&id| self.rankings.has(id)) {
             Some(base) => base,
             None => self.make_ranking(
@@ -145,7 +144,7 @@ impl Memo {
                 view,
             ),
         };
-        let of_profile = self.profiles.get_mut(&profile.scheduler_name).expect("it was just used");
+        let of_profile = self.profiles.get_mut(profile).expect("it was just used");
         of_profile.set_base(signature, caches, base);
         base
     }
@@ -156,7 +155,7 @@ impl Memo {
         pod: &PodInfo,
         view: View<'_>,
     ) -> Option<CountsId> {
-        let uncached = &self.profiles[&profile.scheduler_name].uncached;
+        let uncached = &self.profiles[profile].uncached;
         let plan = CountPlan::new(profile, uncached, pod, &view, &self.neighbours_with_terms())?;
         if plan.is_blank() && self.with_terms.is_empty() {
             return Some(self.blank_domain_counts(pod, view));
@@ -248,7 +247,7 @@ impl Memo {
         let one = &mut entry.expect("known signatures have their rankings").ranking;
         let followed = one.followed;
         one.followed = node_set.changed.end();
-        let changes = node_set.changed.since(followed);
+        let changes = node_set.changed.of_nodes_since(followed);
         let is_followed = changes.is_some();
         for (index, reads) in changes.into_iter().flatten() {
             one.follow(index, reads, cluster);

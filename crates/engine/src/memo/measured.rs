@@ -42,10 +42,10 @@ impl Memo {
         }
         let scores = counts.scores.iter().zip(&counts.score_names);
         for ((_, ranker, range), &name) in scores.filter(|(_, name)| is_meant(name)) {
-            // A single node is in one domain of each term.
-            let domains: SmallVec<[usize; 4]> = range.clone().map(|_| 1).collect();
             let lap = meter.start_plugin();
-            ranker.raw(&own[range.clone()], &domains);
+            // A single node is in one domain of each term.
+            let weights: SmallVec<[f64; 4]> = range.clone().map(|_| ranker.weight(1)).collect();
+            ranker.raw(&own[range.clone()], &weights);
             meter.plugin(name, MeteredPoint::Score, Status::Success, lap, 1);
         }
     }

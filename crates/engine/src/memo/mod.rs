@@ -18,6 +18,7 @@
 mod arena;
 mod best_nodes;
 mod budgets;
+mod by_profile;
 mod change_log;
 mod choose;
 mod choose_passing;
@@ -54,8 +55,6 @@ mod topology;
 mod totals;
 mod uncached_filters;
 
-use std::collections::BTreeMap;
-
 use hashbrown::HashMap;
 use plimsoll_framework::Row;
 use plimsoll_framework::parts::{ClusterReads, PodReads};
@@ -63,6 +62,7 @@ use rustc_hash::FxBuildHasher;
 
 use self::arena::Use;
 pub(crate) use self::budgets::Budgets;
+use self::by_profile::ByProfile;
 use self::counts_cache::{CountsCache, CountsId};
 pub(crate) use self::decide::{Recognised, Remembered, Scanned, Want};
 use self::diagnosis_cache::DiagnosisCache;
@@ -83,7 +83,7 @@ type FastMap<K, V> = HashMap<K, V, FxBuildHasher>;
 
 /// What is remembered of the cluster.
 pub(crate) struct Memo {
-    profiles: BTreeMap<String, ProfileMemo>,
+    profiles: ByProfile<ProfileMemo>,
     node_set: Option<NodeSet>,
     /// The pods on nodes have too many signatures. Until a node changes, every decision is made from scratch.
     is_overfull: bool,
@@ -118,7 +118,7 @@ pub(crate) struct Memo {
 impl Memo {
     pub(crate) fn new<'a>(profiles: impl Iterator<Item = &'a Profile>, scans: Scans) -> Self {
         let mut memo = Memo {
-            profiles: BTreeMap::new(),
+            profiles: ByProfile::default(),
             node_set: None,
             is_overfull: false,
             neighbours: neighbours(),
@@ -144,7 +144,7 @@ impl Memo {
             let of_profile = ProfileMemo::new(profile);
             memo.rankings_read = memo.rankings_read.union(of_profile.rankings_read);
             memo.domain_counts_read = memo.domain_counts_read.union(of_profile.domain_counts_read);
-            memo.profiles.insert(profile.scheduler_name.clone(), of_profile);
+            memo.profiles.insert(profile, of_profile);
             memo.diagnoses.add(profile);
         }
         memo

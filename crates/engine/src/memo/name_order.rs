@@ -11,7 +11,7 @@ use super::name_index_set::NameIndex;
 /// Up to this many nodes there is a free index after every [`RUN`] nodes, beyond that after every [`LONG_RUN`], to
 /// save memory: everything that is remembered of each node has a place for each index.
 const FEW_NODES: usize = 1 << 17;
-const RUN: usize = 2;
+const RUN: usize = 4;
 const LONG_RUN: usize = 16;
 /// At least this many indices after the last node are free. The names of new nodes often follow those of all others.
 const LEAST_AT_END: usize = 64;

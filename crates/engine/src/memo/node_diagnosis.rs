@@ -84,7 +84,7 @@ impl NodeDiagnosis {
         let most = MOST_REASONS_PER_NODE * self.reason_of.len();
         let is_small = self.reasons.n_numbers() <= most
             && self.candidates.iter().all(|(_, candidates)| candidates.n_reasons() <= most);
-        let changes = log.since(self.followed.0).zip(came_or_gone.since(self.followed.1));
+        let changes = log.of_nodes_since(self.followed.0).zip(came_or_gone.since(self.followed.1));
         let Some((changes, rows)) = changes.filter(|_| is_small) else { return false };
         self.followed = (log.end(), came_or_gone.end());
         for row in rows {

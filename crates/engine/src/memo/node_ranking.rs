@@ -97,7 +97,8 @@ pub(crate) struct NodeRanking {
     filters: Vec<RowFilter>,
     /// The prepared filters, in the same order.
     pub(crate) prepared: Vec<Prepared>,
-    scratch: Columns,
+    /// A node with nominated pods on it; none while it is in use.
+    scratch: Option<Columns>,
     static_scores: Vec<StaticScore>,
     pub(crate) normalized: Vec<NormalizedScore>,
     /// Indices of topologies, ascending.
@@ -158,7 +159,7 @@ impl NodeRanking {
             runs_all: profile.run_all_filters,
             filters,
             prepared,
-            scratch: Columns::default(),
+            scratch: None,
             static_scores: scores.fixed,
             normalized: scores.normalized,
             topologies,
@@ -307,13 +308,13 @@ impl NodeRanking {
         cluster: ClusterView<'_>,
     ) -> Option<(usize, Rejection)> {
         let ahead = self.behind.map(|priority| cluster.nominations.ahead(row, priority, own));
-        let mut scratch = std::mem::take(&mut self.scratch);
+        let mut scratch = self.scratch.take().unwrap_or_default();
         let on_scratch = OnScratch { scratch: &mut scratch, nodes: cluster.view.nodes, row };
         let with = ahead.filter(|ahead| !ahead.is_empty()).and_then(|ahead| {
             let (nodes, only) = on_scratch.with(&ahead);
             self.rejection(nodes, only)
         });
-        self.scratch = scratch;
+        self.scratch = Some(scratch);
         with.or_else(|| self.rejection(cluster.view.nodes, row))
     }
 

@@ -80,7 +80,7 @@ impl Memo {
         view: View<'_>,
         nominated: &NominatedPods,
     ) -> bool {
-        let uncached = &self.profiles[&profile.scheduler_name].uncached;
+        let uncached = &self.profiles[profile].uncached;
         let neighbours = self.neighbours_with_terms();
         let plan = CountPlan::of_filters(profile, uncached, pod, &view, &neighbours);
         let Some(plan) = plan.filter(|plan| !plan.judges_nodes()) else { return true };

@@ -6,8 +6,8 @@ use std::ops::Range;
 use plimsoll_api::{PodKey, Str};
 use plimsoll_framework::parts::StoreReads;
 use plimsoll_framework::{
-    Columns, ErasedByNode, NodeDryRun, PodInfo, PreemptionCandidate, PreemptionCandidates,
-    PreemptionCost, Prepared, Rejection, Row,
+    Columns, ErasedByNode, FoundPlaces, NodeDryRun, PodInfo, PreemptionCandidate,
+    PreemptionCandidates, PreemptionCost, Prepared, Rejection, Row,
 };
 
 use super::counted_values::{CountedValues, ValueId};
@@ -16,6 +16,9 @@ use super::node_ranking::ClusterView;
 
 /// The approximate size of a reason in bytes.
 pub(crate) const BYTES_PER_REASON: usize = 256;
+/// So many rows are a block. A search looks at each node only in the blocks where it begins and ends, and in those of which a node
+/// has changed.
+const BLOCK: usize = 32;
 
 /// What is known about preemption on one node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,11 +54,15 @@ pub(crate) struct CandidateCache {
     /// The same, for nodes that are no candidates.
     reason_of: Vec<ValueId>,
     reasons: CountedValues<Rejection>,
+    /// By block of rows: what a search among its places comes to, once all of them are known. Places are counted from
+    /// the first one of the block.
+    blocks: Vec<Option<FoundPlaces>>,
     /// By the index of the row, whatever the filters say; and the reasons. A search with late filters has them in common with
     /// others even on nodes that only these filters reject.
     early: Vec<EarlyState>,
     early_reasons: CountedValues<Rejection>,
-    scratch: Columns,
+    /// A node for dry runs; none while it is in use.
+    scratch: Option<Columns>,
     /// The number of victims in `candidates`.
     n_victims: usize,
 }
@@ -68,9 +75,10 @@ impl CandidateCache {
             candidates: Vec::new(),
             reason_of: Vec::new(),
             reasons: CountedValues::default(),
+            blocks: Vec::new(),
             early: Vec::new(),
             early_reasons: CountedValues::default(),
-            scratch: Columns::default(),
+            scratch: None,
             n_victims: 0,
         }
     }
@@ -82,6 +90,7 @@ impl CandidateCache {
             + size_of::<ValueId>()
             + size_of::<EarlyState>();
         self.states.len() * per_row
+            + self.blocks.len() * size_of::<Option<FoundPlaces>>()
             + self.n_victims * size_of::<PodKey>()
             + self.n_reasons() * BYTES_PER_REASON
     }
@@ -101,10 +110,14 @@ impl CandidateCache {
         self.candidates.resize(n_rows, None);
         self.reason_of.resize(n_rows, 0);
         self.early.resize(n_rows, EarlyState::Unknown);
+        self.blocks.resize(n_rows.div_ceil(BLOCK), None);
     }
 
-    /// Forgets a node that has changed or is gone.
+    /// Forgets a node that has changed or is gone. So must be all nodes that become a place or are one no longer.
     pub(crate) fn forget(&mut self, row: Row) {
+        if let Some(block) = self.blocks.get_mut(block_of(row)) {
+            *block = None;
+        }
         let at = row.index();
         let Some(state) = self.states.get_mut(at) else { return };
         if let EarlyState::Useless(reason) =
@@ -211,7 +224,7 @@ impl<'a> CandidateSearch<'a> {
         if let Some(why) = self.useless(row) {
             return Err(why.clone());
         }
-        let mut scratch = std::mem::take(&mut self.cache.scratch);
+        let mut scratch = self.cache.scratch.take().unwrap_or_default();
         scratch.become_scratch(view.nodes, row);
         let own = self.own.as_ref().filter(|(own, _)| *own == row).map(|_| self.pod);
         let ahead = nominations.ahead(row, self.pod.priority, own);
@@ -226,7 +239,7 @@ impl<'a> CandidateSearch<'a> {
         };
         let mut node = NodeDryRun::new(self.pod, filters, ahead, scratch);
         let found = self.plugin.select_victims(self.pod, &mut node, view.stores);
-        self.cache.scratch = node.into_scratch();
+        self.cache.scratch = Some(node.into_scratch());
         found
     }
 
@@ -276,6 +289,47 @@ impl<'a> CandidateSearch<'a> {
         self.own = Some((row, Some(found)));
         cost
     }
+
+    /// What a search comes to at one place.
+    fn look(&mut self, place: usize) -> FoundPlaces {
+        let best = self.next(place..place + 1);
+        FoundPlaces { n_found: usize::from(best.is_some()), best, end: place + 1 }
+    }
+
+    /// What a search comes to at all places of the block that begins with `places`. `None` if none does, if the block has further
+    /// places or more than `most` nodes that can be cleared, or if what is found there does not hold for other pods.
+    fn look_at_block(&mut self, places: Range<usize>, most: usize) -> Option<FoundPlaces> {
+        let first = places.start;
+        let block = block_of(self.places[first]);
+        let is_in = |row: Row| block_of(row) == block;
+        let begins_before = first.checked_sub(1).is_some_and(|before| is_in(self.places[before]));
+        let has_own = self.own.as_ref().is_some_and(|(row, _)| is_in(*row));
+        if begins_before || has_own || self.late.is_some() {
+            return None;
+        }
+        if self.cache.blocks[block].is_none() {
+            let n_places = self.places[first..].partition_point(|&row| is_in(row));
+            if places.len().min(most) < n_places {
+                return None;
+            }
+            let mut found = FoundPlaces { end: first, ..FoundPlaces::default() };
+            for place in first..first + n_places {
+                let more = self.look(place);
+                found = self.joined(found, more);
+            }
+            let best = found.best.map(|(place, cost)| (place - first, cost));
+            self.cache.blocks[block] = Some(FoundPlaces { best, end: n_places, ..found });
+        }
+        let found = self.cache.blocks[block]?;
+        let is_all = found.end <= places.len() && found.n_found <= most;
+        let best = found.best.map(|(place, cost)| (first + place, cost));
+        is_all.then_some(FoundPlaces { best, end: first + found.end, ..found })
+    }
+}
+
+/// The block of a row.
+fn block_of(row: Row) -> usize {
+    row.index() / BLOCK
 }
 
 impl PreemptionCandidates for CandidateSearch<'_> {
@@ -300,6 +354,16 @@ impl PreemptionCandidates for CandidateSearch<'_> {
             };
             Some((place, cost?))
         })
+    }
+
+    fn find(&mut self, places: Range<usize>, most: usize) -> FoundPlaces {
+        let mut found = FoundPlaces { end: places.start, ..FoundPlaces::default() };
+        while found.n_found < most && found.end < places.end {
+            let of_block = self.look_at_block(found.end..places.end, most - found.n_found);
+            let more = of_block.unwrap_or_else(|| self.look(found.end));
+            found = self.joined(found, more);
+        }
+        found
     }
 
     fn node(&self, place: usize) -> &Str {
@@ -333,5 +397,131 @@ impl PreemptionCandidates for CandidateSearch<'_> {
         let own = own.and_then(|(_, found)| found.as_ref()?.as_ref().err());
         let late = self.late.iter().flat_map(|search| search.reasons.iter(None));
         self.cache.reasons.iter(known).chain(own.map(|why| (why, 1))).chain(late).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use plimsoll_framework::{Code, PodSet, PostFilterAnswer, Stores, View};
+    use rand::{RngExt, SeedableRng};
+    use rand_pcg::Pcg64;
+
+    use super::super::name_order::NameOrder;
+    use super::super::node_set::NodeSet;
+    use super::super::nominations::Nominations;
+    use super::*;
+    use crate::tests::lab;
+
+    const NODES: usize = 150;
+
+    /// Clears a node of all its pods, and prefers some numbers of pods to others.
+    struct Clear;
+
+    impl ErasedByNode for Clear {
+        fn looks_at_one_node(&self, _: &View<'_>) -> bool {
+            true
+        }
+        fn reads(&self) -> StoreReads {
+            StoreReads::empty()
+        }
+        fn without_dry_run(
+            &self,
+            _: &PodInfo,
+            _: Option<(Row, Code)>,
+            _: &View<'_>,
+        ) -> Option<PostFilterAnswer> {
+            None
+        }
+        fn early_rejection(&self, _: &PodInfo, _: &PodSet) -> Option<Rejection> {
+            None
+        }
+        fn select_victims(
+            &self,
+            _: &PodInfo,
+            node: &mut NodeDryRun<'_>,
+            _: &Stores,
+        ) -> Result<PreemptionCandidate, Rejection> {
+            let victims: Vec<PodKey> = node.pods().map(|pod| pod.key.clone()).collect();
+            let cost = i64::try_from(victims.len() % 3).expect("it is small");
+            match victims.is_empty() {
+                true => Err(Rejection::unschedulable("it is clear")),
+                false => Ok(PreemptionCandidate {
+                    cost: PreemptionCost([cost, 0, 0, 0, 0]),
+                    victims: victims.into(),
+                }),
+            }
+        }
+        fn choose(
+            &self,
+            _: &PodInfo,
+            _: &mut dyn PreemptionCandidates,
+        ) -> Option<PostFilterAnswer> {
+            None
+        }
+    }
+
+    /// A search that looks at each place.
+    struct OneByOne<'a>(CandidateSearch<'a>);
+
+    impl PreemptionCandidates for OneByOne<'_> {
+        fn n_nodes(&self) -> usize {
+            self.0.n_nodes()
+        }
+        fn n_places(&self) -> usize {
+            self.0.n_places()
+        }
+        fn next(&mut self, places: Range<usize>) -> Option<(usize, PreemptionCost)> {
+            self.0.next(places)
+        }
+        fn node(&self, place: usize) -> &Str {
+            self.0.node(place)
+        }
+        fn victims(&self, place: usize) -> Vec<PodKey> {
+            self.0.victims(place)
+        }
+        fn rejections(&self) -> Vec<(&Rejection, usize)> {
+            self.0.rejections()
+        }
+    }
+
+    #[test]
+    fn a_search_by_blocks_finds_what_one_finds_that_looks_at_each_place() {
+        let mut rng = Pcg64::seed_from_u64(1);
+        let (mut nodes, stores) = (Columns::default(), Stores::default());
+        let name = |number: usize| format!("node-{}", number * 7 % NODES);
+        let rows: Vec<Row> =
+            (0..NODES).map(|number| nodes.add(lab::node(&name(number), &[]))).collect();
+        let node_set = NodeSet::new(NameOrder::of(&nodes), Nominations::default());
+        let pod = PodInfo::from(lab::pod("p", &[]));
+        let mut cache = CandidateCache::new(StoreReads::empty());
+        let mut is_place = [false; NODES];
+        for round in 0..600_usize {
+            let number = rng.random_range(0..NODES);
+            let row = rows[number];
+            match rng.random_range(0..4_u8) {
+                0 => is_place[number] = !is_place[number],
+                1 if !nodes.pods_on(row).is_empty() => drop(nodes.displace_at(row, 0)),
+                _ => nodes.place(row, &PodInfo::from(lab::pod(&format!("pod-{round}"), &[]))),
+            }
+            cache.forget(row);
+            let places: Vec<Row> =
+                rows.iter().zip(is_place).filter(|one| one.1).map(|(row, _)| *row).collect();
+            let own = rng.random_bool(0.2).then_some(row).filter(|_| is_place[number]);
+            let [one, other] = [(); 2].map(|()| rng.random_range(0..=places.len()));
+            let (range, most) = (one.min(other)..one.max(other), rng.random_range(1..=80));
+            let cluster = node_set.with(View { nodes: &nodes, stores: &stores });
+            let mut search =
+                CandidateSearch::new(&Clear, &pod, &[], &places, own, &mut cache, cluster);
+            let found = search.find(range.clone(), most);
+            let mut none = CandidateCache::new(StoreReads::empty());
+            let mut each =
+                OneByOne(CandidateSearch::new(&Clear, &pod, &[], &places, own, &mut none, cluster));
+            let expected = each.find(range, most);
+            assert_eq!((found.n_found, found.best), (expected.n_found, expected.best), "{round}");
+            assert_eq!(each.next(expected.end..found.end), None, "{round}");
+            if let Some((place, _)) = found.best {
+                assert_eq!(search.victims(place), each.victims(place), "{round}");
+            }
+        }
     }
 }

@@ -147,17 +147,48 @@ impl<'a> BoundsOf<'a> {
         row: impl Fn(usize) -> Option<Row>,
     ) {
         for needs in &placement.needs {
-            if !needs.sieve(supply, out) {
-                continue;
+            if needs.sieve(supply, out) {
+                exclude_exactly(needs, supply, out, nodes, &row);
             }
-            needs.doubtful(supply, |at| {
-                let row = row(at).filter(|_| NEVER < out[at]);
-                if row.is_some_and(|row| !needs.are_met(nodes, row)) {
-                    out[at] = NEVER;
-                }
-            });
         }
     }
+
+    /// The same in a copy of `before`, which becomes `out`.
+    fn copy_without(
+        placement: &PlacementPlugins,
+        supply: &Supply,
+        (before, out): (&[f32], &mut Vec<f32>),
+        nodes: &Columns,
+        row: impl Fn(usize) -> Option<Row>,
+    ) {
+        let Some((first, others)) = placement.needs.split_first() else {
+            return before.clone_into(out);
+        };
+        if first.sieve_copy(supply, before, out) {
+            exclude_exactly(first, supply, out, nodes, &row);
+        }
+        for needs in others {
+            if needs.sieve(supply, out) {
+                exclude_exactly(needs, supply, out, nodes, &row);
+            }
+        }
+    }
+}
+
+/// Excludes nodes that lack so little that rounding hides it.
+fn exclude_exactly(
+    needs: &Needs,
+    supply: &Supply,
+    out: &mut [f32],
+    nodes: &Columns,
+    row: &impl Fn(usize) -> Option<Row>,
+) {
+    needs.doubtful(supply, |at| {
+        let row = row(at).filter(|_| NEVER < out[at]);
+        if row.is_some_and(|row| !needs.are_met(nodes, row)) {
+            out[at] = NEVER;
+        }
+    });
 }
 
 /// The part of a plugin's score that depends only on the node.
@@ -306,12 +337,17 @@ impl Scanner {
         BoundsOf(placement.scores.iter().map(with_parts).collect())
     }
 
-    /// Excludes nodes that have too little left, and adds the bounds of the scores to the totals of the
-    /// others.
-    fn apply_bounds(&mut self, placement: &PlacementPlugins, cluster: ClusterView<'_>) {
+    /// The totals become those of the base ranking with the bounds of the scores. Nodes that have too little left are excluded.
+    fn apply_bounds(
+        &mut self,
+        placement: &PlacementPlugins,
+        base: &[f32],
+        cluster: ClusterView<'_>,
+    ) {
         let mut totals = std::mem::take(&mut self.totals);
         let row = |at| cluster.name_order.at(to_index(at));
-        BoundsOf::exclude(placement, &self.supply, &mut totals.of, cluster.view.nodes, row);
+        let out = (base, &mut totals.of);
+        BoundsOf::copy_without(placement, &self.supply, out, cluster.view.nodes, row);
         for (one, parts) in self.bounds_of(placement).each() {
             one.add(&self.supply, parts, &mut totals.of);
         }
@@ -474,7 +510,7 @@ impl Memo {
         let end = node_set.changed.end();
         let most_changes = (cluster.name_order.n_indices() / PART) as u64;
         let kept_bytes: usize = self.profiles.values().map(|one| one.kept.bytes()).sum();
-        let of_profile = self.profiles.get_mut(&profile.scheduler_name)?;
+        let of_profile = self.profiles.get_mut(profile)?;
         let (last_end, kept) = match can_keep {
             true => of_profile.kept.take(key, end),
             false => (None, None),
@@ -483,8 +519,7 @@ impl Memo {
         let mut n_judged = view.nodes.len();
         let mut by_group = None;
         if kept.is_none() {
-            scanner.totals.of.clone_from(&chooser.ranking.totals);
-            scanner.apply_bounds(&placement, cluster);
+            scanner.apply_bounds(&placement, &chooser.ranking.totals, cluster);
             if let Some(uncached) = &mut uncached {
                 uncached.find_errors(profile, chooser.asked()).ok()?;
             }

@@ -127,7 +127,13 @@ fn highest(block: &[f32]) -> f32 {
             lanes[at] = if lanes[at] < chunk[at] { chunk[at] } else { lanes[at] };
         }
     }
-    rest.iter().chain(&lanes).copied().fold(NEVER, f32::max)
+    // Halves are compared, which needs few instructions.
+    for half in [LANES / 2, LANES / 4, LANES / 8] {
+        for at in 0..half {
+            lanes[at] = if lanes[at] < lanes[at + half] { lanes[at + half] } else { lanes[at] };
+        }
+    }
+    rest.iter().copied().fold(lanes[0], f32::max)
 }
 
 #[cfg(test)]

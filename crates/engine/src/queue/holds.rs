@@ -3,6 +3,7 @@
 use plimsoll_framework::{Rejection, Time};
 
 use super::Queue;
+use super::groups::{GroupId, WaitReason, WaitingGroup};
 use super::pod::QueuePlace;
 use super::worth::{QueueingStrategy, Surroundings};
 use crate::metrics::EventLabel;
@@ -19,11 +20,11 @@ pub(crate) enum Hold {
 
 impl Hold {
     /// The reason why the pod is held back. As in default_preemption.go, PreEnqueue.
-    fn text(self) -> &'static str {
-        match self {
+    fn reason(self) -> Rejection {
+        Rejection::unresolvable(match self {
             Hold::Pod => "waiting for the preemption for this pod to be finished",
             Hold::Group => "waiting for the preemption for this pod group to be finished",
-        }
+        })
     }
 }
 
@@ -77,9 +78,26 @@ impl Queue {
         self.requeue(now, id, QueueingStrategy::AfterBackoff, EventLabel::FORCE_ACTIVATE, with);
     }
 
+    /// Whether all pods of a group are held back for the same reason as so far, where `gate` is the gate of those whose victims are
+    /// not being evicted.
+    pub(super) fn are_gated_as_before(&self, group: GroupId, gate: Option<&QueuePlace>) -> bool {
+        let WaitingGroup { key, pods } = self.groups.get(group);
+        let WaitReason::Gate(by, so_far) = &key.wait else { return false };
+        let is_gated = match gate {
+            Some(QueuePlace::Gated { plugin, why }) => plugin == by && why == so_far,
+            _ => false,
+        };
+        let is_held_by =
+            |(plugin, hold): &(&'static str, Hold)| plugin == by && hold.reason() == *so_far;
+        match self.held.is_empty() {
+            true => is_gated,
+            false => pods.iter().all(|pod| self.held.get(pod).map_or(is_gated, is_held_by)),
+        }
+    }
+
     /// The place of a pod that is held back while its victims are being evicted.
     pub(super) fn hold_of(&self, id: PodId) -> Option<QueuePlace> {
         let &(plugin, hold) = self.held.get(&id)?;
-        Some(QueuePlace::Gated { plugin, why: Rejection::unresolvable(hold.text()) })
+        Some(QueuePlace::Gated { plugin, why: hold.reason() })
     }
 }

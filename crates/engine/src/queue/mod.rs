@@ -449,12 +449,7 @@ impl Queue {
             return self.settle(now, id, (strategy, label), None, with);
         }
         let gate = with.gate(&first.pod, &mut self.counts);
-        if let Some(QueuePlace::Gated { plugin, why }) = &gate
-            && self.held.is_empty()
-            && matches!(&self.groups.get(group).key.wait,
-                WaitReason::Gate(by, so_far) if by == plugin && so_far == why)
-        {
-            // The gate stays closed for the same reason.
+        if self.are_gated_as_before(group, gate.as_ref()) {
             return;
         }
         for id in self.groups.take(group).pods {
@@ -564,10 +559,12 @@ impl Queue {
 
     /// The gate that holds a pod back: its own, or that of another pod of its entry.
     fn gate(&mut self, id: PodId, with: Surroundings<'_>) -> Option<QueuePlace> {
-        let of_others = self.waiting_members(id, with).into_iter().filter(|other| *other != id);
-        let of_others: Vec<PodId> = of_others.collect();
         let own = self.own_gate(id, with);
-        own.or_else(|| of_others.into_iter().find_map(|other| self.own_gate(other, with)))
+        if own.is_some() || !self.is_of_entry(id) {
+            return own;
+        }
+        let others = self.waiting_members(id, with).into_iter().filter(|other| *other != id);
+        { others }.find_map(|other| self.own_gate(other, with))
     }
 
     pub(super) fn own_gate(&mut self, id: PodId, with: Surroundings<'_>) -> Option<QueuePlace> {

@@ -191,7 +191,7 @@ impl DomainScore for SpreadCounts {
         false
     }
 
-    fn raw(&self, term_counts: &[TermCount], _: &[usize]) -> i64 {
+    fn raw(&self, term_counts: &[TermCount], _: &[f64]) -> i64 {
         term_counts.first().map_or(0, |on_node| on_node.count)
     }
 

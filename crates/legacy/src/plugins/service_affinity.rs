@@ -343,7 +343,7 @@ impl DomainScore for SharingCounts {
         false
     }
 
-    fn raw(&self, term_counts: &[TermCount], _: &[usize]) -> i64 {
+    fn raw(&self, term_counts: &[TermCount], _: &[f64]) -> i64 {
         term_counts[ON_NODE as usize].count
     }
 

@@ -186,7 +186,7 @@ impl DomainScore for Preferred {
     fn is_ranked(&self, _: &[TermCount]) -> bool {
         true
     }
-    fn raw(&self, term_counts: &[TermCount], _: &[usize]) -> i64 {
+    fn raw(&self, term_counts: &[TermCount], _: &[f64]) -> i64 {
         term_counts.iter().map(|one| one.count).sum()
     }
     fn normalize(&self, scores: &mut [Scored]) {

@@ -174,6 +174,9 @@ impl DomainScore for Soft {
     fn reads_domains(&self) -> bool {
         true
     }
+    fn weight(&self, domains: usize) -> f64 {
+        weight(domains)
+    }
     fn is_ranked(&self, term_counts: &[TermCount]) -> bool {
         !self.needs_all_keys || term_counts.iter().all(|one| one.present)
     }
@@ -183,14 +186,14 @@ impl DomainScore for Soft {
         clippy::cast_possible_truncation,
         reason = "counts of pods are far below 2^53"
     )]
-    fn raw(&self, term_counts: &[TermCount], domains: &[usize]) -> i64 {
+    fn raw(&self, term_counts: &[TermCount], weights: &[f64]) -> i64 {
         if !self.is_ranked(term_counts) {
             return IGNORED;
         }
         let mut score = 0.0;
         for (i, term_count) in term_counts.iter().enumerate().filter(|(_, one)| one.present) {
             let leeway = f64::from(self.counted.spreading.constraints[i].max_skew - 1);
-            score += term_count.count as f64 * weight(domains[i]) + leeway;
+            score += term_count.count as f64 * weights[i] + leeway;
         }
         score.round() as i64
     }
