@@ -142,9 +142,9 @@ pub(crate) fn run(task: &E2e) -> Result<()> {
         writeln!(
             out,
             "{:<10} {:>7} {:>7} {:>9.0} {:>9.0} {:>16.3} {:>9.2} {:>10.1} {:>10.2} s {:>8.0} {:>9.1}",
-            named(who),
+            named(&who),
             viewers.map_or_else(String::new, |viewers| viewers.to_string()),
-            named(journal),
+            named(&journal),
             median(|one| one.pods_per_second),
             median(|one| one.bound_per_second),
             median(|one| one.cpu_per_thousand),
@@ -187,7 +187,7 @@ fn settings(task: &E2e) -> Vec<Setting> {
     all
 }
 
-fn named(value: impl ValueEnum) -> String {
+fn named(value: &impl ValueEnum) -> String {
     value.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned())
 }
 
