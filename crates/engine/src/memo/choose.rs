@@ -166,7 +166,7 @@ impl Chooser<'_> {
         let (judges, blind): (Judges<'_>, Judges<'_>) =
             self.domain_counts.filters.iter().partition(|(_, range)| !range.is_empty());
         if !blind.iter().all(|(judge, _)| judge.verdict(&[], &[]).passes()) {
-            return FeasibleNodes { candidates, term_counts };
+            return FeasibleNodes { candidates, term_counts, only: None };
         }
         let places = self.places();
         let totals = self.domain_counts.totals(self.cluster);
