@@ -176,7 +176,8 @@ impl Auditor {
         }
         let pending = members.into_iter().filter_map(|(gang, members)| {
             let spec = self.gangs.as_ref()?.specs.get(&gang)?;
-            let least = usize::try_from(spec.min_member).ok()?;
+            // Without a count each pod is bound by itself.
+            let least = usize::try_from(spec.min_member).ok()?.max(1);
             let may_be_tried = |pod: &&&Pod| {
                 pod.scheduling_gates.is_empty()
                     && !pod.is_terminating()
@@ -210,7 +211,7 @@ mod tests {
         kind: KindRef::of::<PodGroup>(),
         read: |object| {
             let group = object.get::<PodGroup>()?;
-            let min_member = group.min_count()?;
+            let min_member = group.min_count().unwrap_or(0);
             Some(GangSpec { min_member, timeout_seconds: Some(5), has_min_resources: false })
         },
     };
@@ -297,5 +298,9 @@ mod tests {
         large.requests.milli_cpu = 1;
         other.observe(&Event::pod(large));
         assert_eq!(pending(&other), [], "they are not alike");
+        let mut without_count = auditor(&["a", "b"]);
+        let key = ObjectKey::new("default", "g");
+        without_count.observe(&Event::object(PodGroup { key, ..PodGroup::default() }));
+        assert_eq!(pending(&without_count), [(2, 1)]);
     }
 }
