@@ -14,7 +14,7 @@ use plimsoll_engine::{
     Detail, Gates, GroupResult, MemberDecision, MemberResult, NodeVerdict, Options, Outcome,
     Profile, Scheduler,
 };
-use plimsoll_framework::{FeatureGates, ProfileSpec, Release};
+use plimsoll_framework::{FeatureGates, Point, ProfileSpec, Release};
 use plimsoll_plugins::{default_profile, in_tree};
 use plimsoll_sim::{InitialCluster, Simulation};
 use serde_json::{Value, json};
@@ -40,6 +40,17 @@ pub(crate) fn profile(without: Option<&str>) -> Profile {
     let mut spec = specs().swap_remove(0);
     for plugins in spec.points.values_mut() {
         plugins.retain(|(name, _)| Some(name.as_str()) != without);
+    }
+    Profile::new(&spec, &in_tree(), &FeatureGates::default()).expect("it is complete")
+}
+
+/// The default profile with Coscheduling.
+pub(crate) fn coscheduling() -> Profile {
+    let mut spec = specs().swap_remove(0);
+    let name = "Coscheduling".to_owned();
+    spec.points.insert(Point::QueueSort, vec![(name.clone(), 1)]);
+    for point in [Point::PreFilter, Point::PostFilter, Point::Reserve, Point::Permit] {
+        spec.points.entry(point).or_default().push((name.clone(), 1));
     }
     Profile::new(&spec, &in_tree(), &FeatureGates::default()).expect("it is complete")
 }
@@ -176,6 +187,33 @@ impl World {
         let subject =
             GroupSubject { group, manifests: Manifests::by(&find), remedies: 100, pending: None };
         why_group(simulation.scheduler_mut(), now, &subject).expect("there is an answer")
+    }
+
+    /// Asks about a pod of a group by the rules of a release. Objects of the kind `unknown` have no manifests.
+    pub(crate) fn ask_member(&self, release: Release, name: &str, unknown: &str) -> Why {
+        let mut simulation = self.simulation_of_groups(release);
+        self.ask_on(&mut simulation, name, unknown)
+    }
+
+    /// Asks about a pod of a gang of Coscheduling.
+    pub(crate) fn ask_coscheduled(&self, name: &str) -> Why {
+        let options = Options { detail: Detail::Nodes, ..Options::default() };
+        let scheduler = Scheduler::new(vec![coscheduling()], options, 0).expect("it is complete");
+        self.ask_on(&mut Simulation::new(scheduler, self.cluster()), name, "")
+    }
+
+    fn ask_on(&self, simulation: &mut Simulation, name: &str, unknown: &str) -> Why {
+        let now = simulation.now();
+        let find = |object: &Reference| self.find(object).filter(|_| object.kind != unknown);
+        let subject = Subject {
+            pod: &PodKey::new("default", name),
+            manifest: self.get("Pod", name),
+            manifests: Manifests::by(&find),
+            alternatives: &[],
+            limits: Limits { remedies: 100, ..Limits::default() },
+            pending: None,
+        };
+        why(simulation.scheduler_mut(), now, &subject).expect("there is an answer")
     }
 
     /// How many pods of a group a simulation places at once; `None` if none.

@@ -6,6 +6,7 @@ use plimsoll_advisor::{Reference, Waiting, Why};
 
 use super::explain::{self, Shown};
 use super::style::{HEADING, Screen};
+use super::why_group::remedy_table;
 use crate::wording::{count, some_of};
 
 /// At most so many events are named.
@@ -23,6 +24,9 @@ pub(crate) fn answer(out: &mut impl Write, why: &Why, screen: Screen) -> io::Res
     {
         writeln!(out, "{} is not tried: {} holds it back: {}.", why.pod, held.plugin, held.reason)?;
     }
+    if why.group.as_ref().is_some_and(|group| group.result.is_some()) && why.state != "gated" {
+        writeln!(out, "By itself, without its group:\n")?;
+    }
     match &why.decision {
         Some(decision) if why.state != "gated" => {
             explain::decision(out, decision, Shown::Best, screen)?;
@@ -30,18 +34,44 @@ pub(crate) fn answer(out: &mut impl Write, why: &Why, screen: Screen) -> io::Res
         Some(_) => {}
         None => writeln!(out, "{} has a node: its state is {}.", why.pod, why.state)?,
     }
-    if let Some(group) = &why.group {
-        writeln!(
-            out,
-            "\nIt belongs to the group {}, which is decided as a whole and is {} now: plimsoll why --group {} says why.",
-            group.name, group.result, group.name
-        )?;
-    }
+    group(out, why, screen)?;
     runner_up(out, why)?;
     remedies(out, why, screen)?;
     unknown_manifests(out, &why.unknown_manifests)?;
     nearest(out, why, screen)?;
     why.waiting.as_ref().map_or(Ok(()), |waiting| wakes(out, waiting))
+}
+
+/// The group that it is scheduled with, and what would let that be scheduled.
+fn group(out: &mut impl Write, why: &Why, screen: Screen) -> io::Result<()> {
+    let Some(group) = &why.group else { return Ok(()) };
+    let name = &group.name;
+    match (group.label, group.result) {
+        (Some(label), _) => {
+            writeln!(out, "\nIt belongs to the group {name} by its label {label}.")?;
+        }
+        (None, Some(result)) => writeln!(
+            out,
+            "\nIt belongs to the group {name}, which is decided as a whole and is {result} now: plimsoll why --group {name} says why."
+        )?,
+        (None, None) => {
+            writeln!(out, "\nIt belongs to the group {name}, which is decided as a whole.")?;
+        }
+    }
+    if let Some(why_not) = &group.not_tried {
+        return writeln!(out, "No change was tried for the group: {why_not}.");
+    }
+    match group.remedies.as_slice() {
+        [] if group.result == Some("scheduled") => Ok(()),
+        [] => writeln!(out, "No single change that was tried would let the group be scheduled."),
+        remedies => {
+            writeln!(
+                out,
+                "\n{HEADING}The group would be scheduled with one of these changes{HEADING:#}, the smallest first:"
+            )?;
+            writeln!(out, "\n{}", remedy_table(remedies, screen).trim_fmt())
+        }
+    }
 }
 
 fn runner_up(out: &mut impl Write, why: &Why) -> io::Result<()> {
@@ -66,6 +96,10 @@ fn remedies(out: &mut impl Write, why: &Why, screen: Screen) -> io::Result<()> {
         return Ok(());
     }
     if why.remedies.is_empty() {
+        // What is tried for a group is said of the group.
+        if why.group.is_some() {
+            return Ok(());
+        }
         return writeln!(
             out,
             "\nNo single change and no pair of changes that was tried would make it fit."
