@@ -38,5 +38,5 @@ pub use self::rebuilt_claims::rebuilt_claim;
 pub use self::relaxations::requests::{lower as lower_request, names as requested_resources};
 pub use self::remedy::{Remedy, RemedyKind, size};
 pub use self::search::{Alternative, Limits};
-pub use self::waiting::Waiting;
+pub use self::waiting::{AwaitedPermit, Held, RoomForGroup, Waiting};
 pub use self::why::{Subject, Why, WhyError, why};

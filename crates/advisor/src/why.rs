@@ -100,7 +100,7 @@ pub fn why(scheduler: &mut Scheduler, now: Time, subject: &Subject<'_>) -> Resul
     let known = subject.pending.cloned().or_else(|| scheduler.pending_state(key));
     match known {
         Some(known) if known.info.place == QueuePlace::InFlight => {
-            let state = if known.waits_on_permit { "waitingOnPermit" } else { "binding" };
+            let state = if known.at_permit.is_some() { "waitingOnPermit" } else { "binding" };
             let waiting = Some(Waiting::of(scheduler, &known, subject.pending.is_some(), &[]));
             Ok(Why { state, waiting, ..Why::about(key) })
         }
@@ -154,7 +154,12 @@ fn pending(
     let (group, missed_of_group) = grouped.unzip();
     let missed = missed.into_inner().into_iter().chain(missed_of_group.into_iter().flatten());
     let unknown_manifests: BTreeSet<Reference> = missed.collect();
-    let is_held = !fits || group.as_ref().is_some_and(|group| !group.fits());
+    // Of files it is not known since when a pod is ready; one that fits waits for nothing there.
+    let is_held = !fits
+        || group.as_ref().is_some_and(|group| !group.fits())
+        || info.place != QueuePlace::Active
+        || known.behind.is_some()
+        || subject.pending.is_some();
     Ok(Why {
         state: state(known, decision.as_ref(), group.as_ref()),
         group,

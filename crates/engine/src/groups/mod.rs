@@ -40,7 +40,7 @@ pub use self::decision::{
 pub use self::given::GivenNodes;
 pub(crate) use self::given::GivenRows;
 pub(crate) use self::reservation::Reservation;
-pub use self::reservation::Reservations;
+pub use self::reservation::{Reservations, ReservedRoom};
 use self::tree::{GroupCycle, GroupNode};
 use crate::effect::Effect;
 use crate::metrics::{GroupAttemptResult, Lap, ReservationEnd};
