@@ -12,6 +12,7 @@ mod cluster;
 mod device_users;
 mod draft;
 mod groups;
+mod member;
 mod nearest;
 mod new_nodes;
 mod placed;
@@ -29,6 +30,7 @@ pub use self::draft::Manifests;
 pub use self::groups::{
     GroupRemedy, GroupSubject, GroupWaiting, WhyGroup, WhyGroupError, why_group,
 };
+pub use self::member::GroupOfPod;
 pub use self::nearest::{NearNode, Refusal};
 pub use self::placed::RunnerUp;
 pub use self::rebuilt::RebuiltPod;
@@ -36,5 +38,5 @@ pub use self::rebuilt_claims::rebuilt_claim;
 pub use self::relaxations::requests::{lower as lower_request, names as requested_resources};
 pub use self::remedy::{Remedy, RemedyKind, size};
 pub use self::search::{Alternative, Limits};
-pub use self::waiting::Waiting;
-pub use self::why::{GroupOfPod, Subject, Why, WhyError, why};
+pub use self::waiting::{AwaitedPermit, Held, RoomForGroup, Waiting};
+pub use self::why::{Subject, Why, WhyError, why};

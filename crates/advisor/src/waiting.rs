@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use plimsoll_api::{KindRef, Node, Pod, Timestamp};
-use plimsoll_engine::{PendingPod, QueuePlace, Scheduler};
-use plimsoll_framework::{Action, ClusterEvent, Time};
+use plimsoll_engine::{PendingPod, QueuePlace, ReservedRoom, Scheduler};
+use plimsoll_framework::{Action, ClusterEvent, GroupRef, Time, WaitingPod};
 use serde::Serialize;
 
 /// Where a pod waits.
@@ -16,7 +16,17 @@ pub struct Waiting {
     /// What holds it, if a plugin does, and why.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub held_by: Option<Held>,
-    /// Since when, as in RFC 3339; `None` for files, which do not say it.
+    /// The node that was chosen for it, if it is to be bound.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub node: Option<String>,
+    /// The plugins at Permit that have not allowed it yet, the first one to give up first.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub permits: Vec<AwaitedPermit>,
+    /// The group for which room is reserved, so that the pod is not tried.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reservation: Option<RoomForGroup>,
+    /// Since when, as in RFC 3339: since it was added to the queue or returned there, or since it waits at Permit. `None` for
+    /// files, which do not say it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub since: Option<String>,
     /// When it is tried next at the latest, if that is known.
@@ -39,6 +49,50 @@ pub struct Held {
     pub reason: String,
 }
 
+/// A plugin that a pod waits for at Permit.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct AwaitedPermit {
+    /// The plugin.
+    pub plugin: String,
+    /// When the pod is rejected if the plugin has not allowed it by then, as in RFC 3339.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub until: Option<String>,
+}
+
+/// A group for which room is reserved.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct RoomForGroup {
+    /// `PodGroup` or `CompositePodGroup`.
+    pub kind: &'static str,
+    /// The group, as `namespace/name`.
+    pub group: String,
+    /// When others are tried again at the latest, as in RFC 3339.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub until: Option<String>,
+}
+
+impl RoomForGroup {
+    fn of(room: &ReservedRoom, is_timed: bool) -> Self {
+        let kind = match room.group {
+            GroupRef::Pods(_) => "PodGroup",
+            GroupRef::Composite(_) => "CompositePodGroup",
+        };
+        let until = is_timed.then(|| text_of(room.until)).flatten();
+        RoomForGroup { kind, group: room.group.key().to_string(), until }
+    }
+}
+
+/// The plugins that a pod waits for at Permit.
+fn permits(waiting: &WaitingPod, is_timed: bool) -> Vec<AwaitedPermit> {
+    let mut pending = waiting.pending.clone();
+    pending.sort_by_key(|(_, until)| *until);
+    let permit = |(plugin, until): (&str, Time)| AwaitedPermit {
+        plugin: plugin.to_owned(),
+        until: is_timed.then(|| text_of(until)).flatten(),
+    };
+    pending.into_iter().map(permit).collect()
+}
+
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
 fn is_zero(number: &u32) -> bool {
     *number == 0
@@ -54,7 +108,9 @@ impl Waiting {
         rejectors: &[&str],
     ) -> Self {
         let info = &known.info;
-        let since = is_timed.then(|| text_of(info.queued)).flatten();
+        let at_permit = known.at_permit.as_ref();
+        let since = at_permit.map_or(info.queued, |waiting| waiting.since);
+        let since = is_timed.then(|| text_of(since)).flatten();
         let next = known.next_attempt.filter(|_| is_timed).and_then(text_of);
         let mut plugins: Vec<&str> = info.rejectors().collect();
         if plugins.is_empty() {
@@ -69,6 +125,9 @@ impl Waiting {
         Waiting {
             place: place(&info.place),
             held_by,
+            node: known.assumed_node.as_ref().map(ToString::to_string),
+            permits: at_permit.map(|waiting| permits(waiting, is_timed)).unwrap_or_default(),
+            reservation: known.behind.as_ref().map(|room| RoomForGroup::of(room, is_timed)),
             since,
             next_attempt: next,
             attempts: info.attempts,

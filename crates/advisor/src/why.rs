@@ -1,5 +1,6 @@
 //! The answer to "why": the decision, what would change it, and what the pod waits for.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use plimsoll_api::PodKey;
@@ -8,7 +9,6 @@ use plimsoll_engine::record::DecisionRecord;
 use plimsoll_engine::{
     Decision, Outcome, PendingPod, QueuePlace, Scheduler, TransactionError, Verdicts,
 };
-use plimsoll_framework::pod_groups::group_of;
 use plimsoll_framework::{Row, Time};
 use serde::{Serialize, Serializer};
 use serde_json::Value;
@@ -16,7 +16,7 @@ use thiserror::Error;
 
 use crate::change::{Reference, as_known, pod_of};
 use crate::draft::{Manifests, Missed};
-use crate::groups;
+use crate::member::{GroupOfPod, group_of_pod};
 use crate::nearest::{NearNode, by_distance, nearest};
 use crate::placed::{RunnerUp, decide_again, runner_up};
 use crate::remedy::Remedy;
@@ -54,7 +54,7 @@ pub struct Why {
     /// The present decision about it. For a pod on a node it is decided as if it were pending.
     #[serde(rename = "record", serialize_with = "record", skip_serializing_if = "Option::is_none")]
     pub decision: Option<Decision>,
-    /// What would make it fit, the smallest first.
+    /// What would make it fit, the smallest first; none for a pod whose group waits: see there.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub remedies: Vec<Remedy>,
     /// The nodes that miss by least.
@@ -66,24 +66,12 @@ pub struct Why {
     /// For a pending pod: what it waits for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub waiting: Option<Waiting>,
-    /// For a pending pod of a group that is scheduled as a whole: what would be decided about the group.
+    /// For a pending pod that is scheduled with others: its group, and what would let that be scheduled.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub group: Option<GroupOfPod>,
     /// Objects of which no change was tried, because their manifests are not known.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub unknown_manifests: Vec<Reference>,
-}
-
-/// The group of a pod.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct GroupOfPod {
-    /// The group, as `namespace/name`.
-    pub name: String,
-    /// The result of a decision about it now, such as `unschedulable`.
-    pub result: &'static str,
-    /// Why it is not scheduled.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub message: Option<String>,
 }
 
 /// A decision as a decision record.
@@ -112,7 +100,7 @@ pub fn why(scheduler: &mut Scheduler, now: Time, subject: &Subject<'_>) -> Resul
     let known = subject.pending.cloned().or_else(|| scheduler.pending_state(key));
     match known {
         Some(known) if known.info.place == QueuePlace::InFlight => {
-            let state = if known.waits_on_permit { "waitingOnPermit" } else { "binding" };
+            let state = if known.at_permit.is_some() { "waitingOnPermit" } else { "binding" };
             let waiting = Some(Waiting::of(scheduler, &known, subject.pending.is_some(), &[]));
             Ok(Why { state, waiting, ..Why::about(key) })
         }
@@ -151,42 +139,59 @@ fn pending(
     let fits = decision
         .as_ref()
         .is_some_and(|decision| !is_gated && matches!(decision.outcome, Outcome::Scheduled { .. }));
+    let grouped = group_of_pod(scheduler, now, subject, known);
     let mut remedies = Vec::new();
     let missed = Missed::default();
-    if !fits && !is_gated_by_others {
+    // With a change that lets it in alone, a pod need not fit together with those that its group needs.
+    let is_alone = grouped.as_ref().is_none_or(|(group, _)| group.fits());
+    if is_alone && !fits && !is_gated_by_others {
         let subject = Subject { manifests: subject.manifests.noting(&missed), ..*subject };
         let search = Search::new(scheduler, now, (&subject, &info.pod));
         remedies = search.run(&verdicts, &rows, subject.alternatives);
     }
     let is_rejected_everywhere = verdicts.feasible().next().is_none();
     let waiting = Waiting::of(scheduler, known, subject.pending.is_some(), &verdicts.rejectors());
-    let group = match scheduler.schedules_groups() {
-        true => group_of(&info.pod).and_then(|group| {
-            let decision = groups::of_member(scheduler, now, &group)?;
-            let (name, result) = (group.to_string(), decision.result.as_str());
-            Some(GroupOfPod { name, result, message: decision.message })
-        }),
-        false => None,
-    };
+    let (group, missed_of_group) = grouped.unzip();
+    let missed = missed.into_inner().into_iter().chain(missed_of_group.into_iter().flatten());
+    let unknown_manifests: BTreeSet<Reference> = missed.collect();
+    // Of files it is not known since when a pod is ready; one that fits waits for nothing there.
+    let is_held = !fits
+        || group.as_ref().is_some_and(|group| !group.fits())
+        || info.place != QueuePlace::Active
+        || known.behind.is_some()
+        || subject.pending.is_some();
     Ok(Why {
+        state: state(known, decision.as_ref(), group.as_ref()),
         group,
-        state: state(known, decision.as_ref()),
         remedies,
         nearest: if is_rejected_everywhere { near } else { Vec::new() },
-        waiting: (!fits).then_some(waiting),
+        waiting: is_held.then_some(waiting),
         decision,
-        unknown_manifests: missed.into_inner().into_iter().collect(),
+        unknown_manifests: unknown_manifests.into_iter().collect(),
         ..Why::about(key)
     })
 }
 
-fn state(known: &PendingPod, decision: Option<&Decision>) -> &'static str {
+fn state(
+    known: &PendingPod,
+    decision: Option<&Decision>,
+    group: Option<&GroupOfPod>,
+) -> &'static str {
     let outcome = decision.map(|decision| &decision.outcome);
+    let of_group = group.and_then(|group| group.result);
     match (&known.info.place, outcome) {
         (QueuePlace::Gated { .. }, _) => "gated",
         (_, Some(Outcome::Error { .. })) => "error",
         (QueuePlace::Backoff { .. } | QueuePlace::ErrorBackoff { .. }, _) => "backoff",
         _ if known.nominated_node.is_some() => "preempting",
+        // A pod that fits by itself has no node before its group has some.
+        (QueuePlace::Active, _) if of_group.is_some_and(|result| result != "scheduled") => {
+            match of_group {
+                Some("preempting") => "preempting",
+                Some("error") => "error",
+                _ => "unschedulable",
+            }
+        }
         (QueuePlace::Active, Some(Outcome::Scheduled { .. })) => "scheduled",
         _ => "unschedulable",
     }

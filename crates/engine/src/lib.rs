@@ -67,7 +67,7 @@ pub use extenders::{Call, Extender, ExtenderError, ExtenderId, ExtenderQuestion,
 pub use gates::Gates;
 pub use groups::{
     GivenNodes, GroupDecision, GroupResult, MemberDecision, MemberResult, PlacementDecision,
-    Reservations, SubgroupDecision,
+    Reservations, ReservedRoom, SubgroupDecision,
 };
 pub use node_judge::{NodeJudge, Verdicts};
 pub use pick::TieBreak;

@@ -375,10 +375,10 @@ impl Scheduler {
         kinds.iter().filter(needed).collect()
     }
 
-    /// Sets how much detail of decisions is kept. Everything except [`Detail::None`] has a cost, but
-    /// does not change decisions.
-    pub fn set_detail(&mut self, detail: Detail) {
-        self.options.detail = detail;
+    /// Sets how much detail of decisions is kept, and returns how much it was. Everything except [`Detail::None`] has a cost,
+    /// but does not change decisions.
+    pub fn set_detail(&mut self, detail: Detail) -> Detail {
+        std::mem::replace(&mut self.options.detail, detail)
     }
 
     /// The decisions since the last call, in order, with the detail of [`Options::detail`].

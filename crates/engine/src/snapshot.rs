@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use plimsoll_api::{AnyObject, Node, PodKey, Str};
-use plimsoll_framework::{PodInfo, Time};
+use plimsoll_framework::{PodInfo, Time, WaitingPod};
 
+use crate::groups::ReservedRoom;
 use crate::queue::{QueuePlace, QueuedPodInfo};
 use crate::scheduler::Scheduler;
 
@@ -28,10 +29,15 @@ pub struct ClusterSnapshot {
 pub struct PendingPod {
     /// The pod with its place in the queue.
     pub info: QueuedPodInfo,
-    /// Whether it waits at Permit.
-    pub waits_on_permit: bool,
+    /// Where it waits at Permit, and for which plugins; `None` if it does not.
+    pub at_permit: Option<WaitingPod>,
+    /// The node that was chosen for it, and on which it is assumed to be.
+    pub assumed_node: Option<Str>,
     /// The node to which it is nominated.
     pub nominated_node: Option<Str>,
+    /// The room that is reserved for a group, because of which it is not tried wherever it is in the queue; `None` if there is
+    /// none.
+    pub behind: Option<ReservedRoom>,
     /// When it is tried next at the latest; `None` if it is ready, or only a change can free it.
     pub next_attempt: Option<Time>,
 }
@@ -66,14 +72,21 @@ impl Scheduler {
     /// A pod that has no node, or is not bound to it yet.
     pub fn pending_state(&self, pod: &PodKey) -> Option<PendingPod> {
         let info = self.queued_pod(pod)?.clone();
+        let is_queued = !matches!(info.place, QueuePlace::Gated { .. } | QueuePlace::InFlight);
+        let behind = self.reserved_before(&info.pod).filter(|_| is_queued);
         let next_attempt = match &info.place {
             QueuePlace::Backoff { until } | QueuePlace::ErrorBackoff { until } => Some(*until),
             QueuePlace::Unschedulable => Some(info.queued + self.options.max_in_unschedulable),
             QueuePlace::Active | QueuePlace::Gated { .. } | QueuePlace::InFlight => None,
         };
+        // It is not tried as long as room is reserved for others, even if its backoff is over.
+        let next_attempt = next_attempt.max(behind.as_ref().map(|room| room.until));
+        let assumed = self.names.find(pod).and_then(|id| self.cache.pod(id));
         Some(PendingPod {
-            waits_on_permit: self.waiting_pods().iter().any(|waiting| waiting.pod.key == *pod),
+            at_permit: self.waiting_pods().iter().find(|waiting| waiting.pod.key == *pod).cloned(),
+            assumed_node: assumed.and_then(|pod| pod.node().cloned()),
             nominated_node: self.nominated_node(pod).cloned(),
+            behind,
             next_attempt,
             info,
         })

@@ -122,6 +122,9 @@ pub enum WhyGroupError {
     /// The manifest of a pod is not known, or wrong.
     #[error("pod {0}: its manifest is not known, or cannot be read")]
     Manifest(PodKey),
+    /// There is a PodGroup, but its manifest is not known.
+    #[error("PodGroup {0}: its manifest is not known")]
+    PodGroup(ObjectKey),
     /// The group cannot be decided.
     #[error(transparent)]
     Transaction(#[from] TransactionError),
@@ -162,6 +165,10 @@ pub fn why_group(
         return Ok(answer);
     }
     let mut plan = GroupPlan::new(scheduler, subject, &pending)?;
+    // Otherwise it would be proposed to create it.
+    if object.is_some() && plan.object.is_none() {
+        return Err(WhyGroupError::PodGroup(key.clone()));
+    }
     plan.is_gang = !matches!(object.map(|object| object.policy), Some(GroupPolicy::Basic));
     let decision = plan.as_it_is().decide(scheduler, now)?;
     answer.state = decision.result.as_str();

@@ -243,3 +243,89 @@ fn a_group_that_is_missing_is_created_as_the_release_serves_it_and_as_its_pods_n
         assert_eq!(created["spec"]["priority"], priority, "{created:#}");
     }
 }
+
+#[test]
+fn a_pod_of_a_gang_is_told_what_would_let_the_whole_gang_in() {
+    let world = racks();
+    for release in [Release::V1_36, Release::V1_37] {
+        let mut world = world.clone();
+        if release == Release::V1_37 {
+            world.get_mut("PodGroup", GROUP)["apiVersion"] = json!("scheduling.k8s.io/v1beta1");
+        }
+        let whole = world.ask_group_under(release, GROUP);
+        let why = world.ask_member(release, &member(0), "");
+        // By itself it would fit.
+        assert_eq!((why.state, why.remedies.as_slice()), ("unschedulable", &[][..]), "{release}");
+        assert!(why.waiting.is_some(), "{release}: it waits with its gang");
+        let group = why.group.expect("it has one");
+        assert_eq!((group.result, group.not_tried.as_deref()), (Some("unschedulable"), None));
+        assert!(!group.remedies.is_empty());
+        assert_eq!(group.remedies, whole.remedies, "{release}");
+    }
+}
+
+#[test]
+fn a_change_that_lets_only_one_pod_of_a_gang_in_is_not_proposed() {
+    let mut world = racks();
+    for number in 0..4 {
+        let spec = &mut world.get_mut("Pod", &member(number))["spec"];
+        spec["containers"][0]["resources"]["requests"]["cpu"] = json!("5");
+    }
+    let why = world.ask_member(Release::V1_36, &member(0), "");
+    assert_eq!(why.remedies, []);
+    let group = why.group.expect("it has one");
+    for remedy in &group.remedies {
+        let placed = world.changed(&remedy.changes).group_placed(GROUP);
+        assert_eq!(placed, Some(remedy.placed), "{remedy:#?}");
+    }
+    assert!(group.remedies.iter().any(|remedy| remedy.placed == 4), "{:#?}", group.remedies);
+}
+
+#[test]
+fn a_pod_beyond_what_its_gang_needs_is_told_what_would_let_it_in() {
+    let mut world = racks();
+    let group = world.get_mut("PodGroup", GROUP);
+    group["spec"] = json!({"schedulingPolicy": {"gang": {"minCount": 3}}});
+    let spec = &mut world.get_mut("Pod", &member(3))["spec"];
+    spec["containers"][0]["resources"]["requests"]["cpu"] = json!("5");
+    let why = world.ask_member(Release::V1_36, &member(3), "");
+    let group = why.group.as_ref().expect("it has one");
+    assert_eq!((group.result, group.remedies.as_slice()), (Some("scheduled"), &[][..]));
+    assert!(!why.remedies.is_empty(), "{why:#?}");
+}
+
+#[test]
+fn without_the_manifests_of_a_gang_no_change_is_proposed_and_the_command_is_named() {
+    let world = racks();
+    for (unknown, missing) in [
+        ("Pod", "pod default/train-1: its manifest is not known, or cannot be read"),
+        ("PodGroup", "PodGroup default/train: its manifest is not known"),
+    ] {
+        let why = world.ask_member(Release::V1_36, &member(0), unknown);
+        let group = why.group.expect("it has one");
+        assert_eq!((why.remedies.as_slice(), group.remedies.as_slice()), (&[][..], &[][..]));
+        assert_eq!(group.result, Some("unschedulable"));
+        let not_tried = format!(
+            "{missing}; `plimsoll why --group default/train` tries changes where that is known"
+        );
+        assert_eq!(group.not_tried, Some(not_tried));
+    }
+}
+
+#[test]
+fn for_one_pod_of_a_gang_by_a_label_nothing_is_proposed() {
+    let mut world = World::default();
+    let allocatable = json!({"cpu": "4", "memory": "16Gi", "pods": "20"});
+    world.node("n1", &json!({}), &allocatable);
+    let labels = json!({"scheduling.x-k8s.io/pod-group": GROUP});
+    for number in 0..2 {
+        world.pod(&member(number), &labels, &container(6000, 128));
+    }
+    let why = world.ask_coscheduled(&member(0));
+    assert_eq!((why.state, why.remedies.as_slice()), ("unschedulable", &[][..]));
+    let group = why.group.expect("it has one");
+    assert_eq!(group.label, Some("scheduling.x-k8s.io/pod-group"));
+    assert_eq!((group.name.as_str(), group.result), ("default/train", None));
+    let not_tried = group.not_tried.expect("nothing is proposed");
+    assert!(not_tried.contains("`plimsoll what-if`"), "{not_tried}");
+}

@@ -4,4 +4,5 @@ mod broken;
 mod cases;
 mod claims;
 mod groups;
+mod waiting;
 mod world;

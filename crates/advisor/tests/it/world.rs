@@ -11,10 +11,11 @@ use plimsoll_api::wire::Object;
 use plimsoll_api::{KindRef, Kinds, ObjectKey, PodKey, ResourceClaimTemplate};
 use plimsoll_config::{Catalogue, Configuration, GivenGates};
 use plimsoll_engine::{
-    Detail, Gates, GroupResult, MemberDecision, MemberResult, NodeVerdict, Options, Outcome,
-    Profile, Scheduler,
+    Detail, Event, Gates, GroupResult, MemberDecision, MemberResult, NodeVerdict, Options, Outcome,
+    Profile, Reservations, Scheduler,
 };
-use plimsoll_framework::{FeatureGates, ProfileSpec, Release};
+use plimsoll_framework::{FeatureGates, Point, ProfileSpec, Release, Time};
+use plimsoll_plugins::coscheduling::CoschedulingGroup;
 use plimsoll_plugins::{default_profile, in_tree};
 use plimsoll_sim::{InitialCluster, Simulation};
 use serde_json::{Value, json};
@@ -40,6 +41,17 @@ pub(crate) fn profile(without: Option<&str>) -> Profile {
     let mut spec = specs().swap_remove(0);
     for plugins in spec.points.values_mut() {
         plugins.retain(|(name, _)| Some(name.as_str()) != without);
+    }
+    Profile::new(&spec, &in_tree(), &FeatureGates::default()).expect("it is complete")
+}
+
+/// The default profile with Coscheduling.
+pub(crate) fn coscheduling() -> Profile {
+    let mut spec = specs().swap_remove(0);
+    let name = "Coscheduling".to_owned();
+    spec.points.insert(Point::QueueSort, vec![(name.clone(), 1)]);
+    for point in [Point::PreFilter, Point::PostFilter, Point::Reserve, Point::Permit] {
+        spec.points.entry(point).or_default().push((name.clone(), 1));
     }
     Profile::new(&spec, &in_tree(), &FeatureGates::default()).expect("it is complete")
 }
@@ -101,7 +113,9 @@ impl World {
 
     fn cluster(&self) -> InitialCluster {
         let mut cluster = InitialCluster::default();
-        let kinds = Kinds::built_in().with(KindRef::of::<ResourceClaimTemplate>());
+        let kinds = Kinds::built_in()
+            .with(KindRef::of::<ResourceClaimTemplate>())
+            .with(KindRef::of::<CoschedulingGroup>());
         for manifest in self.0.values() {
             for object in kinds.objects(manifest).expect("every manifest is right") {
                 match object {
@@ -133,8 +147,21 @@ impl World {
         why(simulation.scheduler_mut(), now, &subject).expect("there is an answer")
     }
 
+    /// What is told of the objects.
+    pub(crate) fn events(&self) -> Vec<Event> {
+        self.cluster().into_events()
+    }
+
     /// A simulation with all gates of groups.
     fn simulation_of_groups(&self, release: Release) -> Simulation {
+        Simulation::new(World::scheduler_of_groups(release, None), self.cluster())
+    }
+
+    /// A scheduler with all gates of groups.
+    pub(crate) fn scheduler_of_groups(
+        release: Release,
+        reservations: Option<Reservations>,
+    ) -> Scheduler {
         let gates = match release {
             Release::V1_36 => vec![
                 "GenericWorkload",
@@ -156,10 +183,10 @@ impl World {
             release,
             gates: Gates::of(&gates),
             detail: Detail::Outcome,
+            reservations,
             ..Options::default()
         };
-        let scheduler = Scheduler::new(profiles, options, 0).expect("it is complete");
-        Simulation::new(scheduler, self.cluster())
+        Scheduler::new(profiles, options, 0).expect("it is complete")
     }
 
     /// Asks about a group of pods.
@@ -176,6 +203,49 @@ impl World {
         let subject =
             GroupSubject { group, manifests: Manifests::by(&find), remedies: 100, pending: None };
         why_group(simulation.scheduler_mut(), now, &subject).expect("there is an answer")
+    }
+
+    /// Asks about a pod of a group by the rules of a release. Objects of the kind `unknown` have no manifests.
+    pub(crate) fn ask_member(&self, release: Release, name: &str, unknown: &str) -> Why {
+        let mut simulation = self.simulation_of_groups(release);
+        self.ask_on(&mut simulation, name, unknown)
+    }
+
+    /// Asks about a pod of a gang of Coscheduling.
+    pub(crate) fn ask_coscheduled(&self, name: &str) -> Why {
+        let options = Options { detail: Detail::Nodes, ..Options::default() };
+        let scheduler = Scheduler::new(vec![coscheduling()], options, 0).expect("it is complete");
+        self.ask_on(&mut Simulation::new(scheduler, self.cluster()), name, "")
+    }
+
+    /// Asks about a pod as it is in the queue of a scheduler that runs.
+    pub(crate) fn ask_running(&self, scheduler: &mut Scheduler, now: Time, name: &str) -> Why {
+        let pod = &PodKey::new("default", name);
+        let pending = scheduler.pending_state(pod);
+        let find = |object: &Reference| self.find(object);
+        let subject = Subject {
+            pod,
+            manifest: self.get("Pod", name),
+            manifests: Manifests::by(&find),
+            alternatives: &[],
+            limits: Limits::default(),
+            pending: pending.as_ref(),
+        };
+        why(scheduler, now, &subject).expect("there is an answer")
+    }
+
+    fn ask_on(&self, simulation: &mut Simulation, name: &str, unknown: &str) -> Why {
+        let now = simulation.now();
+        let find = |object: &Reference| self.find(object).filter(|_| object.kind != unknown);
+        let subject = Subject {
+            pod: &PodKey::new("default", name),
+            manifest: self.get("Pod", name),
+            manifests: Manifests::by(&find),
+            alternatives: &[],
+            limits: Limits { remedies: 100, ..Limits::default() },
+            pending: None,
+        };
+        why(simulation.scheduler_mut(), now, &subject).expect("there is an answer")
     }
 
     /// How many pods of a group a simulation places at once; `None` if none.

@@ -23,7 +23,7 @@ mod tree;
 mod trial;
 mod waits;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use plimsoll_api::pod_group::GroupCondition;
 use plimsoll_api::{ObjectKey, Pod, PodKey};
@@ -40,7 +40,7 @@ pub use self::decision::{
 pub use self::given::GivenNodes;
 pub(crate) use self::given::GivenRows;
 pub(crate) use self::reservation::Reservation;
-pub use self::reservation::Reservations;
+pub use self::reservation::{Reservations, ReservedRoom};
 use self::tree::{GroupCycle, GroupNode};
 use crate::effect::Effect;
 use crate::metrics::{GroupAttemptResult, Lap, ReservationEnd};
@@ -146,6 +146,14 @@ impl Scheduler {
     /// Whether pods that name a group are scheduled together.
     pub fn schedules_groups(&self) -> bool {
         self.options.gates.groups.generic_workload
+    }
+
+    /// The labels by which the plugins of a profile group pods, such as that of Coscheduling. With `scheduler_name` goes the
+    /// profile.
+    pub fn labels_of_groups(&self, scheduler_name: &str) -> BTreeSet<&'static str> {
+        let profile = self.profiles.get(scheduler_name).into_iter();
+        let plugins = profile.flat_map(crate::Profile::plugins);
+        plugins.flat_map(|plugin| plugin.points.labels.iter().copied()).collect()
     }
 
     /// The feature gates of groups, and by which rules these are decided.

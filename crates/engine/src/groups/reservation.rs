@@ -48,6 +48,15 @@ impl Reservation {
     }
 }
 
+/// Room that is reserved for a group, so that others are not tried.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReservedRoom {
+    /// The group; the root of its tree under the rules of 1.37.
+    pub group: GroupRef,
+    /// Until when at the latest.
+    pub until: Time,
+}
+
 /// Whether a pod belongs to a group or, if it is the root of a tree, to one of its groups.
 fn is_of(pod: &PodInfo, group: &GroupRef, forest: GroupForest<'_>) -> bool {
     group_of(pod).is_some_and(|leaf| match forest.root(&leaf) {
@@ -130,6 +139,15 @@ impl Scheduler {
         self.counts.groups.reservation_over(end);
         let with = Surroundings { profiles: &self.profiles, cache: &self.cache };
         self.queue.readmit(with);
+    }
+
+    /// The room because of which a pod is not tried, if any is reserved.
+    pub(crate) fn reserved_before(&self, pod: &PodInfo) -> Option<ReservedRoom> {
+        let reservation = self.reservation.as_ref()?;
+        let gates = self.options.gates.groups;
+        let forest = GroupForest::of(self.cache.view().stores, gates);
+        let room = ReservedRoom { group: reservation.group.clone(), until: reservation.until };
+        (!reservation.admits(pod, forest, gates)).then_some(room)
     }
 
     /// When the reservation ends at the latest.

@@ -132,6 +132,8 @@ impl RemedyNotes {
                 Write::Condition(condition) if condition.reason == UNSCHEDULABLE => {
                     match self.change(&pod.uid, &condition.message) {
                         Some(change) => condition.message = with_change(&condition.message, change),
+                        // What lets in one pod of a group does not help unless all that the group needs fit.
+                        None if pod.scheduling_group.is_some() => {}
                         None => self.ask(&pod.key, &pod.uid, &condition.message),
                     }
                 }
@@ -382,6 +384,18 @@ mod tests {
             asked.try_recv().map(|question| question.message),
             Ok("something else.".to_owned())
         );
+    }
+
+    #[test]
+    fn a_pod_that_is_scheduled_with_its_group_is_not_asked_about() {
+        let (mut notes, mut asked) = notes();
+        let mut effects = failure("member", "no room.");
+        for effect in &mut effects {
+            Arc::make_mut(&mut effect.pod).scheduling_group = Some("train".into());
+        }
+        notes.add_to(&mut effects);
+        assert_eq!(said(&effects), ["no room.", "no room."]);
+        assert!(asked.try_recv().is_err());
     }
 
     #[test]

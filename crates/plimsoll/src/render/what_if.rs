@@ -70,10 +70,16 @@ fn pending(out: &mut impl Write, plan: &Plan, screen: Screen) -> io::Result<()> 
     let (required, waited): (Vec<_>, Vec<_>) = plan.pending.iter().partition(|pod| pod.is_required);
     if !required.is_empty() {
         let (total, shown) = (required.len(), screen.shown(required.len()));
-        let mut table = screen.table(&["POD", "FROM", "WHY"]);
+        // Of several the first blocker is marked, which `-o json` names.
+        let marks = 1 < total;
+        let mark: &[&str] = if marks { &[""] } else { &[] };
+        let mut table = screen.table(&[mark, &["POD", "FROM", "WHY"]].concat());
         for pod in required.into_iter().take(shown) {
+            let is_first = plan.first_blocker.as_ref().is_some_and(|first| first.pod == pod.pod);
+            let mark = marks.then_some(if is_first { "→" } else { "" });
             let from = pod.from.as_deref().unwrap_or("<none>");
-            table.add_row([pod.pod.to_string().as_str(), from, &pod.message]);
+            let (name, why) = (pod.pod.to_string(), pod.message.as_str());
+            table.add_row(mark.into_iter().chain([name.as_str(), from, why]));
         }
         writeln!(
             out,
@@ -88,11 +94,13 @@ fn pending(out: &mut impl Write, plan: &Plan, screen: Screen) -> io::Result<()> 
     if !waited.is_empty() {
         let names: Vec<_> = waited.iter().map(|pod| &pod.pod).collect();
         let n = count(names.len(), "pod");
-        writeln!(
-            out,
-            "{n} that waited before: still without a node ({})\n",
-            some_of(&names, NAMES)
-        )?;
+        writeln!(out, "{n} that waited before: still without a node ({})", some_of(&names, NAMES))?;
+        // It stands in no table.
+        let first = plan.first_blocker.as_ref().filter(|first| !first.is_required);
+        match first {
+            Some(first) => writeln!(out, "The first of them, {}: {}\n", first.pod, first.message)?,
+            None => writeln!(out)?,
+        }
     }
     Ok(())
 }

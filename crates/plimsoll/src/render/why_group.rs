@@ -7,7 +7,7 @@ use plimsoll_advisor::{GroupRemedy, WhyGroup};
 
 use super::style::{HEADING, Screen};
 use super::table;
-use super::why::unknown_manifests;
+use super::why::{history, unknown_manifests};
 use crate::answers::groups::GroupAnswer;
 use crate::wording::{count, some_of};
 
@@ -34,6 +34,7 @@ pub(crate) fn answer(out: &mut impl Write, answer: &GroupAnswer, screen: Screen)
     if let Some(since) = &waiting.since {
         writeln!(out, "\nIts first pending pod is there since {since}.")?;
     }
+    history(out, &waiting.first)?;
     if !waiting.first.woken_by.is_empty() && why.state != "scheduled" {
         let events = some_of(&waiting.first.woken_by, EVENTS);
         writeln!(out, "\nEvents that may help: {events}")?;

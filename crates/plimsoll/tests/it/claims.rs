@@ -584,9 +584,20 @@ fn the_first_page_shows_what_is_printed() {
     let cluster = place("examples/cluster");
     let blocks: Vec<&str> = readme.split("```text\n").skip(1).collect();
     let of = |command: &str| run(&[], &format!("{command} -f {}", cluster.display())).out;
-    for (block, shown) in
-        [(blocks[0], of("simulate")), (blocks[1], of("explain --pod shop/checkout-0"))]
-    {
+    let mut shown =
+        vec![(blocks[0], of("simulate")), (blocks[1], of("explain --pod shop/checkout-0"))];
+    // These blocks begin with their command.
+    for block in &blocks[2..] {
+        let Some((command, block)) =
+            block.strip_prefix("$ plimsoll ").and_then(|one| one.split_once('\n'))
+        else {
+            continue;
+        };
+        let command = command.replace("examples/cluster", &cluster.display().to_string());
+        shown.push((block, run(&[], &command).out));
+    }
+    assert_eq!(shown.len(), 4, "README.md shows simulate, explain, why and what-if");
+    for (block, shown) in shown {
         let (block, _) = block.split_once("```").expect("a block ends");
         let mut lines = shown.lines();
         // `…` means any lines, or the rest of a line.

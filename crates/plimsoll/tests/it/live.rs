@@ -155,6 +155,17 @@ fn groups_claims_and_moves_are_answered_as_on_files() {
     assert_eq!(told["state"], "unschedulable");
     let text = told["text"].as_str().expect("it was asked for");
     assert!(text.contains("0 pods on nodes, 2 pending; minCount is 2"), "{text}");
+    let path_of_member = "/api/v1/why?pod=shop/train-0";
+    let told = get(&sre, path_of_member, is_tried);
+    is_of_schema("Why", &told);
+    assert_eq!(told["group"]["remedies"], expected["remedies"]);
+    assert!(told["remedies"].is_null() && told["waiting"]["since"].is_string(), "{told}");
+    let told = get(&intern, path_of_member, is_tried);
+    is_of_schema("Why", &told);
+    assert!(told["group"]["remedies"].is_null(), "{told}");
+    let not_tried = "PodGroup shop/train: its manifest is not known; \
+                     `plimsoll why --group shop/train` tries changes where that is known";
+    assert_eq!(told["group"]["notTried"], not_tried);
     let told = get(&intern, path, |answer| answer["code"] == 403);
     let message = told["message"].as_str().expect("it says why");
     assert!(message.starts_with("podgroups.scheduling.k8s.io \"train\" is forbidden"), "{message}");

@@ -222,6 +222,20 @@ fn the_table_says_what_moves_and_why_something_does_not() {
 }
 
 #[test]
+fn the_table_marks_the_first_blocker() {
+    let answer = run(&[("a.yaml", CLUSTER)], "what-if -f a.yaml --lose n1 --lose n2");
+    let (_, table) = answer.out.split_once("Without a node 2 pods\n\n").expect("two have none");
+    let mut lines = table.lines();
+    assert_eq!(lines.next().map(|line| line.starts_with("   POD ")), Some(true), "{table}");
+    let plan = run(&[("a.yaml", CLUSTER)], "what-if -f a.yaml --lose n1 --lose n2 -o json");
+    let plan: Value = serde_json::from_str(&plan.out).expect("it is one document");
+    let first = plan["firstBlocker"]["pod"].as_str().expect("there is one");
+    let marked = lines.next().expect("it has rows");
+    assert!(marked.starts_with(&format!("→  {first} ")), "{table}");
+    assert!(!lines.next().expect("it has two rows").contains('→'), "{table}");
+}
+
+#[test]
 fn wrong_actions_are_refused_with_what_there_is() {
     let files = [
         ("a.yaml", CLUSTER),

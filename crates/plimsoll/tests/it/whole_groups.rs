@@ -121,6 +121,14 @@ fn a_group_is_told_what_would_let_it_be_scheduled() {
     let member = answer(&format!("why -f a.yaml -f more.yaml more-0 {GATES} -o json"));
     assert_eq!(member["group"]["name"], "default/more");
     assert_eq!(member["group"]["result"], "unschedulable");
+    assert_eq!((&member["state"], &member["remedies"]), (&json!("unschedulable"), &Value::Null));
+    assert_eq!(member["group"]["remedies"], why["remedies"]);
+    let files = [("a.yaml", CLUSTER), ("more.yaml", MORE)];
+    let text = run(&files, &format!("why -f a.yaml -f more.yaml more-0 {GATES}")).out;
+    let told =
+        "The group would be scheduled with one of these changes, the smallest first:\n\nPLACED ";
+    assert!(text.contains(told), "{text}");
+    assert!(!text.contains("It would fit with"), "{text}");
 }
 
 #[test]

@@ -217,7 +217,7 @@ export function History({ pod, version }) {
 }
 
 function Decision({ why }) {
-  const { record, remedies = [], nearest = [], runnerUp, waiting } = why;
+  const { record, remedies = [], nearest = [], runnerUp, waiting, group } = why;
   const nodes = record?.nodes ?? [];
   const best = record?.best ?? [];
   return (
@@ -258,11 +258,34 @@ function Decision({ why }) {
         {waiting && (
           <p class="details">
             In the queue: {visible(waiting.place ?? "")}
+            {waiting.since && `, since ${visible(waiting.since)}`}
             {waiting.attempts !== undefined && `, tried ${plural(waiting.attempts, "time")}`}
+            {waiting.nextAttempt && `, tried next at ${visible(waiting.nextAttempt)} at the latest`}
+            {(waiting.permits ?? []).map(({ plugin, until }) => `. ${visible(plugin)} has not allowed it yet${until ? `, and gives up at ${visible(until)}` : ""}`)}
+            {waiting.reservation && `. It is not tried while room is reserved for ${visible(waiting.reservation.group)}`}
             {waiting.wokenBy?.length > 0 && `. Tried again after: ${waiting.wokenBy.map(visible).join(", ")}`}
           </p>
         )}
       </Panel>
+      {group && (
+        <Panel title="Its group" wide>
+          <p>
+            It belongs to the group <Text of={group.name} />
+            {group.result && `, which is decided as a whole. By a decision now it is ${visible(group.result)}`}.
+          </p>
+          {group.message && (
+            <p class="message">
+              <Text of={group.message} />
+            </p>
+          )}
+          {group.notTried && (
+            <p>
+              No change was tried for it: <Text of={group.notTried} />.
+            </p>
+          )}
+          {(group.remedies ?? []).length > 0 && <Remedies of={group.remedies} />}
+        </Panel>
+      )}
       {remedies.length > 0 && (
         <Panel title="What would make it fit" wide>
           <Remedies of={remedies} />
