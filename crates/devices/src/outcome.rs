@@ -8,7 +8,7 @@ use plimsoll_api::devices::{
 
 use crate::AllocateError;
 use crate::account::Recorder;
-use crate::plan::ClaimPlan;
+use crate::plan::{AskPlan, ClaimPlan};
 use crate::search::{Pick, Search};
 
 impl<'s, 'a: 's, R: Recorder> Search<'s, 'a, R> {
@@ -75,10 +75,7 @@ impl<'s, 'a: 's, R: Recorder> Search<'s, 'a, R> {
             classes.push((&class.name, start..all.len()));
         }
         for config in &plan.claim.spec.config {
-            let named = asks.clone().filter(|ask| {
-                let names = &config.requests;
-                names.iter().any(|name| *name == ask.request || *name == ask.full)
-            });
+            let named = asks.clone().filter(|ask| are_about(&config.requests, ask));
             // 1.36 copies a configuration once for each request that it names.
             let copies = match config.requests.is_empty() {
                 true => 1,
@@ -93,7 +90,8 @@ impl<'s, 'a: 's, R: Recorder> Search<'s, 'a, R> {
         }
         if is_37 {
             for config in &mut all {
-                if config.requests.len() == plan.requests.len() {
+                // As in allocator_stable.go, Allocate: no names mean all.
+                if asks.clone().all(|ask| are_about(&config.requests, ask)) {
                     config.requests.clear();
                 }
             }
@@ -131,6 +129,11 @@ impl<'s, 'a: 's, R: Recorder> Search<'s, 'a, R> {
         let is_empty = term.fields.is_empty() && term.expressions.is_empty();
         Ok((!is_empty).then(|| DeviceNodeSelector::of(vec![term])))
     }
+}
+
+/// Whether a request, or the alternative that was selected for it, is among these names.
+fn are_about(names: &[Str], ask: &AskPlan<'_>) -> bool {
+    names.iter().any(|name| *name == ask.request || *name == ask.full)
 }
 
 /// Adds the requirements that are not there yet. The order of values does not matter.

@@ -355,8 +355,11 @@ fn attribute(value: &str) -> Value {
         return json!({"version": version});
     }
     if let Some(list) = value.strip_prefix('[') {
-        let list = list.trim_end_matches(']').split(',');
-        return json!({"ints": list.map(|one| one.parse::<i64>().expect("a number")).collect::<Vec<_>>()});
+        let list: Vec<&str> = list.trim_end_matches(']').split(',').collect();
+        return match list.iter().map(|one| one.parse()).collect::<Result<Vec<i64>, _>>() {
+            Ok(numbers) => json!({"ints": numbers}),
+            Err(_) => json!({"strings": list}),
+        };
     }
     match value.parse::<i64>() {
         Ok(number) => json!({"int": number}),

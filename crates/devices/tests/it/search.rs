@@ -1,6 +1,8 @@
 //! The order of the search, and what is undone.
 
-use crate::scenario::check;
+use plimsoll_devices::{Allocated, DeviceIds};
+
+use crate::scenario::{Scenario, check};
 
 #[test]
 fn the_first_devices_in_the_order_of_pools_slices_and_devices_are_taken() {
@@ -394,6 +396,25 @@ fn counters_of_a_refused_device_stay_taken() {
 }
 
 #[test]
+fn a_share_without_capacity_stays_when_it_is_given_back() {
+    // Its counters stay taken, too. What is left over of the share counts as having paid them.
+    check(
+        r#"
+        slice k a.io/p 1/2 @n +gpu.memory=1
+        slice s a.io/p 1/2 @n
+          a shared root=x -gpu.memory=1
+          b root=y
+        class any
+        claim c
+          r any
+          s any [device.attributes["a.io"].root == "x"]
+          distinct a.io/root r s
+        => n: c: r a.io/p/b, s a.io/p/a share{} @n
+        "#,
+    );
+}
+
+#[test]
 fn a_selector_that_fails_is_an_error_unless_a_device_is_found_before() {
     let text = |class: &str, selector: &str, expected: &str| {
         format!(
@@ -428,4 +449,17 @@ fn a_selector_that_fails_is_an_error_unless_a_device_is_found_before() {
         "claim default/c: selector #0 on device a.io/p/b: CEL runtime error: no such key: model. consider using CEL optional chaining (.? followed by orValue()) or guarding the check with has() for optional fields",
     );
     check(&newer.replace("        class any", "        release 1.37\n        class any"));
+}
+
+/// As upstream: which devices are in use is a set.
+#[test]
+fn a_device_that_two_claims_held_is_free_when_one_of_them_has_gone() {
+    let scenario = Scenario::parse("held a.io/p/a\nheld a.io/p/a");
+    let mut ids = DeviceIds::default();
+    let mut allocated = Allocated::new(scenario.features);
+    for allocation in &scenario.held {
+        allocated.add(&mut ids, allocation);
+    }
+    allocated.remove(&mut ids, &scenario.held[0]);
+    assert!(!allocated.is_allocated(ids.intern("a.io", "p", "a")));
 }

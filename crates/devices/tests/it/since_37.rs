@@ -132,3 +132,21 @@ fn a_share_without_capacity_has_paid_the_counters() {
         "c: r a.io/p/a share{} @n",
     );
 }
+
+#[test]
+fn a_constraint_forgets_a_device_that_turns_out_to_have_no_room() {
+    differs(
+        r#"
+        slice s a.io/p 1/1 @n
+          a shared memory:1 root=x
+          b root=y
+        class any
+        claim c
+          q any [device.attributes["a.io"].root == "x"]
+          r | s any all [device.attributes["a.io"].root == "x"] | t any [device.attributes["a.io"].root == "y"]
+          match a.io/root r
+        "#,
+        "none",
+        "c: q a.io/p/a share{memory=1}, r/t a.io/p/b @n",
+    );
+}

@@ -75,3 +75,66 @@ fn wins(known: &DeviceClass, other: &DeviceClass) -> bool {
 fn implicit(class: &DeviceClass) -> Str {
     Str::from(format!("{DEVICE_CLASS_PREFIX}{}", class.name))
 }
+
+#[cfg(test)]
+mod tests {
+    use plimsoll_api::Timestamp;
+
+    use super::*;
+
+    const NAME: &str = "example.com/gpu";
+
+    /// A class that was made in this second, and has the name.
+    fn class(name: &str, second: i64) -> Arc<DeviceClass> {
+        let created = Some(Timestamp::from_second(second).expect("it is early"));
+        let (name, extended_resource) = (name.into(), Some(NAME.into()));
+        Arc::new(DeviceClass { name, created, extended_resource, ..DeviceClass::default() })
+    }
+
+    /// The classes that stand for the name, and for the implicit names of `a` and `b`.
+    fn known(resources: &ExtendedResources) -> [Option<&str>; 3] {
+        let implicit = ["a", "b"].map(|class| format!("{DEVICE_CLASS_PREFIX}{class}"));
+        [NAME, &implicit[0], &implicit[1]]
+            .map(|name| resources.class_of(name).map(|class| class.name.as_str()))
+    }
+
+    #[test]
+    fn of_two_classes_with_one_name_the_newer_has_it() {
+        let (old, new) = (class("a", 1), class("b", 2));
+        let mut resources = ExtendedResources::default();
+        resources.change(None, Some(&old));
+        resources.change(None, Some(&new));
+        assert_eq!(known(&resources), [Some("b"), Some("a"), Some("b")]);
+    }
+
+    #[test]
+    fn a_class_that_loses_its_name_from_the_beginning_has_no_implicit_one() {
+        let (old, new) = (class("a", 1), class("b", 2));
+        let mut resources = ExtendedResources::default();
+        resources.change(None, Some(&new));
+        resources.change(None, Some(&old));
+        assert_eq!(known(&resources), [Some("b"), None, Some("b")]);
+    }
+
+    #[test]
+    fn a_class_that_goes_takes_the_name_along_whoever_has_it() {
+        let (old, new) = (class("a", 1), class("b", 2));
+        let mut resources = ExtendedResources::default();
+        resources.change(None, Some(&old));
+        resources.change(None, Some(&new));
+        resources.change(Some(&old), None);
+        assert_eq!(known(&resources), [None, None, Some("b")]);
+    }
+
+    #[test]
+    fn a_class_that_changes_and_keeps_its_name_stays_as_it_was() {
+        let before = class("a", 1);
+        let selectors = vec![Some("false".into())];
+        let after = Arc::new(DeviceClass { selectors, ..(*before).clone() });
+        let mut resources = ExtendedResources::default();
+        resources.change(None, Some(&before));
+        resources.change(Some(&before), Some(&after));
+        let found = resources.class_of(NAME).expect("it has the name");
+        assert!(found.selectors.is_empty(), "{found:?}");
+    }
+}
