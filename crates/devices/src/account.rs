@@ -53,6 +53,18 @@ pub struct RequestAccount {
     pub picked: usize,
     /// How many devices were refused, by the first reason. One that was picked at another time does not count.
     pub refused: BTreeMap<Refusal, usize>,
+    /// How many of those that were picked were refused at another time because of what was picked before them: against a
+    /// constraint, or without enough left of the counters of the pool. By the first such reason.
+    pub also_refused: BTreeMap<Refusal, usize>,
+    /// The devices that are in use, as driver, pool and name. They are among those that were refused.
+    pub in_use: Vec<(Str, Str, Str)>,
+}
+
+impl Refusal {
+    /// Whether it follows from what was picked before.
+    fn follows_from_picks(&self) -> bool {
+        matches!(self, Refusal::Constraint(_) | Refusal::Counters)
+    }
 }
 
 /// Hears what the search decides about devices.
@@ -71,16 +83,34 @@ impl Recorder for Silent {
     fn picked(&mut self, _: usize, _: DeviceId) {}
 }
 
-/// Keeps the first reason for each request and device; `None` for one that was picked.
+/// What happened to a device in the search for a request.
 #[derive(Default)]
-pub(crate) struct Reasons(pub(crate) BTreeMap<(usize, DeviceId), Option<Refusal>>);
+pub(crate) struct Looks {
+    pub(crate) is_picked: bool,
+    /// The first reason for which it was refused.
+    pub(crate) first: Option<Refusal>,
+    /// The first one that follows from what was picked before.
+    pub(crate) in_vain: Option<Refusal>,
+}
+
+/// Keeps what happened, for each request and device.
+#[derive(Default)]
+pub(crate) struct Reasons(pub(crate) BTreeMap<(usize, DeviceId), Looks>);
 
 impl Recorder for Reasons {
     fn refused(&mut self, ask: usize, device: DeviceId, why: impl FnOnce() -> Refusal) {
-        self.0.entry((ask, device)).or_insert_with(|| Some(why()));
+        let looks = self.0.entry((ask, device)).or_default();
+        if looks.first.is_some() && looks.in_vain.is_some() {
+            return;
+        }
+        let why = why();
+        if looks.in_vain.is_none() && why.follows_from_picks() {
+            looks.in_vain = Some(why.clone());
+        }
+        looks.first.get_or_insert(why);
     }
 
     fn picked(&mut self, ask: usize, device: DeviceId) {
-        self.0.insert((ask, device), None);
+        self.0.entry((ask, device)).or_default().is_picked = true;
     }
 }

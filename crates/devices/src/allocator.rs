@@ -1,16 +1,17 @@
 //! The allocator: for one pod, node by node.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use plimsoll_api::devices::Allocation;
 use plimsoll_api::{DeviceClass, Labels, ResourceClaim, Str};
 
-use crate::account::{Account, Reasons, RequestAccount, Silent};
+use crate::account::{Account, Looks, Reasons, Refusal, RequestAccount, Silent};
 use crate::counters::PoolCounters;
 use crate::plan::{AskPlan, ClaimPlan, plans};
 use crate::pool::{Pool, PoolState};
 use crate::search::Search;
-use crate::{AllocateError, Allocated, Features, Inventory, Selectors};
+use crate::{AllocateError, Allocated, DeviceId, Features, Inventory, Selectors};
 
 /// A node for which devices are allocated.
 #[derive(Clone, Copy, Debug)]
@@ -116,17 +117,44 @@ impl<'a> Allocator<'a> {
         let mut search = Search::new(self, node, pools, available, selectors, go_on, reasons);
         // An error is what `allocate` reports.
         let _ = search.prepare().and_then(|()| search.run());
-        for ((ask, _), why) in search.into_recorder().0 {
+        let looks = search.into_recorder().0;
+        for (&(ask, _), looks) in &looks {
             let request = &mut account.requests[ask];
-            match why {
-                None => request.picked += 1,
-                Some(why) => *request.refused.entry(why).or_default() += 1,
+            let (why, counts) = match looks.is_picked {
+                true => (&looks.in_vain, &mut request.also_refused),
+                false => (&looks.first, &mut request.refused),
+            };
+            request.picked += usize::from(looks.is_picked);
+            if let Some(why) = why {
+                *counts.entry(why.clone()).or_default() += 1;
             }
         }
+        add_in_use(&mut account, &looks, pools);
         account
     }
 
     pub(crate) fn features(&self) -> Features {
         self.inventory.features()
+    }
+}
+
+/// Adds the names of the devices that are in use to the requests that they were refused for.
+fn add_in_use(
+    account: &mut Account,
+    looks: &BTreeMap<(usize, DeviceId), Looks>,
+    pools: &[Arc<Pool>],
+) {
+    let is_in_use = |looks: &Looks| !looks.is_picked && looks.first == Some(Refusal::InUse);
+    let in_use = looks.iter().filter(|(_, looks)| is_in_use(looks));
+    let in_use: BTreeSet<(DeviceId, usize)> = in_use.map(|(&(ask, id), _)| (id, ask)).collect();
+    for pool in pools {
+        for slice in &pool.slices {
+            for (device, &id) in slice.slice.devices.iter().zip(&slice.ids) {
+                for &(_, ask) in in_use.range((id, 0)..=(id, usize::MAX)) {
+                    let name = (pool.driver.clone(), pool.name.clone(), device.name.clone());
+                    account.requests[ask].in_use.push(name);
+                }
+            }
+        }
     }
 }

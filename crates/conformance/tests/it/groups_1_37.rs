@@ -1,12 +1,32 @@
 //! Groups of pods by the rules of release 1.37, as upstream's tests expect it.
+//!
+//! A case restates the facts of one test there, or of one row of a table. [`FILES`] has the number of cases by the file
+//! from which they are. The tables have more rows than are taken over here. Nothing is taken from the tests of what the
+//! API server refuses (`hierarchy_validation_test.go`, `admission_test.go`), since it never reaches a scheduler, nor from
+//! those of groups whose pods have volumes or affinity (`podgroup_pvc_test.go`, `podgroup_affinity_test.go`).
 
 use std::collections::BTreeMap;
 
-use plimsoll_conformance::groups_1_37;
+use plimsoll_conformance::{GroupCase, groups_1_37};
 
 /// How many cases there are of each kind. A case that is lost is noticed.
 const CASES: [(&str, usize); 5] =
     [("composite", 19), ("gang", 16), ("placement", 6), ("preemption", 19), ("validation", 6)];
+
+/// How many cases there are of each file of upstream.
+const FILES: [(&str, usize); 11] = [
+    ("cpg_tas_test.go", 4),
+    ("cpg_test.go", 7),
+    ("default_preemption_test.go", 3),
+    ("gangscheduling_test.go", 6),
+    ("podgroup_algorithm_test.go", 2),
+    ("podgroup_test.go", 10),
+    ("podgrouppreemption_test.go", 17),
+    ("queueing_test.go", 2),
+    ("schedule_one_podgroup_test.go", 7),
+    ("tas_test.go", 6),
+    ("util_test.go", 2),
+];
 
 #[track_caller]
 fn check(kind: &str) {
@@ -25,15 +45,29 @@ fn check(kind: &str) {
     assert!(failures.is_empty(), "{} cases differ\n{}", failures.len(), failures.join("\n"));
 }
 
-#[test]
-fn no_case_is_lost() {
+/// How many cases have each of the names that `of` gives them.
+#[track_caller]
+fn check_counts(of: impl Fn(&GroupCase) -> String, expected: &[(&str, usize)]) {
     let mut counts = BTreeMap::<String, usize>::new();
     for case in groups_1_37() {
-        *counts.entry(case.kind).or_default() += 1;
+        *counts.entry(of(&case)).or_default() += 1;
     }
-    let expected: BTreeMap<String, usize> =
-        CASES.into_iter().map(|(kind, n)| (kind.to_owned(), n)).collect();
+    let counts: Vec<_> = counts.iter().map(|(name, n)| (name.as_str(), *n)).collect();
     assert_eq!(counts, expected);
+}
+
+#[test]
+fn no_case_is_lost() {
+    check_counts(|case| case.kind.clone(), &CASES);
+}
+
+#[test]
+fn each_case_is_from_a_file_of_upstream() {
+    let file = |case: &GroupCase| {
+        let path = case.source.split(':').next().unwrap_or_default();
+        path.rsplit('/').next().unwrap_or_default().to_owned()
+    };
+    check_counts(file, &FILES);
 }
 
 #[test]

@@ -1,8 +1,10 @@
 //! The pools of a node.
 
-use plimsoll_api::Labels;
+use std::collections::BTreeMap;
+
+use plimsoll_api::{Labels, Str};
 use plimsoll_devices::{
-    Allocated, Allocator, CycleMemory, DeviceIds, Features, Inventory, NodeRef, Refusal,
+    Account, Allocated, Allocator, CycleMemory, DeviceIds, Features, Inventory, NodeRef, Refusal,
 };
 
 use crate::expressions::Expressions;
@@ -359,6 +361,30 @@ fn each_device_that_is_tried_is_a_step() {
     assert!(found == Ok(false) && 780 < steps && steps < 1_000, "{steps}");
 }
 
+/// Why devices of node `n` are picked or not for the claims of a scenario.
+fn account(scenario: &Scenario) -> Account {
+    let mut ids = DeviceIds::default();
+    let mut inventory = Inventory::new(scenario.features);
+    let mut allocated = Allocated::new(scenario.features);
+    for slice in &scenario.slices {
+        inventory.set(&mut ids, slice.clone());
+    }
+    inventory.settle();
+    allocated.add(&mut ids, &scenario.held[0]);
+    let claims: Vec<_> = scenario.claims.iter().collect();
+    let classes = |name: &str| scenario.classes.get(name);
+    let allocator = Allocator::new(&inventory, &allocated, &claims, classes);
+    let labels = Labels::default();
+    let node = NodeRef { name: "n", labels: &labels };
+    let memory = &mut CycleMemory::default();
+    allocator.account(node, memory, &mut Expressions::default(), &mut || true)
+}
+
+fn show(refused: &BTreeMap<Refusal, usize>) -> String {
+    let all = refused.iter().map(|(why, count)| format!("{why:?} {count}"));
+    all.collect::<Vec<_>>().join(", ")
+}
+
 #[test]
 fn an_account_says_why_devices_were_not_picked() {
     let scenario = Scenario::parse(
@@ -378,27 +404,9 @@ fn an_account_says_why_devices_were_not_picked() {
           s x
         "#,
     );
-    let mut ids = DeviceIds::default();
-    let mut inventory = Inventory::new(scenario.features);
-    let mut allocated = Allocated::new(scenario.features);
-    for slice in &scenario.slices {
-        inventory.set(&mut ids, slice.clone());
-    }
-    inventory.settle();
-    allocated.add(&mut ids, &scenario.held[0]);
-    let claims: Vec<_> = scenario.claims.iter().collect();
-    let classes = |name: &str| scenario.classes.get(name);
-    let allocator = Allocator::new(&inventory, &allocated, &claims, classes);
-    let labels = Labels::default();
-    let node = NodeRef { name: "n", labels: &labels };
-    let memory = &mut CycleMemory::default();
-    let account = allocator.account(node, memory, &mut Expressions::default(), &mut || true);
+    let account = account(&scenario);
     assert_eq!(account.devices, 5);
     assert_eq!(account.incomplete, ["b.io/q"]);
-    let show = |refused: &std::collections::BTreeMap<Refusal, usize>| {
-        let all = refused.iter().map(|(why, count)| format!("{why:?} {count}"));
-        all.collect::<Vec<_>>().join(", ")
-    };
     let requests = account.requests.iter();
     let requests: Vec<String> = requests
         .map(|one| format!("{} {}: {}", one.request, one.picked, show(&one.refused)))
@@ -410,4 +418,30 @@ fn an_account_says_why_devices_were_not_picked() {
             "s 1: InUse 1, ClassSelector(1) 1, Tainted(\"hot\") 1",
         ]
     );
+}
+
+#[test]
+fn an_account_says_what_is_against_devices_that_could_be_picked_one_by_one() {
+    let scenario = Scenario::parse(
+        r#"
+        slice s a.io/p 1/2 @n +card.memory=4
+        slice t a.io/p 1/2 @n
+          one root=x
+          two root=y
+          three root=x -card.memory=4
+          four root=x -card.memory=4
+          used root=x
+        class any
+        held a.io/p/used
+        claim c
+          r any x3
+          match a.io/root
+        "#,
+    );
+    let account = account(&scenario);
+    let [request] = &account.requests[..] else { panic!("there is one request") };
+    assert_eq!((request.picked, &*show(&request.refused)), (4, "InUse 1"));
+    assert_eq!(show(&request.also_refused), "Counters 1, Constraint(0) 2");
+    let used = (Str::from("a.io"), Str::from("p"), Str::from("used"));
+    assert_eq!(request.in_use, [used]);
 }

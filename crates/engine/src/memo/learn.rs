@@ -222,6 +222,10 @@ impl Memo {
         behind: Option<i32>,
         view: View<'_>,
     ) -> RankingId {
+        #[cfg(test)]
+        {
+            self.n_ranked += 1;
+        }
         let node_set = self.node_set.as_ref().expect("it was built when changes were followed");
         self.rankings.make_room(self.budgets.rankings, &node_set.name_order);
         let followed = (node_set.changed.end(), self.cluster_version);
@@ -259,6 +263,10 @@ impl Memo {
         let is_broken = one.is_broken;
         if !is_followed {
             self.rankings.made_again(ranking);
+            #[cfg(test)]
+            {
+                self.n_ranked += 1;
+            }
         }
         self.rankings.weigh(ranking);
         if is_broken {

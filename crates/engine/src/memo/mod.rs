@@ -113,6 +113,9 @@ pub(crate) struct Memo {
     /// How often everything was derived from all nodes.
     #[cfg(test)]
     pub(crate) n_built: usize,
+    /// How often all nodes were judged for a ranking.
+    #[cfg(test)]
+    pub(crate) n_ranked: usize,
 }
 
 impl Memo {
@@ -139,6 +142,8 @@ impl Memo {
             cluster_version: 0,
             #[cfg(test)]
             n_built: 0,
+            #[cfg(test)]
+            n_ranked: 0,
         };
         for profile in profiles {
             let of_profile = ProfileMemo::new(profile);

@@ -205,6 +205,11 @@ impl Lab {
         self.scheduler.memo.as_ref().map_or(0, |memo| memo.n_built)
     }
 
+    /// How often all nodes were judged for a ranking.
+    pub(super) fn rankings_made(&self) -> usize {
+        self.scheduler.memo.as_ref().map_or(0, |memo| memo.n_ranked)
+    }
+
     /// What happened, a line each. Every decision that was made from memory was audited.
     pub(super) fn trace(self) -> String {
         let differences = &self.scheduler.audit().differences;

@@ -4,6 +4,7 @@ use expect_test::expect;
 
 use super::flush_left;
 use super::lab::Lab;
+use crate::{Options, Scans};
 
 /// Runs a script and compares the trace. All but `from_scratch` decisions are made from memory.
 #[track_caller]
@@ -239,4 +240,40 @@ fn a_label_that_is_no_topology_key_changes_one_node_only() {
     let trace = lab.trace();
     let bound = ["p to a", "q to b", "r to b"].map(|bound| trace.contains(bound));
     assert_eq!(bound, [true; 3], "{trace}");
+}
+
+/// What is remembered follows nodes that come, go, get a taint or another size: all nodes are looked at for the first of the
+/// equal pods only.
+#[test]
+fn nodes_that_come_go_or_change_are_patched() {
+    let mut lab = Lab::new(Options { scans: Scans::Never, ..Options::default() });
+    for line in ["0 node a cpu=2", "0 node b cpu=2", "0 node c cpu=2"] {
+        lab.act(line);
+    }
+    lab.act("0 pod p cpu=2 for=plain-lab");
+    let made = lab.rankings_made();
+    assert_ne!(made, 0);
+    for line in [
+        "1 delete node b",
+        "1 pod q cpu=2 for=plain-lab",
+        "2 node d cpu=2",
+        "2 pod r cpu=2 for=plain-lab",
+        "3 node a cpu=4",
+        "3 pod s cpu=2 for=plain-lab",
+        "4 node d cpu=4 taint=old",
+        "4 pod t cpu=2 for=plain-lab",
+        "5 node d cpu=6 taint=old cordoned=yes",
+        "5 pod u cpu=2 for=plain-lab",
+        "6 node c cpu=2 zone=z",
+        "6 node b cpu=2",
+        "6 pod v cpu=2 for=plain-lab",
+    ] {
+        lab.act(line);
+        assert_eq!((lab.node_sets_built(), lab.rankings_made()), (1, made), "{line}");
+    }
+    assert_eq!(lab.audited(), 7, "all are decided from memory");
+    let trace = lab.trace();
+    let bound = ["p to a", "q to c", "r to d", "s to a", "t to d", "u to d", "v to b"];
+    let bound = bound.map(|bound| trace.contains(bound));
+    assert_eq!(bound, [true; 7], "{trace}");
 }

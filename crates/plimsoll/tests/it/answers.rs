@@ -1,7 +1,7 @@
 //! Answers as tables.
 
 use expect_test::expect;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::manifests::CLUSTER;
 use crate::run::{check, run};
@@ -71,6 +71,133 @@ spec: {priority: 10, containers: [{name: c, resources: {requests: {cpu: '1'}}}]}
         exit status 0
     "#]],
     );
+}
+
+/// A pod whose claim cannot be allocated, each device for a reason of its own.
+const REFUSED_CLAIM: &str = r#"\
+apiVersion: v1
+kind: Node
+metadata: {name: n1}
+status: {allocatable: {cpu: '4', memory: 8Gi, pods: '10'}}
+---
+apiVersion: v1
+kind: Node
+metadata: {name: n2}
+status: {allocatable: {cpu: '4', memory: 8Gi, pods: '10'}}
+---
+apiVersion: resource.k8s.io/v1
+kind: DeviceClass
+metadata: {name: gpu}
+spec: {selectors: [{cel: {expression: 'device.driver == "gpu.example.com"'}}]}
+---
+apiVersion: resource.k8s.io/v1
+kind: ResourceSlice
+metadata: {name: n1-counters}
+spec:
+  driver: gpu.example.com
+  nodeName: n1
+  pool: {name: n1, generation: 1, resourceSliceCount: 2}
+  sharedCounters: [{name: card, counters: {memory: {value: 8Gi}}}]
+---
+apiVersion: resource.k8s.io/v1
+kind: ResourceSlice
+metadata: {name: n1-gpus}
+spec:
+  driver: gpu.example.com
+  nodeName: n1
+  pool: {name: n1, generation: 1, resourceSliceCount: 2}
+  devices:
+  - {name: held, attributes: {model: {string: a}}}
+  - {name: old, attributes: {model: {string: old}}}
+  - {name: hot, attributes: {model: {string: a}}, taints: [{key: example.com/hot, effect: NoSchedule}]}
+  - name: large
+    attributes: {model: {string: a}}
+    consumesCounters: [{counterSet: card, counters: {memory: {value: 16Gi}}}]
+  - {name: left, attributes: {model: {string: a}, side: {string: left}}}
+  - {name: right, attributes: {model: {string: a}, side: {string: right}}}
+---
+apiVersion: resource.k8s.io/v1
+kind: ResourceSlice
+metadata: {name: n1-nics}
+spec:
+  driver: nic.example.com
+  nodeName: n1
+  pool: {name: n1, generation: 1, resourceSliceCount: 1}
+  devices: [{name: eth0}]
+---
+apiVersion: resource.k8s.io/v1
+kind: ResourceClaim
+metadata: {name: taken, uid: taken}
+spec: {devices: {requests: [{name: gpu, exactly: {deviceClassName: gpu}}]}}
+status:
+  allocation: {devices: {results: [{request: gpu, driver: gpu.example.com, pool: n1, device: held}]}}
+  reservedFor: [{resource: pods, name: other, uid: other}]
+---
+apiVersion: resource.k8s.io/v1
+kind: ResourceClaim
+metadata: {name: pair, uid: pair}
+spec:
+  devices:
+    requests:
+    - name: gpus
+      exactly:
+        deviceClassName: gpu
+        count: 2
+        selectors: [{cel: {expression: 'device.attributes["gpu.example.com"].model == "a"'}}]
+    constraints: [{matchAttribute: gpu.example.com/side}]
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: trainer, uid: trainer}
+spec:
+  containers: [{name: c, image: i, resources: {claims: [{name: gpus}]}}]
+  resourceClaims: [{name: gpus, resourceClaimName: pair}]
+"#;
+
+#[test]
+fn explain_says_request_by_request_why_devices_are_refused() {
+    check(
+        &[("a.yaml", REFUSED_CLAIM)],
+        "explain -f a.yaml --pod trainer",
+        &expect![[r#"
+        default/trainer fits 0 of 2 nodes.
+
+        REJECTED  BY                REASON                      NODES
+               2  DynamicResources  cannot allocate all claims  n1, n2
+
+        DEVICES BY REQUEST
+        default/pair gpus: 7 devices: 2 picked (1 of them also against constraint #0), 1 in use, 1 rejected by selector #0 of the class, 1 rejected by selector #0 of the request, 1 without enough left of the pool's counters, 1 tainted by example.com/hot (n1)
+        default/pair gpus: no devices (n2)
+        in use by the claim default/taken
+
+        FailedScheduling: 0/2 nodes are available: 2 cannot allocate all claims. still not schedulable, preemption: 0/2 nodes are available: 2 Preemption is not helpful for scheduling.
+        exit status 0
+    "#]],
+    );
+}
+
+#[test]
+fn the_record_says_request_by_request_why_devices_are_refused() {
+    let answer = run(&[("a.yaml", REFUSED_CLAIM)], "explain -f a.yaml --pod trainer -o json");
+    let record: Value = serde_json::from_str(&answer.out).expect("it is JSON");
+    let reason = |devices: u32, reason: &str| json!({"reason": reason, "devices": devices});
+    let in_use = json!({"reason": "in use", "devices": 1, "by": ["default/taken"]});
+    let expected = json!([{
+        "claim": "default/pair", "request": "gpus", "devices": 7, "picked": 2,
+        "alsoRefused": [reason(1, "against constraint #0")],
+        "refused": [
+            in_use,
+            reason(1, "rejected by selector #0 of the class"),
+            reason(1, "rejected by selector #0 of the request"),
+            reason(1, "without enough left of the pool's counters"),
+            reason(1, "tainted by example.com/hot"),
+        ],
+    }]);
+    assert_eq!(record["nodes"][0]["requests"], expected, "{record}");
+    let none = json!([
+        {"claim": "default/pair", "request": "gpus", "devices": 0, "picked": 0, "refused": []},
+    ]);
+    assert_eq!(record["nodes"][1]["requests"], none, "{record}");
 }
 
 #[test]

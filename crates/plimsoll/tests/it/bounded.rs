@@ -1,4 +1,5 @@
-//! Pods as large as an API server accepts, and more of them than any cluster has, must not end the scheduler.
+//! Pods as large as an API server accepts, more of them than any cluster has, and pools of ten thousand devices must not end
+//! the scheduler, or keep it busy.
 //!
 //! Every test runs the program as a process with limits on its memory and its CPU time. They are set with `ulimit`,
 //! which has an effect only on Linux, so the tests run only there.
@@ -31,12 +32,24 @@ fn decided(objects: &[Value]) -> String {
 
 #[track_caller]
 fn decided_with_audit(objects: &[Value], audit: &str) -> String {
+    let default = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n";
+    decided_by(objects, audit, default)
+}
+
+/// The same with this configuration.
+#[track_caller]
+fn decided_by(objects: &[Value], audit: &str, configuration: &str) -> String {
     let folder = tempfile::tempdir().expect("a folder can be made");
-    let file = folder.path().join("cluster.json");
+    let written = |name: &str, content: &str| {
+        let file = folder.path().join(name);
+        std::fs::write(&file, content).expect("there is room for a file");
+        file.to_str().expect("a folder has a name").to_owned()
+    };
     let list = json!({"apiVersion": "v1", "kind": "List", "items": objects});
-    std::fs::write(&file, list.to_string()).expect("there is room for a file");
-    let file = file.to_str().expect("a folder has a name");
-    let mut command = limited(MEMORY, &["simulate", "--audit", audit, "-f", file]);
+    let file = written("cluster.json", &list.to_string());
+    let config = written("config.yaml", configuration);
+    let words = ["simulate", "--audit", audit, "-f", &file, "--config", &config];
+    let mut command = limited(MEMORY, &words);
     let Output { status, stdout, stderr } = command.output().expect("there is a shell");
     let err = String::from_utf8_lossy(&stderr);
     assert!(status.success(), "{status}: {}", err.chars().take(2000).collect::<String>());
@@ -214,6 +227,72 @@ fn pods_with_tens_of_thousands_of_anything_else_are_decided() {
         let mut objects = nodes(30);
         objects.extend(pods(20, spec));
         assert!(decided(&objects).contains("d/p19 "), "{what}");
+    }
+}
+
+/// A pool with this many devices, which every node reaches. Each device has a `serial` of its own.
+fn pool(devices: usize) -> impl Iterator<Item = Value> {
+    /// An API server accepts 128.
+    const IN_SLICE: usize = 125;
+    let slices = devices.div_ceil(IN_SLICE);
+    (0..slices).map(move |slice| {
+        let device = |number| json!({"name": format!("d{number}"), "attributes": {"serial": {"int": number}}});
+        let numbers = slice * IN_SLICE..devices.min((slice + 1) * IN_SLICE);
+        let pool = json!({"name": "p", "generation": 1, "resourceSliceCount": slices});
+        json!({
+            "apiVersion": "resource.k8s.io/v1",
+            "kind": "ResourceSlice",
+            "metadata": {"name": format!("s{slice}")},
+            "spec": {"driver": "a.io", "allNodes": true, "pool": pool, "devices": numbers.map(device).collect::<Vec<_>>()},
+        })
+    })
+}
+
+/// A pod, and the claim that it names.
+fn claiming(name: &str, devices: &Value) -> [Value; 2] {
+    let metadata = json!({"name": name, "namespace": "d", "uid": name});
+    let claim = json!({
+        "apiVersion": "resource.k8s.io/v1",
+        "kind": "ResourceClaim",
+        "metadata": metadata,
+        "spec": {"devices": devices},
+    });
+    let claims = json!([{"name": "devices", "resourceClaimName": name}]);
+    [claim, pod(name, &json!({"resourceClaims": claims}))]
+}
+
+#[test]
+fn ten_thousand_devices_in_a_pool_are_searched_in_bounded_time() {
+    let class = json!({"apiVersion": "resource.k8s.io/v1", "kind": "DeviceClass", "metadata": {"name": "any"}});
+    let selected = |expression: &str| {
+        let selectors = json!([{"cel": {"expression": expression}}]);
+        json!({"requests": [{"name": "r", "exactly": {"deviceClassName": "any", "selectors": selectors}}]})
+    };
+    let ask = |mode: &str, count: &Value| {
+        let exactly = json!({"deviceClassName": "any", "allocationMode": mode, "count": count});
+        json!({"requests": [{"name": "r", "exactly": exactly}], "constraints": [{"matchAttribute": "a.io/serial"}]})
+    };
+    let mut objects = nodes(3);
+    objects.push(class);
+    objects.extend(pool(10_000));
+    objects.extend(claiming("last", &selected("device.attributes['a.io'].serial == 9999")));
+    objects.extend(claiming("none", &selected("device.attributes['a.io'].serial > 9999")));
+    objects.extend(claiming("all", &ask("All", &Value::Null)));
+    // Every two devices are compared, unless something ends the search.
+    objects.extend(claiming("equal", &ask("ExactCount", &json!(2))));
+    let configuration = "\
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+profiles: [{pluginConfig: [{name: DynamicResources, args: {filterTimeout: 20ms}}]}]
+";
+    let out = decided_by(&objects, "1", configuration);
+    assert!(out.contains("Scheduled 1 of 4 pods"), "{out}");
+    for told in [
+        "d/none: 0/3 nodes are available: 3 cannot allocate all claims.",
+        "claim d/all: number of requested devices 10000 exceeds the claim limit of 32",
+        "node n0: timed out trying to allocate devices",
+    ] {
+        assert!(out.contains(told), "{told}: {out}");
     }
 }
 

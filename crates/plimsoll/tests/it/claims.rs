@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use plimsoll_legacy::in_tree;
 use serde_json::{Value, json};
 
+use crate::manifests::CLAIMS;
 use crate::pages::{names, place, quoted, table, text};
 use crate::run::run;
 
@@ -176,6 +177,10 @@ spec: {containers: [{name: c}], volumes: [{name: d, persistentVolumeClaim: {clai
         for record in answer.out.lines() {
             keys(&serde_json::from_str(record).expect("it is JSON"), "", &mut found);
         }
+    }
+    for pod in ["both", "moves", "again"] {
+        let answer = run(&[("a.yaml", CLAIMS)], &format!("explain -f a.yaml --pod {pod} -o json"));
+        keys(&serde_json::from_str(&answer.out).expect("it is JSON"), "", &mut found);
     }
     let told = table("docs/cli.md", &["key", "value"]);
     let told: BTreeSet<String> = told.iter().map(|row| quoted(&row[0])[0].to_owned()).collect();

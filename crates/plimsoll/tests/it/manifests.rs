@@ -345,3 +345,75 @@ fn pods_on_missing_nodes_are_warned_of() {
     "#]]
     .assert_eq(&answer.err);
 }
+
+/// Pods with claims on devices: `both` gets one claim allocated and is reserved in another, a claim of `moves` is
+/// deallocated, and one that an earlier attempt of `again` has left is deleted.
+pub(crate) const CLAIMS: &str = "\
+apiVersion: v1
+kind: Node
+metadata: {name: n1}
+status: {allocatable: {cpu: '4', memory: 8Gi, pods: '10'}}
+---
+apiVersion: resource.k8s.io/v1
+kind: DeviceClass
+metadata: {name: gpu}
+spec: {extendedResourceName: example.com/gpu}
+---
+apiVersion: resource.k8s.io/v1
+kind: ResourceSlice
+metadata: {name: gpus}
+spec:
+  driver: gpu.example.com
+  nodeName: n1
+  pool: {name: n1, generation: 1, resourceSliceCount: 1}
+  devices: [{name: gpu-0}, {name: gpu-1}]
+---
+apiVersion: resource.k8s.io/v1
+kind: ResourceClaim
+metadata: {name: shared, uid: shared}
+spec: {devices: {requests: [{name: gpu, exactly: {deviceClassName: gpu}}]}}
+status:
+  allocation: {devices: {results: [{request: gpu, driver: gpu.example.com, pool: n1, device: gpu-0}]}}
+---
+apiVersion: resource.k8s.io/v1
+kind: ResourceClaim
+metadata: {name: own, uid: own}
+spec: {devices: {requests: [{name: gpu, exactly: {deviceClassName: gpu}}]}}
+---
+apiVersion: resource.k8s.io/v1
+kind: ResourceClaim
+metadata: {name: elsewhere, uid: elsewhere}
+spec: {devices: {requests: [{name: gpu, exactly: {deviceClassName: gpu}}]}}
+status:
+  allocation:
+    devices: {results: [{request: gpu, driver: gpu.example.com, pool: gone, device: gpu-0}]}
+    nodeSelector: {nodeSelectorTerms: [{matchFields: [{key: metadata.name, operator: In, values: [gone]}]}]}
+---
+apiVersion: resource.k8s.io/v1
+kind: ResourceClaim
+metadata:
+  name: left-over
+  uid: left-over
+  annotations: {resource.kubernetes.io/extended-resource-claim: 'true'}
+  ownerReferences: [{apiVersion: v1, kind: Pod, name: again, uid: again, controller: true}]
+spec: {devices: {requests: [{name: container-0-request-0, exactly: {deviceClassName: gpu, count: 9}}]}}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: both, uid: both}
+spec:
+  containers: [{name: c, image: i, resources: {claims: [{name: a}, {name: b}]}}]
+  resourceClaims: [{name: a, resourceClaimName: shared}, {name: b, resourceClaimName: own}]
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: moves, uid: moves}
+spec:
+  containers: [{name: c, image: i, resources: {claims: [{name: a}]}}]
+  resourceClaims: [{name: a, resourceClaimName: elsewhere}]
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: again, uid: again}
+spec: {containers: [{name: c, image: i, resources: {limits: {example.com/gpu: '9'}, requests: {example.com/gpu: '9'}}}]}
+";

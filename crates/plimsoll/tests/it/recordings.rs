@@ -1,5 +1,6 @@
 //! Recordings on the command line: `simulate --record`, `run --record` and `replay`.
 
+use std::cell::Cell;
 use std::fs;
 use std::path::Path;
 use std::process::{Command, ExitCode, Stdio};
@@ -10,7 +11,7 @@ use plimsoll::prelude::*;
 use plimsoll_testserver::TestServer;
 use serde_json::{Value, json};
 
-use crate::process::eventually;
+use crate::process::{Process, eventually};
 use crate::run::Answer;
 
 const CLUSTER: &str = "\
@@ -207,25 +208,20 @@ fn object(kind: &str, name: &str, rest: &Value) -> Value {
     object
 }
 
-#[test]
-fn what_run_has_recorded_before_it_was_killed_replays() {
+/// A server with five nodes.
+fn served() -> TestServer {
     let server = TestServer::start(plimsoll_testserver::Options::default());
     for number in 0..5 {
         let allocatable = json!({"cpu": "4", "memory": "16Gi", "pods": "20"});
         let status = json!({"status": {"allocatable": allocatable}});
         server.store().apply(object("Node", &format!("n{number}"), &status)).expect("it is valid");
     }
-    let folder = tempfile::tempdir().expect("there is room");
-    let (file, kubeconfig) =
-        (folder.path().join("rec"), server.kubeconfig_file().expect("there is room"));
-    let mut child = Command::new(env!("CARGO_BIN_EXE_plimsoll"))
-        .args(["run", "--secure-port=0", "--leader-elect=false", "--kubeconfig"])
-        .arg(&kubeconfig)
-        .arg("--record")
-        .arg(&file)
-        .stderr(Stdio::null())
-        .spawn()
-        .expect("the program starts");
+    server
+}
+
+/// Creates twenty pods, and waits until they are bound.
+#[track_caller]
+fn bind_pods(server: &TestServer) {
     for number in 0..20 {
         let spec = json!({"spec": {"containers": [{
             "name": "c", "image": "i", "resources": {"requests": {"cpu": "500m"}},
@@ -237,18 +233,85 @@ fn what_run_has_recorded_before_it_was_killed_replays() {
         pods.iter().filter(|pod| pod["spec"]["nodeName"].is_string()).count()
     };
     eventually("all pods are bound", || n_bound() == 20);
+}
+
+/// `run` in a folder, which records to the file `rec` there and logs to the file `log`.
+fn run_recording(folder: &Path, server: &TestServer, more: &[&str]) -> Process {
+    let log = fs::File::create(folder.join("log")).expect("there is room");
+    let child = Command::new(env!("CARGO_BIN_EXE_plimsoll"))
+        .args(["run", "--secure-port=0", "--leader-elect=false", "--kubeconfig"])
+        .arg(server.kubeconfig_file().expect("there is room"))
+        .arg("--record")
+        .arg(folder.join("rec"))
+        .args(more)
+        .stderr(log)
+        .spawn();
+    Process(child.expect("the program starts"))
+}
+
+#[test]
+fn what_run_has_recorded_before_it_was_killed_replays_with_the_seed_that_is_logged() {
+    let server = served();
+    let folder = tempfile::tempdir().expect("there is room");
+    let process = run_recording(folder.path(), &server, &["--logging-format=json"]);
+    bind_pods(&server);
     let n_recorded = || {
         let answer = run_in(folder.path(), "replay rec -o json");
         let report: Value = serde_json::from_str(&answer.out).unwrap_or_default();
         report["scheduled"].as_u64().unwrap_or(0)
     };
     eventually("all bindings are in the file", || n_recorded() == 20);
-    child.kill().expect("it runs");
-    child.wait().expect("it was killed");
+    drop(process);
     let report = replayed(folder.path(), "replay rec --engine both -o json");
     assert_eq!(report["replays"][0]["digest"], report["replays"][1]["digest"], "{report}");
     let end = report["end"].as_str().expect("it has an end");
     assert!(end.contains("without a mark"), "{end}");
+    let log = fs::read_to_string(folder.path().join("log")).expect("it is there");
+    let lines = log.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    let seeds: Vec<Value> = lines.filter_map(|line| line.get("seed").cloned()).collect();
+    assert_eq!(seeds, [report["seed"].clone()], "{log}");
+}
+
+/// A node with labels that no other state of it has.
+fn relabelled(number: u64) -> Value {
+    let value = |label: u64| (number * 100 + label).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    let labels =
+        (0..40).map(|label| (format!("l{label}"), json!(format!("{:016x}", value(label)))));
+    let labels: serde_json::Map<String, Value> = labels.collect();
+    let mut node = object("Node", "n0", &json!({"status": {"allocatable": {"cpu": "4"}}}));
+    node["metadata"]["labels"] = labels.into();
+    node
+}
+
+#[test]
+fn run_records_parts_of_the_size_and_keeps_the_number_that_its_flags_say() {
+    let server = served();
+    let folder = tempfile::tempdir().expect("there is room");
+    let _process =
+        run_recording(folder.path(), &server, &["--record-size=16Ki", "--record-files=2"]);
+    let parts = || -> Vec<(u64, u64)> {
+        let size = |part: u64| {
+            let name = if part == 1 { "rec".to_owned() } else { format!("rec.{part}") };
+            Some((part, fs::metadata(folder.path().join(name)).ok()?.len()))
+        };
+        (1..100).filter_map(size).collect()
+    };
+    eventually("it records", || !parts().is_empty());
+    let number = Cell::new(0);
+    eventually("the first parts are deleted", || {
+        for _ in 0..50 {
+            number.set(number.get() + 1);
+            server.store().apply(relabelled(number.get())).expect("it is valid");
+        }
+        parts().first().is_some_and(|(first, _)| 1 < *first)
+    });
+    eventually("two parts are kept", || parts().len() == 2);
+    // What is on its way may still close parts.
+    eventually("the older part has the size, and can be judged by itself", || {
+        let Some((oldest, size)) = parts().first().copied() else { return false };
+        let judged = run_in(folder.path(), &format!("replay rec.{oldest}"));
+        (16 << 10..1 << 20).contains(&size) && judged.status == 0
+    });
 }
 
 #[test]

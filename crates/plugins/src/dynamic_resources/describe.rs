@@ -1,4 +1,5 @@
-//! What the decision record has for claims: `devices`, `allocations`, `reserved`, `deallocated` and `deleted`.
+//! What the decision record has for claims: `requests`, `devices`, `allocations`, `reserved`, `deallocated`, `deleted` and
+//! `unreserved`.
 
 use std::sync::Arc;
 
@@ -7,7 +8,7 @@ use plimsoll_api::devices::Allocation;
 use plimsoll_framework::prelude::*;
 use serde_json::{Map, Value, json};
 
-use super::account::{self, Lines};
+use super::account::{self, Holders, Lines};
 use super::allocate::{NodeAllocations, PreparedClaims};
 use super::claims::ClaimingPod;
 use super::extended::IN_MEMORY;
@@ -72,14 +73,15 @@ impl DynamicResources {
     ) {
         let rejected = end.rejected.iter().filter(|node| node.plugin == Self::NAME);
         let rows = end.feasible.iter().copied().chain(rejected.map(|node| node.row));
+        let holders = Holders::of(&end.view.stores.objects);
         let mut lines = Lines::default();
         for row in rows {
             let Some(account) = self.account(claims, NodeParts::at(end.view.nodes, row)) else {
                 continue;
             };
             let name = end.view.nodes.name_of(row);
-            to.add_to_node(name, "requests", account::record(&account));
-            lines.add(name, &account);
+            to.add_to_node(name, "requests", account::record(&account, &holders));
+            lines.add(name, &account, &holders);
         }
         let lines = lines.written();
         if !lines.is_empty() {

@@ -103,7 +103,7 @@ struct Gangs {
 impl RandomWorkload {
     /// The workload of a seed with gangs of Coscheduling. If the PodGroup API is on, about half of the groups stay there.
     pub(crate) fn coscheduled(seed: u64, features: GroupFeatures, kind: GangKind) -> Self {
-        let (mut workload, mut maker) = Self::made_by(seed, Some(features));
+        let (mut workload, mut maker) = Self::made_by(seed, None, Some(features));
         maker.rng = Pcg64::seed_from_u64(seed ^ STREAM);
         let gangs = Gangs::of(&workload, features, kind, &mut maker);
         for object in &mut workload.cluster.objects {

@@ -67,19 +67,25 @@ struct Maker {
 impl RandomWorkload {
     /// The workload of a seed.
     pub fn of(seed: u64) -> Self {
-        Self::made_by(seed, None).0
+        Self::made_by(seed, None, None).0
+    }
+
+    /// The same with this many nodes in place of a few, which needs more time.
+    pub(crate) fn on_nodes(seed: u64, n_nodes: u32) -> Self {
+        Self::made_by(seed, Some(n_nodes), None).0
     }
 
     /// The same with groups of pods, which take the place of about half of the other pods.
     pub(crate) fn grouped(seed: u64, features: GroupFeatures) -> Self {
-        Self::made_by(seed, Some(features)).0
+        Self::made_by(seed, None, Some(features)).0
     }
 
     /// The workload, and what has made it.
-    fn made_by(seed: u64, groups: Option<GroupFeatures>) -> (Self, Maker) {
+    fn made_by(seed: u64, n_nodes: Option<u32>, groups: Option<GroupFeatures>) -> (Self, Maker) {
         let mut rng = Pcg64::seed_from_u64(seed);
         let traits = pods::Traits::of(&mut rng);
-        let n_nodes = rng.random_range(1..=8);
+        let few = rng.random_range(1..=8);
+        let n_nodes = n_nodes.unwrap_or(few);
         let n_pods = rng.random_range(5..=40);
         let mut maker = Maker { rng, traits, n_nodes, n_pods };
         let workload = maker.workload().with_devices(seed, &mut maker);

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use plimsoll_engine::metrics::{Stopwatch, Value};
 use plimsoll_engine::{
-    Audit, Detail, Effect, Engine, Gates, Options, Profile, Scans, Scheduler, TieBreak,
+    Audit, Decision, Detail, Effect, Engine, Gates, Options, Outcome, Profile, Scans, Scheduler,
+    TieBreak,
 };
 use plimsoll_framework::{Release, Time};
 use plimsoll_sim::perf::{MeasurementClock, Sizes, Workload, WorkloadGroups};
@@ -22,6 +23,8 @@ use crate::profiles::{
 const SEEDS: u64 = 60;
 /// The number of random simulations in which all deciders are asked.
 const DECIDER_SEEDS: u64 = 20;
+/// The nodes of a cluster in which samples are smaller than it is, although some nodes are not feasible.
+const NODES: u32 = 200;
 /// The number of random simulations with transactions.
 const TRANSACTION_SEEDS: u64 = 20;
 /// More decisions than any simulation needs.
@@ -176,8 +179,41 @@ fn plugins_decide_alike_without_what_makes_them_fast() {
     assert!(1000 < n_written, "hardly anything is written");
 }
 
-/// Before each step every pending pod is decided from scratch, from memory and by a scan, with the same
-/// random numbers: with nominated pods, volumes, extended resources and nodes that change.
+/// Decides every pending pod of a simulation from scratch, from memory and by a scan before each step, with the same random
+/// numbers. Returns what was compared, and in how many attempts a node was found before all were judged. There are
+/// `n_nodes` nodes at the beginning; `None` for a few.
+fn compare_deciders(
+    profiles: Vec<Profile>,
+    seed: u64,
+    detail: Detail,
+    n_nodes: Option<u32>,
+) -> (Audit, usize) {
+    let tie_break = if seed.is_multiple_of(2) { TieBreak::First } else { TieBreak::Random };
+    let release = release_of(seed);
+    let options = Options { release, tie_break, detail, audit_every: 0, ..Options::default() };
+    let scheduler = Scheduler::new(profiles, options, seed).expect("there is one");
+    let mut simulation = match n_nodes {
+        Some(n_nodes) => swarm::begin_on_nodes(n_nodes, seed, scheduler, Extent::Placements),
+        None => swarm::begin(seed, scheduler, Extent::Placements),
+    };
+    simulation.audit_pending_pods();
+    let mut n_sampled = 0;
+    // Without decisions that are kept, `advance` goes on to the end.
+    for _ in 0..MANY {
+        let Some(decisions) = simulation.advance() else { break };
+        let n_nodes = simulation.scheduler().view().nodes.len();
+        n_sampled += decisions.iter().filter(|decision| is_sampled(decision, n_nodes)).count();
+    }
+    (simulation.decisions_audit().clone(), n_sampled)
+}
+
+/// Whether a node was found among many before all were judged.
+fn is_sampled(decision: &Decision, n_nodes: usize) -> bool {
+    let judged = decision.context.as_ref().map_or(0, |context| context.judged);
+    matches!(decision.outcome, Outcome::Scheduled { .. }) && 1 < judged && judged < n_nodes
+}
+
+/// With nominated pods, volumes, extended resources and nodes that change.
 #[test]
 fn all_deciders_that_accept_a_pod_make_the_same_decision() {
     let default: &dyn Fn(Release) -> Vec<Profile> = &profiles_of;
@@ -187,21 +223,8 @@ fn all_deciders_that_accept_a_pod_make_the_same_decision() {
     for (number, profiles) in std::iter::once(default).chain(others).enumerate() {
         let mut whole = Audit::default();
         for seed in 0..DECIDER_SEEDS {
-            let release = release_of(seed);
-            let tie_break = if seed.is_multiple_of(2) { TieBreak::First } else { TieBreak::Random };
             let detail = if seed.is_multiple_of(3) { Detail::None } else { Detail::Outcome };
-            let options =
-                Options { release, tie_break, detail, audit_every: 0, ..Options::default() };
-            let scheduler = Scheduler::new(profiles(release), options, seed).expect("there is one");
-            let mut simulation = swarm::begin(seed, scheduler, Extent::Placements);
-            simulation.audit_pending_pods();
-            // Without decisions that are kept, `advance` goes on to the end.
-            for _ in 0..MANY {
-                if simulation.advance().is_none() {
-                    break;
-                }
-            }
-            let audit = simulation.decisions_audit();
+            let (audit, _) = compare_deciders(profiles(release_of(seed)), seed, detail, None);
             assert_eq!(audit.differences, [], "profiles {number}, seed {seed}");
             whole.audited += audit.audited;
             whole.remembered += audit.remembered;
@@ -211,6 +234,30 @@ fn all_deciders_that_accept_a_pod_make_the_same_decision() {
         n_scanned += whole.scanned;
     }
     assert!(500 < n_scanned, "some profiles can be scanned for");
+}
+
+/// The same in clusters so large that a sample is smaller than they are: at least 100 nodes must be feasible before a
+/// search may stop.
+#[test]
+fn all_deciders_that_accept_a_pod_make_the_same_decision_on_a_sample_of_the_nodes() {
+    let default = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n";
+    // The last one takes the first feasible node, which is a sample of few nodes, too.
+    let others = &CONFIGURATIONS[..CONFIGURATIONS.len() - 1];
+    let (mut whole, mut n_sampled) = (Audit::default(), 0);
+    for (seed, text) in (0..).zip(std::iter::once(&default).chain(others)) {
+        let share = match text.contains("percentageOfNodesToScore") {
+            true => "",
+            false => "percentageOfNodesToScore: 0\n",
+        };
+        let profiles = configured(&format!("{text}{share}"), release_of(seed));
+        let (audit, sampled) = compare_deciders(profiles, seed, Detail::Outcome, Some(NODES));
+        assert_eq!(audit.differences, [], "seed {seed}");
+        whole.remembered += audit.remembered;
+        whole.scanned += audit.scanned;
+        n_sampled += sampled;
+    }
+    assert!(100 < whole.remembered && 0 < whole.scanned, "{whole:?}");
+    assert_ne!(n_sampled, 0, "some decisions are about a sample");
 }
 
 /// Nobody looks at this clock.
