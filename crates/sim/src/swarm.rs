@@ -233,7 +233,9 @@ pub fn begin(seed: u64, scheduler: Scheduler, extent: Extent) -> Simulation {
 
 /// The same on a cluster that begins with `n_nodes` nodes instead of a few.
 pub fn begin_on_nodes(n_nodes: u32, seed: u64, scheduler: Scheduler, extent: Extent) -> Simulation {
-    begin_with(RandomWorkload::on_nodes(seed, n_nodes), seed, scheduler, extent)
+    begin_with(RandomWorkload::on_nodes(seed, n_nodes), seed, |world, cluster| {
+        Simulation::audited(world, scheduler, cluster, extent)
+    })
 }
 
 fn begin_with(
