@@ -237,7 +237,7 @@ pub(crate) struct Simulate {
     pub(crate) swarm: Option<u64>,
 
     /// With --swarm, only clusters with these: seeds that have none are skipped
-    #[arg(long, value_name = "WHAT", value_enum, requires = "swarm", conflicts_with_all = ["feature_gates", "scale"])]
+    #[arg(long, value_name = "WHAT", value_enum, requires = "swarm", conflicts_with_all = ["files", "feature_gates", "scale"])]
     pub(crate) with: Option<With>,
 
     /// Record everything that enters the engine to this file, for `plimsoll replay`

@@ -74,7 +74,7 @@ spec: {priority: 10, containers: [{name: c, resources: {requests: {cpu: '1'}}}]}
 }
 
 /// A pod whose claim cannot be allocated, each device for a reason of its own.
-const REFUSED_CLAIM: &str = r#"\
+const REFUSED_CLAIM: &str = r#"
 apiVersion: v1
 kind: Node
 metadata: {name: n1}
