@@ -75,7 +75,7 @@ fn a_pod_in_backoff_that_would_fit_now_is_told_when_it_is_tried() {
     assert_eq!((why.state, why.remedies.len()), ("backoff", 0), "it would fit");
     let waiting = why.waiting.expect("it waits");
     assert_eq!((waiting.place, waiting.attempts), ("backoff", 1));
-    assert_eq!(waiting.next_attempt.as_deref(), Some("1970-01-01T00:16:41Z"));
+    assert_eq!(waiting.next_attempt.as_deref(), Some("1970-01-01T00:16:42Z"));
     assert_eq!(waiting.since.as_deref(), Some(COMES_TEXT));
 }
 
