@@ -1,6 +1,6 @@
 // Starts `plimsoll serve`, and a browser that notices what a page must not do.
 import { spawn } from "node:child_process";
-import { existsSync } from "node:fs";
+import { existsSync, rmSync } from "node:fs";
 import { mkdir, mkdtemp, readFile, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
@@ -45,6 +45,7 @@ async function cpuOf(pid) {
 
 export async function files(contents) {
   const folder = await mkdtemp(join(tmpdir(), "plimsoll-page-"));
+  process.once("exit", () => rmSync(folder, { recursive: true, force: true }));
   const file = join(folder, "cluster.json");
   await writeFile(file, typeof contents === "string" ? contents : JSON.stringify(contents));
   return file;
