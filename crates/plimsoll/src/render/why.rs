@@ -186,8 +186,11 @@ fn in_flight(pod: &str, waiting: &Waiting) -> String {
         None => permit.plugin.clone(),
     };
     let permits: Vec<String> = waiting.permits.iter().map(until).collect();
-    let since = waiting.since.as_ref().map(|since| format!(" since {since}")).unwrap_or_default();
-    format!("{pod} has the node {node}, and waits{since} to be allowed by {}.", permits.join(", "))
+    let waits = match &waiting.since {
+        Some(since) => format!("has waited since {since}"),
+        None => "waits".to_owned(),
+    };
+    format!("{pod} has the node {node}, and {waits} to be allowed by {}.", permits.join(", "))
 }
 
 /// How often a pod was tried, since when it waits, and whether others have the room. Files know nothing of that.
@@ -200,11 +203,11 @@ pub(super) fn history(out: &mut impl Write, waiting: &Waiting) -> io::Result<()>
     match (waiting.attempts, &waiting.since) {
         (0, None) => {}
         (0, Some(since)) => {
-            sentences.push(format!("It waits since {since}, and was not tried yet."));
+            sentences.push(format!("It has waited since {since}, and has not been tried yet."));
         }
         (_, None) => sentences.push(format!("It was tried {tried}.")),
         (_, Some(since)) => {
-            sentences.push(format!("It was tried {tried}, and waits again since {since}."));
+            sentences.push(format!("It was tried {tried}, and has waited again since {since}."));
         }
     }
     if let Some(room) = &waiting.reservation {
@@ -273,7 +276,7 @@ mod tests {
     fn a_pod_that_waits_for_a_change_is_told_when_it_is_tried_without_one() {
         let told = text(&waiting("unschedulable", 3, Some("09:05")), "unschedulable");
         let expected = "
-It was tried 3 times, and waits again since 09:00.
+It was tried 3 times, and has waited again since 09:00.
 
 Without a change that may help, it is tried again at 09:05. Events that may help: Node/Add
 ";
@@ -289,13 +292,13 @@ As long as nothing changes, it is not tried again. Events that may help: Node/Ad
     fn a_pod_with_a_turn_is_not_told_to_wait_for_a_change() {
         let told = text(&waiting("backoff", 1, Some("09:01")), "backoff");
         let expected = "
-It was tried once, and waits again since 09:00. It is in backoff, and is tried again at 09:01 at the latest.
+It was tried once, and has waited again since 09:00. It is in backoff, and is tried again at 09:01 at the latest.
 
 Events that may help: Node/Add
 ";
         assert_eq!(told, expected);
         let expected = "
-It waits since 09:00, and was not tried yet. It is ready, and is tried when its turn comes.
+It has waited since 09:00, and has not been tried yet. It is ready, and is tried when its turn comes.
 ";
         assert_eq!(text(&waiting("active", 0, None), "scheduled"), expected);
     }
@@ -309,7 +312,7 @@ It waits since 09:00, and was not tried yet. It is ready, and is tried when its 
         };
         let behind = Waiting { reservation: Some(room), ..waiting("active", 0, Some("09:10")) };
         let expected = "
-It waits since 09:00, and was not tried yet. It is not tried while room is reserved for ml/train (PodGroup), until 09:10 at the latest.
+It has waited since 09:00, and has not been tried yet. It is not tried while room is reserved for ml/train (PodGroup), until 09:10 at the latest.
 ";
         assert_eq!(text(&behind, "scheduled"), expected);
     }
@@ -323,7 +326,7 @@ It waits since 09:00, and was not tried yet. It is not tried while room is reser
             until: Some(until.to_owned()),
         };
         waiting.permits = vec![permit("Coscheduling", "09:01"), permit("Quota", "09:05")];
-        let expected = "a/p has the node n1, and waits since 09:00 to be allowed by Coscheduling until 09:01, Quota until 09:05.";
+        let expected = "a/p has the node n1, and has waited since 09:00 to be allowed by Coscheduling until 09:01, Quota until 09:05.";
         assert_eq!(in_flight("a/p", &waiting), expected);
         waiting.node = None;
         assert_eq!(in_flight("a/p", &waiting), "a/p is being tried now.");

@@ -197,7 +197,7 @@ impl Drop for Scene {
 
 /// A text without what an instance knows of a pod that was tried, and files do not.
 fn timeless(text: &str) -> String {
-    let Some((before, rest)) = text.split_once("\nIt was tried once, and waits again since 2")
+    let Some((before, rest)) = text.split_once("\nIt was tried once, and has waited again since 2")
     else {
         return text.to_owned();
     };
