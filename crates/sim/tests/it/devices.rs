@@ -6,15 +6,16 @@ use std::time::Duration;
 use expect_test::{Expect, expect};
 use plimsoll_api::wire::Object;
 use plimsoll_api::{KindRef, Kinds, ObjectKey, PodKey, ResourceClaim, ResourceClaimTemplate};
-use plimsoll_engine::{Detail, Options, Outcome, Scheduler};
-use plimsoll_framework::Time;
+use plimsoll_config::GivenGates;
+use plimsoll_engine::{Detail, Options, Outcome, Profile, Scheduler};
+use plimsoll_framework::{Release, Time};
 use plimsoll_sim::{
     Extent, Happening, InitialCluster, Lifecycle, Manner, RequestFaults, RequestVerb,
     SimulatedCluster, Simulation,
 };
 use serde_json::{Value as Json, json};
 
-use crate::profiles::default_profiles;
+use crate::profiles::{default_profiles, profiles_with};
 
 /// One node with one device, and a class for it; `device` has more fields of the device.
 fn hardware(device: &Json) -> Vec<Json> {
@@ -130,12 +131,25 @@ fn check_with(
     faults: RequestFaults,
     expected: &Expect,
 ) {
+    check_profiles(default_profiles(), seconds, objects, happenings, faults, expected);
+}
+
+/// The same by these profiles.
+#[track_caller]
+fn check_profiles(
+    profiles: Vec<Profile>,
+    seconds: i64,
+    objects: &[Json],
+    happenings: impl IntoIterator<Item = (i64, Happening)>,
+    faults: RequestFaults,
+    expected: &Expect,
+) {
     let mut world = SimulatedCluster::new(Lifecycle::default(), faults);
     for (second, what) in happenings {
         world.plan(at(second), what);
     }
     let options = Options { detail: Detail::Outcome, audit_every: 1, ..Options::default() };
-    let scheduler = Scheduler::new(default_profiles(), options, 0).expect("there is one");
+    let scheduler = Scheduler::new(profiles, options, 0).expect("there is one");
     let mut simulation =
         Simulation::audited(world, scheduler, cluster(objects), Extent::Placements);
     let mut report = String::new();
@@ -371,6 +385,55 @@ fn no_other_pod_gets_the_devices_that_are_written_for_a_claim_that_is_named_twic
         0s b: goes to n
         default/b-gpu has ["gpu-1"] for ["b"]
         default/c has ["gpu-0"] for ["a"]
+    "#]],
+    );
+}
+
+/// A device stands for the CPUs of the first slice in which there is one of its pool and name. kube-scheduler does not
+/// look at the driver or the generation of that slice either.
+#[test]
+fn a_device_stands_for_what_any_device_of_its_pool_and_name_does() {
+    let cpus = |count: &str| json!({"nodeAllocatableResourceMappings": {"cpu": {"allocationMultiplier": count}}});
+    let mut user = by_template("a");
+    user["spec"]["containers"][0]["resources"] = json!({"claims": [{"name": "gpu"}]});
+    // The device has one of the four CPUs of the node.
+    let mut objects = hardware(&cpus("1"));
+    objects.extend([template(), user]);
+    objects[1]["spec"]["selectors"] = json!([{"cel": {
+        "expression": "device.driver == 'gpu.example.com'",
+    }}]);
+    objects[2]["spec"]["pool"]["generation"] = json!(2);
+    let gates = GivenGates::of(Release::NEWEST).plugins.with("DRANodeAllocatableResources", true);
+    let check = |other: Option<Json>, expected: &Expect| {
+        let objects: Vec<Json> = objects.iter().cloned().chain(other).collect();
+        let profiles = profiles_with(&gates);
+        check_profiles(profiles, 30, &objects, [], RequestFaults::default(), expected);
+    };
+    check(
+        None,
+        &expect![[r#"
+        0s a: goes to n
+        default/a-gpu has ["gpu-0"] for ["a"]
+    "#]],
+    );
+    let mut other = hardware(&cpus("5")).remove(2);
+    other["metadata"]["name"] = json!("earlier");
+    // An older generation of the pool.
+    check(
+        Some(other.clone()),
+        &expect![[r#"
+        0s a: 0/1 nodes are available: 1 Insufficient cpu. still not schedulable, preemption: 0/1 nodes are available: 1 Preemption is not helpful for scheduling.
+        default/a-gpu has [] for []
+    "#]],
+    );
+    // A pool of another driver.
+    other["spec"]["driver"] = json!("other.example.com");
+    other["spec"]["pool"]["generation"] = json!(2);
+    check(
+        Some(other),
+        &expect![[r#"
+        0s a: 0/1 nodes are available: 1 Insufficient cpu. still not schedulable, preemption: 0/1 nodes are available: 1 Preemption is not helpful for scheduling.
+        default/a-gpu has [] for []
     "#]],
     );
 }
