@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
-use plimsoll_api::{Labels, Node, Pod, PodAffinity, Str};
+use plimsoll_api::{Labels, Node, Pod, PodAffinity, Selector, Str};
 use smallvec::SmallVec;
 
 use crate::columns::{Columns, Row};
@@ -216,6 +216,12 @@ pub trait DomainCounter: Send + Sync {
     fn terms(&self) -> &[DomainTerm];
     /// Whether a pod without affinity terms of its own may count for anything.
     fn counts_plain_pods(&self) -> bool;
+    /// Label selectors: a pod without affinity terms of its own counts for something only if one of them selects its
+    /// labels. The engine then looks for such pods by the labels that the selectors ask for, which matters if there are thousands of
+    /// Deployments. `None` if no selectors say so.
+    fn plain_pod_selectors(&self) -> Option<Vec<&Selector>> {
+        None
+    }
     /// What `other` counts for. `None`: the terms must be made again, because they do not cover pods
     /// like it.
     fn count(&self, other: Neighbour<'_>) -> Option<Counting>;

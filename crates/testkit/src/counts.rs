@@ -234,6 +234,12 @@ impl<'a> CountsFromScratch<'a> {
         if is_plain && !counts.counts_plain_pods() && !counting.is_empty() {
             return Err(format!("plain pods do not count, but {} does\n", other.key));
         }
+        let selectors = counts.plain_pod_selectors();
+        let is_selected =
+            selectors.is_none_or(|all| all.iter().any(|one| one.matches(&other.labels)));
+        if is_plain && !is_selected && !counting.is_empty() {
+            return Err(format!("no selector selects {}, but it counts\n", other.key));
+        }
         for (number, by) in counting {
             let number = number as usize;
             let is_counted = counts.terms()[number].nodes.has(&self.cluster.nodes, row);

@@ -19,6 +19,13 @@ pub(crate) struct Id<T> {
     of: PhantomData<fn() -> T>,
 }
 
+impl<T> Id<T> {
+    /// A number that no other value of the arena ever has. Later values have higher ones.
+    pub(super) fn number(self) -> NonZeroU64 {
+        self.number
+    }
+}
+
 impl<T> Clone for Id<T> {
     fn clone(&self) -> Self {
         *self

@@ -1,7 +1,8 @@
 //! What pods on nodes add to domain counts, by signature.
 
-use plimsoll_framework::Counting;
+use plimsoll_framework::{Counting, PodInfo};
 
+use super::by_label::{ByLabel, labels_of};
 use super::counts_cache::CountsId;
 use super::signatures::SignatureId;
 
@@ -14,11 +15,17 @@ type CountedBy = Vec<(CountsId, Counting)>;
 pub(super) struct Countings {
     of: Vec<Option<CountedBy>>,
     bytes: usize,
+    /// The signatures of pods without affinity terms by their labels.
+    pub(super) by_label: ByLabel<SignatureId>,
 }
 
 impl Countings {
-    /// Adds a signature.
-    pub(super) fn add_signature(&mut self) {
+    /// Adds a signature, which `pod` has.
+    pub(super) fn add_signature(&mut self, pod: &PodInfo) {
+        let signature = SignatureId::try_from(self.of.len()).expect("signatures have 32 bits");
+        if pod.affinity.is_empty() {
+            self.by_label.add(labels_of(&pod.labels), signature);
+        }
         self.of.push(None);
     }
 
@@ -96,6 +103,7 @@ mod tests {
     use plimsoll_framework::{Columns, PodInfo, Stores, View};
 
     use super::super::arena::Arena;
+    use super::super::by_label::PlainPods;
     use super::super::domain_counts::{CountPlan, DomainCounts};
     use super::super::name_order::NameOrder;
     use super::super::node_set::NodeSet;
@@ -106,7 +114,12 @@ mod tests {
         let (nodes, stores) = (Columns::default(), Stores::default());
         let node_set = NodeSet::new(NameOrder::of(&nodes), Nominations::default());
         let cluster = node_set.with(View { nodes: &nodes, stores: &stores });
-        CountPlan::default().domain_counts(&PodInfo::from(Pod::default()), &[], cluster)
+        CountPlan::default().domain_counts(
+            &PodInfo::from(Pod::default()),
+            &[],
+            PlainPods::None,
+            cluster,
+        )
     }
 
     fn counting(n: u32) -> Counting {
@@ -118,8 +131,9 @@ mod tests {
         let mut ids: Arena<DomainCounts> = Arena::default();
         let [first, second] = [0, 1].map(|_| ids.insert(counts_of_nothing(), 0));
         let mut countings = Countings::default();
-        countings.add_signature();
-        countings.add_signature();
+        let pod = PodInfo::from(Pod::default());
+        countings.add_signature(&pod);
+        countings.add_signature(&pod);
         countings.add(0, first, counting(1));
         assert_eq!((countings.bytes(), countings.has(0)), (0, false));
         countings.set(0, vec![(first, counting(1)), (second, counting(100))]);

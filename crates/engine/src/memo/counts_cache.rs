@@ -1,9 +1,11 @@
 //! The domain counts, with what pods on nodes add to them.
 
+use plimsoll_api::Labels;
 use plimsoll_framework::Counting;
 use plimsoll_framework::parts::NodeReads;
 
 use super::arena::{Arena, Id, Use};
+use super::by_label::{ByLabel, PlainPods, labels_of};
 use super::countings::Countings;
 use super::domain_counts::DomainCounts;
 
@@ -20,6 +22,10 @@ pub(super) struct CountsCache {
     all: Arena<DomainCounts>,
     /// Their approximate size in bytes.
     bytes: usize,
+    /// Those that may count any pod without affinity terms.
+    of_all_pods: Vec<CountsId>,
+    /// Those that count such a pod only if it has one of these labels.
+    by_label: ByLabel<CountsId>,
     /// What pods of each signature add to them.
     pub(super) counted_by: Countings,
     /// The parts of a node that decide whether its pods count in any of them.
@@ -54,12 +60,34 @@ impl CountsCache {
     pub(super) fn insert(&mut self, counts: DomainCounts, now: Use) -> CountsId {
         self.bytes += counts.bytes();
         self.nodes_read |= counts.reads();
-        self.all.insert(counts, now)
+        let plain_pods = counts.plain_pods.clone();
+        let id = self.all.insert(counts, now);
+        match plain_pods {
+            PlainPods::None => {}
+            PlainPods::With(labels) => self.by_label.add(labels, id),
+            PlainPods::All => self.of_all_pods.push(id),
+        }
+        id
+    }
+
+    /// Those that may count a pod without affinity terms that has these labels.
+    pub(super) fn that_may_count(&self, labels: &Labels) -> Vec<CountsId> {
+        let labelled = labels_of(labels).flat_map(|label| self.by_label.of(label));
+        let mut all: Vec<CountsId> = self.of_all_pods.iter().chain(labelled).copied().collect();
+        all.sort_unstable_by_key(|id| id.number());
+        all.dedup();
+        all
     }
 
     /// Drops domain counts. What depends on them finds nothing any more.
     pub(super) fn remove(&mut self, id: CountsId) {
-        self.bytes -= self.all.remove(id).map_or(0, |gone| gone.bytes());
+        let Some(gone) = self.all.remove(id) else { return };
+        self.bytes -= gone.bytes();
+        match gone.plain_pods {
+            PlainPods::None => {}
+            PlainPods::With(labels) => self.by_label.remove(labels, id),
+            PlainPods::All => self.of_all_pods.retain(|other| *other != id),
+        }
         self.counted_by.remove(id);
         self.blank = self.blank.filter(|&blank| blank != id);
     }
@@ -68,6 +96,8 @@ impl CountsCache {
     pub(super) fn clear(&mut self) {
         self.all.clear();
         self.bytes = 0;
+        self.of_all_pods.clear();
+        self.by_label.clear();
         self.counted_by.forget_all();
         self.nodes_read = NodeReads::empty();
         self.blank = None;
@@ -95,7 +125,7 @@ impl CountsCache {
 
     /// Their approximate size in bytes, with what pods on nodes add to them.
     pub(super) fn bytes(&self) -> usize {
-        self.bytes + self.counted_by.bytes()
+        self.bytes + self.counted_by.bytes() + self.by_label.bytes()
     }
 }
 
@@ -116,7 +146,12 @@ mod tests {
         let (nodes, stores) = (Columns::default(), Stores::default());
         let node_set = NodeSet::new(NameOrder::of(&nodes), Nominations::default());
         let cluster = node_set.with(View { nodes: &nodes, stores: &stores });
-        CountPlan::default().domain_counts(&PodInfo::from(Pod::default()), &[], cluster)
+        CountPlan::default().domain_counts(
+            &PodInfo::from(Pod::default()),
+            &[],
+            PlainPods::None,
+            cluster,
+        )
     }
 
     /// How many domain counts count a pod of a signature.
@@ -129,7 +164,7 @@ mod tests {
     #[test]
     fn pods_are_counted_by_what_is_still_there() {
         let mut cache = CountsCache::default();
-        cache.counted_by.add_signature();
+        cache.counted_by.add_signature(&PodInfo::from(Pod::default()));
         let [one, two] = [1, 2].map(|now| cache.insert(counts_of_nothing(), now));
         let counting: Counting = smallvec![(0, 1)];
         cache.counted_by.set(0, vec![(one, counting.clone()), (two, counting)]);
@@ -145,7 +180,7 @@ mod tests {
     #[test]
     fn the_bytes_are_those_of_what_is_there() {
         let mut cache = CountsCache::default();
-        cache.counted_by.add_signature();
+        cache.counted_by.add_signature(&PodInfo::from(Pod::default()));
         let one = cache.insert(counts_of_nothing(), 1);
         let bytes = cache.bytes();
         assert!(0 < bytes);

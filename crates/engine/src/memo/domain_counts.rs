@@ -7,13 +7,14 @@ use hashbrown::HashMap;
 use plimsoll_framework::domains::MOST_TERMS;
 use plimsoll_framework::parts::NodeReads;
 use plimsoll_framework::{
-    ByDomain, Columns, CountHistogram, CountedNodes, Counting, DomainFilter, DomainScore,
-    DomainTerm, Neighbour, NodeCount, PodInfo, Point, Prepared, Rejection, Row, TermCount,
-    TermTotals, TopologyKey, Verdict, View,
+    ByDomain, Columns, CountHistogram, CountedNodes, Counting, DomainCounter, DomainFilter,
+    DomainScore, DomainTerm, Neighbour, NodeCount, PodInfo, Point, Prepared, Rejection, Row,
+    TermCount, TermTotals, TopologyKey, Verdict, View,
 };
 use rustc_hash::FxBuildHasher;
 use smallvec::SmallVec;
 
+use super::by_label::PlainPods;
 use super::change_log::ChangeLog;
 use super::diagnosis_cache::OnlyFromScratch;
 use super::node_ranking::ClusterView;
@@ -114,8 +115,8 @@ pub(crate) type RangedScore = (i64, Box<dyn DomainScore>, Range<usize>);
 
 /// The counts for pods of one signature.
 pub(crate) struct DomainCounts {
-    /// Whether pods without affinity terms may count.
-    pub(crate) counts_plain_pods: bool,
+    /// Which pods without affinity terms may count.
+    pub(crate) plain_pods: PlainPods,
     pub(crate) filters: Vec<RangedFilter>,
     pub(crate) scores: Vec<RangedScore>,
     /// The names of their plugins, in the same order.
@@ -227,7 +228,7 @@ impl CountPlan {
     pub(crate) fn is_blank(&self) -> bool {
         let passes = |(judge, _): &RangedFilter| judge.verdict(&[], &[]).passes();
         self.terms().next().is_none()
-            && !self.counts_plain_pods()
+            && self.plain_pods(|_| 0) == PlainPods::None
             && self.filters.iter().all(passes)
     }
 
@@ -239,9 +240,18 @@ impl CountPlan {
         judged.chain(ranked.map(|term| (term, false)))
     }
 
-    /// Whether pods without affinity terms may count.
-    pub(crate) fn counts_plain_pods(&self) -> bool {
-        counts_plain_pods(&self.filters, &self.scores)
+    /// Which pods without affinity terms may count. `n_pods` tells how many signatures of pods have a label.
+    pub(super) fn plain_pods(&self, n_pods: impl Fn(u64) -> usize + Copy) -> PlainPods {
+        fn of(counter: &(impl DomainCounter + ?Sized), n_pods: impl Fn(u64) -> usize) -> PlainPods {
+            if !counter.counts_plain_pods() {
+                return PlainPods::None;
+            }
+            let selectors = counter.plain_pod_selectors();
+            selectors.map_or(PlainPods::All, |all| PlainPods::selected_by(all, n_pods))
+        }
+        let judged = self.filters.iter().map(|(judge, _)| of(&**judge, n_pods));
+        let ranked = self.scores.iter().map(|(_, ranker, _)| of(&**ranker, n_pods));
+        judged.chain(ranked).fold(PlainPods::None, PlainPods::or)
     }
 
     /// The topology keys of all terms.
@@ -268,11 +278,13 @@ impl CountPlan {
         count(&self.filters, &self.scores, other)
     }
 
-    /// The counts without any pod. `numbers` are the topologies of [`CountPlan::keys`].
+    /// The counts without any pod. `numbers` are the topologies of [`CountPlan::keys`], and `plain_pods` the
+    /// [pods that may count](Self::plain_pods).
     pub(crate) fn domain_counts(
         self,
         pod: &PodInfo,
         numbers: &[usize],
+        plain_pods: PlainPods,
         cluster: ClusterView<'_>,
     ) -> DomainCounts {
         let term = |((term, is_compared), &topology): ((_, bool), &usize)| {
@@ -287,7 +299,7 @@ impl CountPlan {
         DomainCounts {
             has_first: firsts().next().is_some(),
             bytes: pod.bytes() + terms.iter().map(CountedTerm::bytes).sum::<usize>(),
-            counts_plain_pods: counts_plain_pods(&self.filters, &self.scores),
+            plain_pods,
             terms,
             filters: self.filters,
             scores: self.scores,
@@ -302,11 +314,6 @@ fn judge_nodes(filters: &[RangedFilter]) -> bool {
     let passes =
         |(judge, range): &RangedFilter| range.is_empty() && judge.verdict(&[], &[]).passes();
     !filters.iter().all(passes)
-}
-
-fn counts_plain_pods(filters: &[RangedFilter], scores: &[RangedScore]) -> bool {
-    filters.iter().any(|(judge, _)| judge.counts_plain_pods())
-        || scores.iter().any(|(_, ranker, _)| ranker.counts_plain_pods())
 }
 
 fn count(

@@ -6,6 +6,7 @@ use plimsoll_api::Node;
 use plimsoll_framework::parts::NodeReads;
 use plimsoll_framework::{Columns, Neighbour, NominatedPods, PodInfo, Row, View};
 
+use super::counts_cache::CountsId;
 use super::name_order::NameOrder;
 use super::node_set::NodeSet;
 use super::nominations;
@@ -98,7 +99,7 @@ impl Memo {
         let (signature, is_new) = self.neighbours.number(pod)?;
         if is_new {
             self.placed.push(FastMap::default());
-            self.counts.counted_by.add_signature();
+            self.counts.counted_by.add_signature(pod);
             if !pod.affinity.is_empty() {
                 self.with_terms.push(signature);
                 if let Some(blank) = self.counts.blank {
@@ -273,12 +274,13 @@ impl Memo {
     pub(super) fn find_counting(&mut self, signature: SignatureId) {
         let example = self.neighbours.example(signature).clone();
         let other = Neighbour::from(&*example);
-        let is_plain = other.affinity.is_empty();
         let (mut counted_by, mut outdated) = (Vec::new(), Vec::new());
-        for (number, domain_counts) in self.counts.iter() {
-            if is_plain && !domain_counts.counts_plain_pods {
-                continue;
-            }
+        let asked: Vec<CountsId> = match other.affinity.is_empty() {
+            true => self.counts.that_may_count(other.labels),
+            false => self.counts.iter().map(|(id, _)| id).collect(),
+        };
+        for number in asked {
+            let Some(domain_counts) = self.counts.get(number) else { continue };
             match domain_counts.counting(other) {
                 None => outdated.push(number),
                 Some(counting) if counting.is_empty() => {}

@@ -4,6 +4,7 @@ use plimsoll_framework::{Counting, Neighbour, PodInfo, View};
 use smallvec::SmallVec;
 
 use super::Memo;
+use super::by_label::PlainPods;
 use super::counts_cache::CountsId;
 use super::domain_counts::CountPlan;
 use super::node_ranking::{NodeRanking, RankingPlugins};
@@ -170,9 +171,18 @@ impl Memo {
         let mut countings: Vec<(SignatureId, Counting)> = Vec::new();
         let n_signatures =
             SignatureId::try_from(self.placed.len()).expect("signatures have 32 bits");
-        let signatures: Vec<SignatureId> = match plan.counts_plain_pods() {
-            true => (0..n_signatures).collect(),
-            false => self.with_terms.clone(),
+        let by_label = &self.counts.counted_by.by_label;
+        let plain_pods = plan.plain_pods(|label| by_label.of(label).len());
+        let signatures: Vec<SignatureId> = match &plain_pods {
+            PlainPods::None => self.with_terms.clone(),
+            PlainPods::With(labels) => {
+                let labelled = labels.iter().flat_map(|&label| by_label.of(label));
+                let mut all: Vec<_> = self.with_terms.iter().chain(labelled).copied().collect();
+                all.sort_unstable();
+                all.dedup();
+                all
+            }
+            PlainPods::All => (0..n_signatures).collect(),
         };
         for signature in signatures {
             let is_placed = !self.placed[signature as usize].is_empty();
@@ -185,7 +195,7 @@ impl Memo {
                 None => self.counts.counted_by.forget(signature),
             }
         }
-        let mut domain_counts = plan.domain_counts(pod, &numbers, cluster);
+        let mut domain_counts = plan.domain_counts(pod, &numbers, plain_pods, cluster);
         countings.retain(|(_, counting)| !counting.is_empty());
         for (signature, counting) in &countings {
             for (&row, &times) in &self.placed[*signature as usize] {
@@ -207,7 +217,8 @@ impl Memo {
         }
         self.make_room_for_domain_counts();
         let node_set = self.node_set.as_ref().expect("it was built when changes were followed");
-        let domain_counts = CountPlan::default().domain_counts(pod, &[], node_set.with(view));
+        let cluster = node_set.with(view);
+        let domain_counts = CountPlan::default().domain_counts(pod, &[], PlainPods::None, cluster);
         let id = self.counts.insert(domain_counts, self.n_decisions);
         self.counts.blank = Some(id);
         id

@@ -18,6 +18,7 @@
 mod arena;
 mod best_nodes;
 mod budgets;
+mod by_label;
 mod by_profile;
 mod change_log;
 mod choose;

@@ -173,6 +173,11 @@ impl DomainCounter for SpreadCounts {
         !self.selectors.is_empty()
     }
 
+    /// All of them must select a pod, so one is enough.
+    fn plain_pod_selectors(&self) -> Option<Vec<&Selector>> {
+        Some(self.selectors.first().into_iter().collect())
+    }
+
     fn count(&self, other: Neighbour<'_>) -> Option<Counting> {
         let counts = !self.selectors.is_empty()
             && *other.namespace == self.namespace

@@ -326,6 +326,10 @@ impl DomainCounter for SharingCounts {
         self.selector.is_some()
     }
 
+    fn plain_pod_selectors(&self) -> Option<Vec<&Selector>> {
+        Some(self.selector.iter().collect())
+    }
+
     fn count(&self, other: Neighbour<'_>) -> Option<Counting> {
         let counts = *other.namespace == self.namespace
             && !other.terminating

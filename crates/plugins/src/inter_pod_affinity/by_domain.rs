@@ -89,6 +89,10 @@ impl DomainCounter for RequiredTerms {
         self.incoming.has_terms()
     }
 
+    fn plain_pod_selectors(&self) -> Option<Vec<&Selector>> {
+        Some(self.incoming.selectors().collect())
+    }
+
     fn count(&self, other: Neighbour<'_>) -> Option<Counting> {
         self.incoming.met_by(other).map(|rule| Some((self.term(rule)?, 1))).collect()
     }
@@ -148,7 +152,7 @@ impl Preferred {
                 keys.push(key.clone());
             }
         };
-        preferences.own_keys().for_each(&mut add);
+        preferences.own_terms().for_each(|term| add(&term.topology_key));
         for other in neighbours {
             preferences.count(*other, |key, _| add(key));
         }
@@ -163,6 +167,10 @@ impl DomainCounter for Preferred {
 
     fn counts_plain_pods(&self) -> bool {
         self.preferences.has_own()
+    }
+
+    fn plain_pod_selectors(&self) -> Option<Vec<&Selector>> {
+        Some(self.preferences.own_terms().map(|term| &term.selector).collect())
     }
 
     fn count(&self, other: Neighbour<'_>) -> Option<Counting> {

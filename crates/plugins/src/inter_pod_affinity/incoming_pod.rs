@@ -44,6 +44,12 @@ impl IncomingPod {
         !self.affinity.is_empty() || !self.anti_affinity.is_empty()
     }
 
+    /// Selectors, of which at least one selects each pod that [meets](Self::meets) a rule. For affinity a pod must match
+    /// all terms, so the first is enough.
+    pub(super) fn selectors(&self) -> impl Iterator<Item = &Selector> {
+        self.affinity.iter().take(1).chain(&self.anti_affinity).map(|term| &term.selector)
+    }
+
     /// The rules from the terms of the pod, with their topology keys, in the order of verdicts.
     pub(super) fn own_rules(&self) -> impl Iterator<Item = (AffinityRule, &Str)> {
         let affinity =

@@ -105,10 +105,10 @@ impl Preferences {
         has_preferences(&self.affinity)
     }
 
-    /// The topology keys of its own terms.
-    pub(super) fn own_keys(&self) -> impl Iterator<Item = &Str> {
+    /// Its own terms.
+    pub(super) fn own_terms(&self) -> impl Iterator<Item = &AffinityTerm> {
         let PodAffinity { preferred, preferred_anti, .. } = &self.affinity;
-        preferred.iter().chain(preferred_anti).map(|one| &one.term.topology_key)
+        preferred.iter().chain(preferred_anti).map(|one| &one.term)
     }
 
     /// Calls `add` with topology key and weight for each term that matches between the pod and `other`.

@@ -89,6 +89,9 @@ impl DomainCounter for Hard {
     fn counts_plain_pods(&self) -> bool {
         true
     }
+    fn plain_pod_selectors(&self) -> Option<Vec<&Selector>> {
+        Some(self.counted.spreading.selectors().collect())
+    }
     fn count(&self, other: Neighbour<'_>) -> Option<Counting> {
         Some(self.counted.count(other))
     }
@@ -164,6 +167,9 @@ impl DomainCounter for Soft {
     }
     fn counts_plain_pods(&self) -> bool {
         true
+    }
+    fn plain_pod_selectors(&self) -> Option<Vec<&Selector>> {
+        Some(self.counted.spreading.selectors().collect())
     }
     fn count(&self, other: Neighbour<'_>) -> Option<Counting> {
         Some(self.counted.count(other))

@@ -124,6 +124,12 @@ impl SpreadConstraints {
         namespace == self.namespace
     }
 
+    /// The selectors of all constraints.
+    pub(super) fn selectors(&self) -> impl Iterator<Item = &Selector> {
+        let firsts = (0..).zip(&self.same_selector).filter(|(at, first)| at == *first);
+        firsts.map(|(at, _): (usize, _)| &self.constraints[at].selector)
+    }
+
     /// Whether the selector of the constraint at `i` matches a pod. As in filtering.go, updateWithPod:
     /// no other condition applies to a pod that is added or removed.
     pub(super) fn speaks_of(&self, i: usize, pod: Neighbour<'_>) -> bool {
