@@ -5,6 +5,7 @@
 //! benchmark are three loops around the same value.
 #![warn(clippy::disallowed_methods, clippy::disallowed_types)]
 
+mod as_they_were;
 mod attempt;
 mod audit;
 mod binding;
