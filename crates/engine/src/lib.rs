@@ -57,6 +57,7 @@ mod writes;
 pub use audit::{Audit, AuditDifference};
 pub use decision::{
     AttemptContext, BestNode, BestNodes, Decision, NodeDecision, NodeVerdict, Outcome,
+    RejectionCount,
 };
 pub use diagnosis::NO_NODES;
 pub use effect::{
