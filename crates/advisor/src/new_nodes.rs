@@ -1,6 +1,7 @@
 //! New nodes like those that there are, with what belongs to a node.
 
 use std::collections::BTreeMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
 
 use plimsoll_api::devices::DeviceNodes;
 use plimsoll_api::resources::{CPU, EPHEMERAL_STORAGE, MEMORY, PODS};
@@ -98,13 +99,15 @@ fn comes(pod: &PodInfo) -> bool {
 /// One node of each sort, by name. Nodes of one sort differ only in what a new node does not take over: name and hostname,
 /// whether it is cordoned, and the taints that Kubernetes adds itself.
 pub(crate) fn models(nodes: &Columns) -> Vec<Row> {
-    // Few nodes of different sorts are equal in these.
-    let mut sorts: BTreeMap<(i64, i64, Vec<_>), Vec<Row>> = BTreeMap::new();
+    // Few nodes of different sorts have the same hash of these. The order of the hashes has no effect.
+    let mut sorts: BTreeMap<u64, Vec<Row>> = BTreeMap::new();
     for row in nodes.rows() {
         let node = nodes.node(row);
         let amount = |name| node.allocatable.get(name);
-        let labels = node.labels.iter().filter(|(key, _)| *key != HOSTNAME).collect();
-        let alike = sorts.entry((amount(MEMORY), amount(CPU), labels)).or_default();
+        let mut hasher = DefaultHasher::new();
+        (amount(MEMORY), amount(CPU)).hash(&mut hasher);
+        labels(node).for_each(|label| label.hash(&mut hasher));
+        let alike = sorts.entry(hasher.finish()).or_default();
         match alike.iter_mut().find(|model| are_of_one_sort(nodes.node(**model), node)) {
             Some(model) if nodes.name_of(row) < nodes.name_of(*model) => *model = row,
             Some(_) => {}
@@ -117,9 +120,15 @@ pub(crate) fn models(nodes: &Columns) -> Vec<Row> {
     models
 }
 
-/// Whether two nodes with the same labels are of one sort.
+/// The labels that a new node takes over.
+fn labels(node: &Node) -> impl Iterator<Item = (&Str, &Str)> {
+    node.labels.iter().filter(|(key, _)| *key != HOSTNAME)
+}
+
+/// Whether two nodes are of one sort.
 fn are_of_one_sort(one: &Node, other: &Node) -> bool {
-    own_taints_left_out(one).eq(own_taints_left_out(other))
+    labels(one).eq(labels(other))
+        && own_taints_left_out(one).eq(own_taints_left_out(other))
         && one.allocatable == other.allocatable
         && one.declared_features == other.declared_features
 }

@@ -32,8 +32,8 @@ impl Default for Proposal {
 }
 
 impl Search<'_> {
-    /// Proposes what a trial relaxes, no further than necessary.
-    pub(crate) fn propose_tight(&mut self, trial: &Trial, with: Option<ClusterChange>) {
+    /// Proposes what a trial relaxes, no further than necessary. Returns whether something is proposed.
+    pub(crate) fn propose_tight(&mut self, trial: &Trial, with: Option<ClusterChange>) -> bool {
         let mut proposal = Proposal::default();
         let mut draft = self.base.clone();
         // What can be given up in part comes last, the requests after everything else.
@@ -80,7 +80,7 @@ impl Search<'_> {
         let names: Vec<Str> = names.collect();
         if !names.is_empty() {
             let Some((texts, size)) = self.lower(&mut draft, &names, with.as_ref()) else {
-                return;
+                return false;
             };
             proposal.texts.extend(texts);
             proposal.size += size;
@@ -88,7 +88,7 @@ impl Search<'_> {
         proposal.size += with.as_ref().map_or(0, |change| change.size);
         proposal.draft = Some(draft);
         proposal.cluster = with;
-        self.propose(proposal);
+        self.propose(proposal)
     }
 
     /// Relaxes manifests as far as possible.
@@ -197,12 +197,12 @@ impl Search<'_> {
         (!texts.is_empty()).then_some((texts, total))
     }
 
-    /// Proves a proposal, and keeps it.
-    pub(crate) fn propose(&mut self, proposal: Proposal) {
+    /// Proves a proposal, and keeps it. Returns whether it was proven.
+    pub(crate) fn propose(&mut self, proposal: Proposal) -> bool {
         let Proposal { mut texts, mut size, mut kind, draft, cluster } = proposal;
         let after = draft.unwrap_or_else(|| self.base.clone());
-        let Some(variant) = self.variant(&after) else { return };
-        let Some((node, also_fits)) = self.proof(&variant, cluster.as_ref()) else { return };
+        let Some(variant) = self.variant(&after) else { return false };
+        let Some((node, also_fits)) = self.proof(&variant, cluster.as_ref()) else { return false };
         let of_pod = operations(self.original, &after.pod);
         let mut changes = Vec::new();
         if !of_pod.is_empty() {
@@ -221,6 +221,7 @@ impl Search<'_> {
         }
         let text = texts.join(", and ");
         self.remedies.push(Remedy { kind, text, changes, node, also_fits, size });
+        true
     }
 
     /// Where the pod goes, and how many other nodes are feasible.

@@ -91,6 +91,8 @@ pub(crate) struct Trial {
     pub(crate) relaxations: Vec<Relaxation>,
     variant: Variant,
     verdicts: Verdicts,
+    /// Whether a proposal came of it. A pod may fit only if nothing is left of a request, which is not proposed.
+    is_proposed: bool,
 }
 
 impl Trial {
@@ -150,8 +152,8 @@ impl<'s> Search<'s> {
         let mut trials = self.try_relaxations(&pod, base);
         trials.extend(self.try_volumes(&pod, base, near));
         trials.extend(self.try_devices(&pod, base));
-        for trial in trials.iter().filter(|trial| trial.fits()) {
-            self.propose_tight(trial, None);
+        for trial in trials.iter_mut().filter(|trial| trial.fits()) {
+            trial.is_proposed = self.propose_tight(trial, None);
         }
         let mut changes = self.cluster_changes(&pod, base, near);
         changes.sort_by(|a, b| (a.size, &a.text).cmp(&(b.size, &b.text)));
@@ -258,7 +260,7 @@ impl<'s> Search<'s> {
         }
         let variant = self.variant(&draft)?;
         let verdicts = self.verdicts(&variant, None)?;
-        Some(Trial { relaxations, variant, verdicts })
+        Some(Trial { relaxations, variant, verdicts, is_proposed: false })
     }
 
     pub(crate) fn verdicts(
@@ -337,7 +339,10 @@ impl<'s> Search<'s> {
             for other in &trials[at + 1..] {
                 let is_single = one.fits() || other.fits();
                 let one_field = field(one) == field(other) && field(one) != Some(Field::Taints);
-                if !is_single && (one_field || one.verdicts.may_fit_with(&other.verdicts)) {
+                // Under another profile a filter may reject for the other reason only.
+                let by_another = [one, other].into_iter().any(is_of_profile);
+                let may_fit = one_field || by_another;
+                if !is_single && (may_fit || one.verdicts.may_fit_with(&other.verdicts)) {
                     let both = [&one.relaxations[..], &other.relaxations[..]].concat();
                     pairs.push((least_size(&both), both));
                 }
@@ -356,7 +361,7 @@ impl<'s> Search<'s> {
         // Pairs of changes of the pod may have used up what they may: these have as many tries of their own.
         let mut left = self.limits.pairs;
         let mut with_nodes: Vec<(u32, &Trial, ClusterChange)> = Vec::new();
-        for trial in trials.iter().filter(|trial| !trial.fits()) {
+        for trial in trials.iter().filter(|trial| !trial.is_proposed) {
             let least = least_size(&trial.relaxations);
             // None of its changes would be tried.
             if self.best_size() <= least + LEAST_NODE_CHANGE {
@@ -450,6 +455,10 @@ fn adds_nodes(remedy: &Remedy) -> bool {
     let is_node =
         |change: &Change| matches!(change, Change::Create { create } if create["kind"] == "Node");
     remedy.changes.iter().any(is_node)
+}
+
+fn is_of_profile(trial: &Trial) -> bool {
+    field(trial) == Some(Field::Profile)
 }
 
 fn field(trial: &Trial) -> Option<Field> {

@@ -7,9 +7,53 @@ use crate::Str;
 /// Up to this many keys a linear search is faster, since most keys already differ in length.
 const FEW: usize = 24;
 
+/// Keys of Kubernetes that many objects have and that do not fit into a [`Str`]. All labels share their texts: nothing is allocated
+/// for them, and whoever compares the keys of many nodes finds them in one place of the memory.
+const SHARED_KEYS: [&str; 20] = [
+    "app.kubernetes.io/component",
+    "app.kubernetes.io/instance",
+    "app.kubernetes.io/managed-by",
+    "app.kubernetes.io/part-of",
+    "app.kubernetes.io/version",
+    "apps.kubernetes.io/pod-index",
+    "batch.kubernetes.io/controller-uid",
+    "batch.kubernetes.io/job-completion-index",
+    "batch.kubernetes.io/job-name",
+    "beta.kubernetes.io/instance-type",
+    "failure-domain.beta.kubernetes.io/region",
+    "failure-domain.beta.kubernetes.io/zone",
+    "kubernetes.io/metadata.name",
+    "node-role.kubernetes.io/control-plane",
+    "node-role.kubernetes.io/master",
+    "node.kubernetes.io/instance-type",
+    "node.kubernetes.io/windows-build",
+    "statefulset.kubernetes.io/pod-name",
+    "topology.kubernetes.io/region",
+    "topology.kubernetes.io/zone",
+];
+
+/// The key, with the shared text if it has one.
+fn shared(key: Str) -> Str {
+    if !key.is_heap_allocated() {
+        return key;
+    }
+    match SHARED_KEYS.binary_search(&key.as_str()) {
+        Ok(at) => Str::const_new(SHARED_KEYS[at]),
+        Err(_) => key,
+    }
+}
+
 /// A set of labels, sorted by key.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(from = "Vec<(Str, Str)>")]
 pub struct Labels(Vec<(Str, Str)>);
+
+/// What was written is sorted.
+impl From<Vec<(Str, Str)>> for Labels {
+    fn from(labels: Vec<(Str, Str)>) -> Self {
+        Labels::from_iter(labels)
+    }
+}
 
 impl Labels {
     /// No labels.
@@ -46,7 +90,7 @@ impl Labels {
 impl<K: Into<Str>, V: Into<Str>> FromIterator<(K, V)> for Labels {
     fn from_iter<I: IntoIterator<Item = (K, V)>>(labels: I) -> Self {
         let mut all: Vec<(Str, Str)> =
-            labels.into_iter().map(|(key, value)| (key.into(), value.into())).collect();
+            labels.into_iter().map(|(key, value)| (shared(key.into()), value.into())).collect();
         all.sort_by(|a, b| a.0.cmp(&b.0));
         all.reverse();
         all.dedup_by(|a, b| a.0 == b.0);
@@ -148,6 +192,23 @@ mod tests {
         assert_eq!(labels.get("b").map(Str::as_str), Some("3"));
         assert_eq!(labels.iter().count(), 2);
         assert!(!labels.contains_key("c"));
+    }
+
+    #[test]
+    fn long_keys_of_kubernetes_share_their_texts() {
+        assert!(SHARED_KEYS.is_sorted());
+        for key in SHARED_KEYS {
+            assert!(Str::new(key).is_heap_allocated(), "{key} fits without a shared text");
+            let labels: Labels =
+                [(key, "value"), ("own.example.com/a-key-that-is-long", "x")].into_iter().collect();
+            let own = |(found, _): &(&Str, &Str)| found.is_heap_allocated();
+            assert_eq!(labels.iter().filter(own).count(), 1, "{key}");
+            assert_eq!(labels.get(key).map(Str::as_str), Some("value"));
+            let written = serde_json::to_string(&labels).expect("it is text");
+            let read: Labels = serde_json::from_str(&written).expect("it was just written");
+            assert_eq!(read, labels);
+            assert_eq!(read.iter().filter(own).count(), 1, "{key} when it was read");
+        }
     }
 
     #[test]

@@ -1,7 +1,9 @@
 //! Objects of many kinds, and what is derived from them.
 
 use std::any::{Any, TypeId};
+use std::collections::BTreeMap;
 use std::fmt;
+use std::ops::Bound;
 use std::sync::Arc;
 
 use crate::memo_cell::MemoCell;
@@ -38,6 +40,64 @@ pub struct ObjectStores {
     cycle: u64,
     /// What was asked for.
     derived: MemoCell<Vec<Arc<dyn ErasedDerived>>>,
+    /// The list that is being made, if there is one.
+    listing: Option<Listing>,
+}
+
+/// A list of all objects as they were at one moment, which is made a few objects at a time while they change.
+#[derive(Debug, Default)]
+struct Listing {
+    /// The store that is listed, and the key up to which it is.
+    at: usize,
+    up_to: Option<ObjectKey>,
+    /// What changed since and is not listed yet, by store: as it was, or `None` if it was not there.
+    before: BTreeMap<(usize, ObjectKey), Option<AnyObject>>,
+}
+
+impl Listing {
+    /// An object is about to change, and is `now` what it was before.
+    fn changes(&mut self, store: usize, key: &ObjectKey, now: impl FnOnce() -> Option<AnyObject>) {
+        let is_listed = store < self.at || store == self.at && Some(key) <= self.up_to.as_ref();
+        if !is_listed {
+            self.before.entry((store, key.clone())).or_insert_with(now);
+        }
+    }
+
+    /// Adds the objects that come next to a list: it reads at most `most`, and as many that have changed.
+    fn go_on(&mut self, store: &dyn ErasedStore, most: usize, list: &mut Vec<AnyObject>) {
+        let mut present = store.some_after(self.up_to.as_ref(), most);
+        let is_full = present.len() == most;
+        let mut end = present.last().filter(|_| is_full).map(|(key, _)| key.clone());
+        let first = self.up_to.clone().map_or_else(
+            || Bound::Included((self.at, ObjectKey::default())),
+            |key| Bound::Excluded((self.at, key)),
+        );
+        let last = match end.clone() {
+            Some(key) => Bound::Included((self.at, key)),
+            None => Bound::Excluded((self.at + 1, ObjectKey::default())),
+        };
+        let changed = self.before.range((first, last)).take(most);
+        let changed: Vec<(usize, ObjectKey)> = changed.map(|(key, _)| key.clone()).collect();
+        if changed.len() == most
+            && let Some((_, key)) = changed.last()
+        {
+            // There may be more of them.
+            present.retain(|(other, _)| other <= key);
+            end = Some(key.clone());
+        }
+        let mut objects: BTreeMap<ObjectKey, AnyObject> = present.into_iter().collect();
+        for key in changed {
+            match self.before.remove(&key).flatten() {
+                Some(before) => _ = objects.insert(key.1, before),
+                None => _ = objects.remove(&key.1),
+            }
+        }
+        list.extend(objects.into_values());
+        match end {
+            Some(key) => self.up_to = Some(key),
+            None => (self.at, self.up_to) = (self.at + 1, None),
+        }
+    }
 }
 
 impl fmt::Debug for ObjectStores {
@@ -72,7 +132,7 @@ impl Clone for ObjectStores {
         let clone = |one: &KindStore| KindStore::new(one.store.clone_box());
         let derived = MemoCell::new(self.derived.open().clone());
         let stores = self.stores.iter().map(clone).collect();
-        ObjectStores { stores, cycle: self.cycle, derived }
+        ObjectStores { stores, cycle: self.cycle, derived, listing: None }
     }
 }
 
@@ -80,7 +140,7 @@ impl ObjectStores {
     /// Empty stores for these kinds.
     pub fn new(kinds: &crate::Kinds) -> Self {
         let stores = kinds.iter().map(|kind| KindStore::new(kind.new_store())).collect();
-        ObjectStores { stores, cycle: 0, derived: MemoCell::default() }
+        ObjectStores { stores, cycle: 0, derived: MemoCell::default(), listing: None }
     }
 
     /// Adds a store for `kind`, if there is none.
@@ -175,6 +235,31 @@ impl ObjectStores {
         self.stores.iter().flat_map(|one| one.store.all())
     }
 
+    /// From now on all objects can be [listed](Self::list_more) as they are assumed to be at this moment. A list that is not
+    /// complete is given up.
+    pub fn begin_list(&mut self) {
+        self.listing = Some(Listing::default());
+    }
+
+    /// Adds the next objects to a list that was [begun](Self::begin_list), in the order of [`all`](Self::all): each as it was
+    /// then, however it has changed meanwhile. At most `most` objects are looked at, and as many that have changed. Returns whether
+    /// the list is complete.
+    ///
+    /// # Panics
+    /// If `most` is 0.
+    pub fn list_more(&mut self, most: usize, list: &mut Vec<AnyObject>) -> bool {
+        assert!(0 < most, "a list grows");
+        let Some(listing) = &mut self.listing else { return true };
+        if let Some(one) = self.stores.get(listing.at) {
+            listing.go_on(&*one.store, most, list);
+        }
+        let is_complete = self.stores.len() <= listing.at;
+        if is_complete {
+            self.listing = None;
+        }
+        is_complete
+    }
+
     /// All that is held of an object; `None` if there is none.
     pub fn entry(&self, kind: KindRef, key: &ObjectKey) -> Option<AnyEntry> {
         self.stores.iter().find(|one| one.store.kind() == kind)?.store.entry(key)
@@ -205,6 +290,11 @@ impl ObjectStores {
         change: impl FnOnce(&mut dyn ErasedStore) -> T,
     ) -> Option<T> {
         let is_followed = !self.derived.open().is_empty();
+        if let Some(listing) = &mut self.listing
+            && let Some(at) = self.stores.iter().position(|one| one.store.kind() == kind)
+        {
+            listing.changes(at, key, || self.stores[at].store.latest(key));
+        }
         let store = self.store(kind)?;
         if !is_followed {
             return Some(change(&mut **store));

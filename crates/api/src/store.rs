@@ -3,6 +3,7 @@
 use std::any::Any;
 use std::collections::BTreeMap;
 use std::fmt;
+use std::ops::Bound;
 use std::sync::Arc;
 
 use hashbrown::{Equivalent, HashMap};
@@ -357,6 +358,8 @@ pub(crate) trait ErasedStore: Any + fmt::Debug + Send + Sync {
     fn entry(&self, key: &ObjectKey) -> Option<AnyEntry>;
     fn latest(&self, key: &ObjectKey) -> Option<AnyObject>;
     fn all(&self) -> Box<dyn Iterator<Item = AnyObject> + '_>;
+    /// The objects after this key, in the order of their keys, at most so many.
+    fn some_after(&self, key: Option<&ObjectKey>, most: usize) -> Vec<(ObjectKey, AnyObject)>;
     fn clone_box(&self) -> Box<dyn ErasedStore>;
 }
 
@@ -394,6 +397,11 @@ impl<K: Kind> ErasedStore for Arc<Store<K>> {
     }
     fn all(&self) -> Box<dyn Iterator<Item = AnyObject> + '_> {
         Box::new(self.iter().map(|object| AnyObject::from(object.clone())))
+    }
+    fn some_after(&self, key: Option<&ObjectKey>, most: usize) -> Vec<(ObjectKey, AnyObject)> {
+        let from = key.map_or(Bound::Unbounded, Bound::Excluded);
+        let after = self.in_order.range((from, Bound::Unbounded)).take(most);
+        after.map(|(key, object)| (key.clone(), AnyObject::from(object.clone()))).collect()
     }
     fn clone_box(&self) -> Box<dyn ErasedStore> {
         Box::new(self.clone())

@@ -1,5 +1,7 @@
 //! One attempt to schedule a pod: the scheduling cycle, and the start of the binding cycle.
 
+use std::sync::Arc;
+
 use plimsoll_api::PodKey;
 use plimsoll_framework::parts::StoreReads;
 use plimsoll_framework::{
@@ -499,10 +501,24 @@ impl Scheduler {
     /// How an attempt came about; `None` if its pod is gone.
     fn attempt_context(&self, attempt: &Attempt, cycle: &Cycle) -> Option<AttemptContext> {
         let info = self.queue.get(attempt.id)?;
-        let rejectors = match &cycle.result {
-            CycleResult::Unschedulable(failure) => failure.rejectors.iter().copied().collect(),
-            CycleResult::Found { .. } | CycleResult::Error(_) => Vec::new(),
+        let (rejectors, rejections) = match &cycle.result {
+            CycleResult::Unschedulable(failure) => {
+                (failure.rejectors.iter().copied().collect(), failure.counted.clone())
+            }
+            CycleResult::Found { .. } | CycleResult::Error(_) => (Vec::new(), Arc::default()),
         };
+        let best = best_nodes(cycle, self.cache.view());
+        let feasible = match (&cycle.result, cycle.feasible.len()) {
+            (CycleResult::Found { .. }, 0) => cycle.n_feasible,
+            (CycleResult::Found { .. }, listed) => Some(listed),
+            _ => None,
+        };
+        let margin = best.as_ref().and_then(|best| best.margin);
+        debug_assert!(
+            best.is_none() || cycle.n_feasible.is_none() || cycle.margin == margin,
+            "the margin from memory is that from scratch: {:?}, {margin:?}",
+            cycle.margin
+        );
         Some(AttemptContext {
             uid: info.pod.uid.clone(),
             profile: info.pod.scheduler_name.clone(),
@@ -512,7 +528,10 @@ impl Scheduler {
             first_ready: info.first_ready,
             judged: cycle.n_judged,
             rejectors,
-            best: best_nodes(cycle, self.cache.view()),
+            rejections,
+            feasible,
+            margin: margin.or(cycle.margin),
+            best,
         })
     }
 

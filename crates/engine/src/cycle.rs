@@ -52,6 +52,10 @@ pub(crate) struct Cycle {
     pub(crate) rejected: Vec<NodeRejection>,
     /// How many nodes were judged.
     pub(crate) n_judged: usize,
+    /// How many nodes were feasible and by how much the chosen one is better than the best other one, if that is known although
+    /// the nodes are not listed.
+    pub(crate) n_feasible: Option<usize>,
+    pub(crate) margin: Option<i64>,
     /// The state that plugins share.
     pub(crate) shared: CycleState,
     /// Its measurements.
@@ -413,6 +417,8 @@ impl Cycle {
             scores: None,
             rejected: Vec::new(),
             n_judged: 0,
+            n_feasible: None,
+            margin: None,
             shared: CycleState::new(),
             meter: CycleMeter::default(),
         }

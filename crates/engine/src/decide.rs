@@ -39,7 +39,7 @@ impl Scheduler {
     pub(crate) fn decide(&mut self, pod: &PodInfo, lap: Lap) -> Cycle {
         let before = self.chances();
         if let Some(memo) = &mut self.memo {
-            memo.begin(self.counts.phases(lap));
+            memo.begin(self.counts.phases(lap), self.options.detail);
         }
         self.refresh_memo();
         let (kind, mut cycle) = self.decide_in_order(pod);

@@ -43,15 +43,31 @@ pub struct AttemptContext {
     pub judged: usize,
     /// The plugins that rejected the pod or nodes, if no node was found.
     pub rejectors: Vec<&'static str>,
+    /// Why nodes rejected the pod, each plugin with each of its reasons, if no node was found; empty if the pod was rejected
+    /// for all nodes at once. Those that the most nodes have come first, and there are at most 32.
+    pub rejections: Arc<[RejectionCount]>,
+    /// How many nodes were feasible, if a node was found and that is known.
+    pub feasible: Option<usize>,
+    /// By how much the total of the chosen node is higher than that of the best other one, if both are known.
+    pub margin: Option<i64>,
     /// The best nodes, if the scores of all feasible nodes were computed: in a decision from scratch, or one that was audited.
     pub best: Option<BestNodes>,
+}
+
+/// How many nodes a plugin rejected for one reason.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RejectionCount {
+    /// The plugin.
+    pub plugin: &'static str,
+    /// The reason.
+    pub reason: Reason,
+    /// How many nodes. One that has several reasons counts for each.
+    pub nodes: usize,
 }
 
 /// The best nodes of a decision with their scores.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BestNodes {
-    /// How many nodes were feasible.
-    pub feasible: usize,
     /// By how much the chosen node was better than the best other one; `None` if there is no other.
     pub margin: Option<i64>,
     /// The chosen node, then the best others: at most three in all.

@@ -1,9 +1,13 @@
 //! Why no node was found, and the message for that (FitError).
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
+use std::sync::Arc;
 
-use plimsoll_framework::{NodeRejection, Rejection};
+use plimsoll_framework::{NodeRejection, Reason, Rejection};
+
+use crate::decision::RejectionCount;
 
 /// The message if there is no node at all.
 pub const NO_NODES: &str = "no nodes available to schedule pods";
@@ -34,6 +38,26 @@ pub(crate) fn fit_error(n_nodes: usize, cause: &FitErrorCause<'_>) -> String {
         FitErrorCause::Counted(rejected) => add_parts(&mut message, rejected.iter().copied()),
     }
     message
+}
+
+/// At most so many reasons are kept for recorders: a plugin may have one of its own for each node.
+const MOST_COUNTED: usize = 32;
+
+/// How many nodes each plugin rejected for each reason, the most frequent ones first.
+pub(crate) fn counted<'a>(
+    rejections: impl Iterator<Item = (&'static str, &'a Rejection, usize)>,
+) -> Arc<[RejectionCount]> {
+    let mut counts: BTreeMap<(&'static str, &Reason), usize> = BTreeMap::new();
+    for (plugin, why, n) in rejections {
+        for reason in &why.reasons {
+            *counts.entry((plugin, reason)).or_default() += n;
+        }
+    }
+    let mut counts: Vec<_> = counts.into_iter().collect();
+    counts.sort_by_key(|(_, nodes)| Reverse(*nodes));
+    let kept = counts.into_iter().take(MOST_COUNTED);
+    kept.map(|((plugin, reason), nodes)| RejectionCount { plugin, reason: reason.clone(), nodes })
+        .collect()
 }
 
 fn add_parts<'a>(message: &mut String, rejected: impl Iterator<Item = (&'a Rejection, usize)>) {

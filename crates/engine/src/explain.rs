@@ -152,7 +152,7 @@ pub(crate) fn best_nodes(cycle: &Cycle, view: View<'_>) -> Option<BestNodes> {
         total: scores.totals[index],
         scores: scores.plugins.iter().map(|(name, all)| (name.clone(), all[index])).collect(),
     });
-    Some(BestNodes { feasible: cycle.feasible.len(), margin, nodes: nodes.collect() })
+    Some(BestNodes { margin, nodes: nodes.collect() })
 }
 
 /// What plugins add to the record of a decision.

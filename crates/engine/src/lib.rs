@@ -5,6 +5,7 @@
 //! benchmark are three loops around the same value.
 #![warn(clippy::disallowed_methods, clippy::disallowed_types)]
 
+mod as_they_were;
 mod attempt;
 mod audit;
 mod binding;
@@ -56,6 +57,7 @@ mod writes;
 pub use audit::{Audit, AuditDifference};
 pub use decision::{
     AttemptContext, BestNode, BestNodes, Decision, NodeDecision, NodeVerdict, Outcome,
+    RejectionCount,
 };
 pub use diagnosis::NO_NODES;
 pub use effect::{

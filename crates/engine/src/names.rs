@@ -73,6 +73,11 @@ impl PodNames {
         self.free.push(id);
     }
 
+    /// How many ids there are, with those that no pod has now.
+    pub(crate) fn n_ids(&self) -> usize {
+        self.pods.len()
+    }
+
     /// All known pods, in no particular order.
     pub(crate) fn pods(&self) -> impl Iterator<Item = &Pod> {
         self.pods.iter().flatten().map(|pod| &**pod)

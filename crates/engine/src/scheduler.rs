@@ -33,6 +33,7 @@ use crate::profiles::Profiles;
 use crate::queue::{Backoff, Queue, QueuedPodInfo, Ready, Surroundings};
 use crate::recorder::Recorder;
 use crate::refusals::Refusals;
+use crate::snapshot::SnapshotInParts;
 use crate::waiting::WaitingAtPermit;
 use crate::writes::{RequestedWrite, SentWrites};
 
@@ -188,6 +189,8 @@ pub struct Scheduler {
     pub(crate) orphans: Vec<Arc<Pod>>,
     /// They are shown everything that enters.
     pub(crate) recorders: Vec<Box<dyn Recorder>>,
+    /// The snapshot that is being taken in parts.
+    pub(crate) snapshot_in_parts: Option<Box<SnapshotInParts>>,
 }
 
 impl std::fmt::Debug for Scheduler {
@@ -259,6 +262,7 @@ impl Scheduler {
             orphans: Vec::new(),
             prepared_filters: PreparedFilters::default(),
             recorders: Vec::new(),
+            snapshot_in_parts: None,
         })
     }
 

@@ -1,11 +1,16 @@
 //! The cluster at one moment, for questions that are answered beside the scheduler.
+//!
+//! A snapshot of a large cluster takes milliseconds, and the scheduler decides nothing meanwhile. So it can also be taken in
+//! parts, between which the scheduler goes on. What changes before it is read is kept as it was
+//! ([`AsTheyWere`](crate::as_they_were::AsTheyWere)), so that the snapshot is of one moment all the same.
 
 use std::sync::Arc;
 
 use plimsoll_api::{AnyObject, Node, PodKey, Str};
-use plimsoll_framework::{PodInfo, Time, WaitingPod};
+use plimsoll_framework::{PodInfo, Row, Time, WaitingPod};
 
 use crate::groups::ReservedRoom;
+use crate::names::PodId;
 use crate::queue::{QueuePlace, QueuedPodInfo};
 use crate::scheduler::Scheduler;
 
@@ -22,6 +27,26 @@ pub struct ClusterSnapshot {
     pub nominated: Vec<(PodKey, Str)>,
     /// Everything else that the profiles read. What is assumed stands in place of what was observed.
     pub objects: Vec<AnyObject>,
+}
+
+/// A snapshot that is not complete.
+#[derive(Debug)]
+pub(crate) struct SnapshotInParts {
+    /// What has been read.
+    read: ClusterSnapshot,
+    /// The number of ids of pods and of rows at the beginning, and how many of them have been read.
+    n_pods: usize,
+    pods_read: usize,
+    n_rows: usize,
+    rows_read: usize,
+}
+
+impl SnapshotInParts {
+    /// How much has been read.
+    #[cfg(test)]
+    pub(crate) fn n_read(&self) -> usize {
+        self.pods_read + self.rows_read + self.read.objects.len()
+    }
 }
 
 /// A pod that is not bound yet, and what a scheduler knows of it.
@@ -55,6 +80,61 @@ impl Scheduler {
         let mut pods = Vec::with_capacity(n_on_nodes);
         pods.extend(self.bound().cloned());
         self.snapshot_with(now, pods)
+    }
+
+    /// Begins a snapshot of the cluster at this moment, which is taken by [`go_on_with_snapshot`](Self::go_on_with_snapshot). One
+    /// that is not complete is given up. It costs the more the more pods are nominated to nodes, and nothing else.
+    pub fn begin_snapshot(&mut self, now: Time) {
+        self.cache.begin_to_read();
+        self.queue.begin_to_read();
+        let (n_pods, n_rows) = (self.names.n_ids(), self.cache.n_rows());
+        let nominated = self.nominated.iter();
+        let read = ClusterSnapshot {
+            taken: now,
+            nodes: Vec::with_capacity(n_rows),
+            pods: Vec::with_capacity(n_pods),
+            nominated: nominated.map(|(node, pod)| (pod.key.clone(), node.clone())).collect(),
+            objects: Vec::new(),
+        };
+        let parts = SnapshotInParts { read, n_pods, pods_read: 0, n_rows, rows_read: 0 };
+        self.snapshot_in_parts = Some(Box::new(parts));
+    }
+
+    /// Takes the next part of a snapshot that was begun: it looks at `most` pods, nodes and objects, and at most as many that have
+    /// changed. Returns the snapshot with the last part; `None` before, and if none was begun. Whatever happens between the
+    /// parts, it is the cluster at the moment at which it was begun. Its lists are in no particular order.
+    ///
+    /// # Panics
+    /// If `most` is 0.
+    pub fn go_on_with_snapshot(&mut self, most: usize) -> Option<ClusterSnapshot> {
+        assert!(0 < most, "a part is more than nothing");
+        let parts = self.snapshot_in_parts.as_deref_mut()?;
+        let until = parts.n_pods.min(parts.pods_read + most);
+        for index in parts.pods_read..until {
+            let id = PodId::from_index(index);
+            // An assumed pod is in both. It counts as it is on its node.
+            let (queued, placed) = (self.queue.read_pod(id), self.cache.read_pod(id));
+            parts.read.pods.extend(placed.or(queued));
+        }
+        let left = most - (until - parts.pods_read);
+        parts.pods_read = until;
+        let until = parts.n_rows.min(parts.rows_read + left);
+        for index in parts.rows_read..until {
+            parts.read.nodes.extend(self.cache.read_node(Row::from_index(index)));
+        }
+        let mut left = left - (until - parts.rows_read);
+        parts.rows_read = until;
+        while left != 0 {
+            let before = parts.read.objects.len();
+            let is_complete = self.cache.read_objects(left, &mut parts.read.objects);
+            left = left.saturating_sub(parts.read.objects.len() - before);
+            if is_complete {
+                self.cache.end_reading();
+                self.queue.end_reading();
+                return self.snapshot_in_parts.take().map(|parts| parts.read);
+            }
+        }
+        None
     }
 
     fn snapshot_with(&self, now: Time, pods: Vec<PodInfo>) -> ClusterSnapshot {

@@ -427,7 +427,7 @@ impl Scheduler {
     /// Decides a pod, and does and counts nothing else.
     pub(crate) fn decide_alone(&mut self, pod: &PodInfo) -> Cycle {
         if let Some(memo) = &mut self.memo {
-            memo.begin(Phases::default());
+            memo.begin(Phases::default(), Detail::None);
         }
         self.refresh_memo();
         let (kind, cycle) = self.decide_in_order(pod);

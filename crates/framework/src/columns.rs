@@ -369,6 +369,11 @@ impl Columns {
         (0..self.live.len()).filter(|&i| self.live[i]).map(Row::from_index)
     }
 
+    /// Of each row, whether it holds a node: up to the last one that has ever held one.
+    pub fn live_rows(&self) -> &[bool] {
+        &self.live
+    }
+
     /// How many nodes there are.
     pub fn len(&self) -> usize {
         self.live.len() - self.free.len()

@@ -1,4 +1,5 @@
-//! Measures the questions about a journal of a million attempts, and how long it takes to write a thousand entries.
+//! Measures the questions about a journal of a million attempts, and how long it takes to write a thousand entries. It also says how
+//! large the journal is.
 
 #[path = "../tests/it/made.rs"]
 #[expect(dead_code, reason = "the tests need more of it")]
@@ -10,13 +11,19 @@ use std::time::Duration;
 use criterion::{Criterion, criterion_group, criterion_main};
 use plimsoll_journal::{Entry, Journal, Reader, Retention, WhenFull};
 
-use crate::made::{bound, decision, entry, key, scheduled, unschedulable};
+use plimsoll_engine::GroupResult;
+
+use crate::made::{bound, decision, entry, group, group_entry, key, scheduled, unschedulable};
 
 const ATTEMPTS: i64 = 1_000_000;
 /// Every tenth attempt fails; every hundredth of these evicts a pod.
 const FAILS: i64 = 10;
 const EVICTS: i64 = 1_000;
-/// A thousand attempts a second, so that there are several hours.
+/// Every tenth attempt that failed is made again.
+const RETRIES: i64 = 100;
+/// Every hundredth attempt of a pod comes with one of a group.
+const GROUPS: i64 = 100;
+/// A hundred attempts a second, so that there are several hours.
 const PER_MILLI: i64 = 1;
 
 fn everything() -> Retention {
@@ -30,7 +37,15 @@ fn entries(from: i64, n: i64) -> impl Iterator<Item = Entry> {
             let victim = format!("pod-{}", number - 1);
             let victims = if number % EVICTS == 0 { vec![victim.as_str()] } else { Vec::new() };
             let outcome = unschedulable("0/3 nodes are available: 3 Insufficient cpu.", &victims);
-            vec![entry(now, &decision(&name, 1, now, outcome))]
+            let mut all = vec![entry(now, &decision(&name, 1, now, outcome.clone()))];
+            if number % RETRIES == 0 {
+                all.push(entry(now + 9, &decision(&name, 2, now, outcome)));
+            }
+            if number % GROUPS == 0 {
+                let attempt = u32::try_from(number / GROUPS).expect("there are few") + 1;
+                all.push(group_entry(now, &group(attempt, GroupResult::Unschedulable, &[])));
+            }
+            all
         } else {
             let node = format!("n{}", number % 5_000);
             let placed = entry(now, &decision(&name, 1, now, scheduled(&node)));
@@ -47,11 +62,14 @@ fn write(path: &Path, entries: impl Iterator<Item = Entry>) {
     assert_eq!(journal.finish().error, None);
 }
 
+#[expect(clippy::print_stdout, reason = "it is for whoever runs the benchmark")]
 fn questions(c: &mut Criterion) {
     let folder = tempfile::tempdir().expect("there is room");
     let path = folder.path().join("journal.db");
     write(&path, entries(0, ATTEMPTS));
     let reader = Reader::open(&path).expect("it is a journal");
+    let bytes = std::fs::metadata(&path).expect("it is there").len();
+    println!("a journal of {ATTEMPTS} attempts has {} KiB for 1,000", (bytes >> 10) / 1000);
     let mut group = c.benchmark_group("questions about a million attempts");
     group.sample_size(10);
     let pod = key("pod-500000");
@@ -67,6 +85,22 @@ fn questions(c: &mut Criterion) {
         b.iter(|| reader.most_retried(50).expect("it is there"));
     });
     group.bench_function("hours", |b| b.iter(|| reader.hours(50).expect("it is there")));
+    group.bench_function("why", |b| {
+        b.iter(|| {
+            let last = reader.history(&pod, 1).expect("it is there");
+            (
+                reader.pod(&pod, &last[0].uid).expect("it is there"),
+                reader.lost().expect("it is there"),
+            )
+        });
+    });
+    group.bench_function("pods of a name", |b| {
+        b.iter(|| reader.namesakes("pod-500000", 50).expect("it is there"));
+    });
+    let train = key("train");
+    group.bench_function("group", |b| {
+        b.iter(|| reader.group_history(&train, 50).expect("it is there"));
+    });
     group.bench_function("losses", |b| b.iter(|| reader.losses(50).expect("it is there")));
     group.finish();
     let mut group = c.benchmark_group("journal");

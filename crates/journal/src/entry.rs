@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use plimsoll_api::{ObjectKey, PodKey, Str};
 use plimsoll_engine::{
-    BestNode, BestNodes, Decision, GroupDecision, GroupResult, MemberResult, NodeVerdict, Outcome,
+    AttemptContext, BestNode, BestNodes, Decision, GroupDecision, GroupResult, MemberResult,
+    NodeVerdict, Outcome,
 };
 use plimsoll_framework::Time;
 
@@ -98,8 +99,8 @@ impl ScoredNode {
 }
 
 impl AttemptEntry {
-    /// The entry of a decision; `None` if it was not an attempt. A decision with all nodes has feasible nodes, scores and
-    /// rejections by reason; others have the plugins only.
+    /// The entry of a decision; `None` if it was not an attempt. Rejections are counted by plugin and reason; feasible nodes
+    /// and scores are there if those of all nodes were computed.
     pub fn of(at: Time, decision: &Decision) -> Option<Self> {
         let context = decision.context.as_ref()?;
         let mut entry = AttemptEntry {
@@ -117,8 +118,8 @@ impl AttemptEntry {
             queued: context.queued,
             first_ready: context.first_ready,
             judged: context.judged,
-            feasible: None,
-            margin: None,
+            feasible: context.feasible,
+            margin: context.margin,
             rejections: Vec::new(),
             best: Vec::new(),
         };
@@ -137,23 +138,38 @@ impl AttemptEntry {
         }
         entry.add_nodes(decision);
         if entry.rejections.is_empty() {
-            let plugins = context.rejectors.iter().filter(|plugin| !plugin.is_empty());
-            entry.rejections = plugins
-                .map(|plugin| RejectionEntry {
-                    plugin: (*plugin).into(),
-                    reason: None,
-                    nodes: None,
-                })
-                .collect();
+            entry.add_rejections(decision, context);
         }
         Some(entry)
+    }
+
+    /// Adds why nodes rejected the pod, or why all of them did at once, and the other plugins that had a part in it.
+    fn add_rejections(&mut self, decision: &Decision, context: &AttemptContext) {
+        let reasons = context.rejections.iter().map(|count| RejectionEntry {
+            plugin: count.plugin.into(),
+            reason: Some(count.reason.to_string()),
+            nodes: Some(count.nodes),
+        });
+        self.rejections = reasons.collect();
+        if let Outcome::Unschedulable { pre_filter: Some((plugin, why)), .. } = &decision.outcome {
+            self.rejections.push(RejectionEntry {
+                plugin: plugin.clone(),
+                reason: Some(shortened(&why.to_string())),
+                nodes: None,
+            });
+        }
+        for plugin in context.rejectors.iter().filter(|plugin| !plugin.is_empty()) {
+            if self.rejections.iter().all(|known| known.plugin != *plugin) {
+                let plugin = (*plugin).into();
+                self.rejections.push(RejectionEntry { plugin, reason: None, nodes: None });
+            }
+        }
     }
 
     fn add_nodes(&mut self, decision: &Decision) {
         if decision.nodes.is_empty() {
             let best = decision.context.as_ref().and_then(|context| context.best.as_ref());
-            if let Some(BestNodes { feasible, margin, nodes }) = best {
-                (self.feasible, self.margin) = (Some(*feasible), *margin);
+            if let Some(BestNodes { nodes, .. }) = best {
                 self.best = nodes.iter().map(ScoredNode::of).collect();
             }
             return;

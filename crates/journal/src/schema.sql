@@ -51,7 +51,7 @@ CREATE TABLE IF NOT EXISTS attempts (
     queued_at INTEGER NOT NULL,
     -- How many nodes were judged.
     judged INTEGER NOT NULL,
-    -- How many of them were feasible, and by how much the chosen one was better; only with the scores of all nodes.
+    -- How many of them were feasible, and by how much the chosen one was better; only if the decision knew it.
     feasible INTEGER,
     margin INTEGER,
     -- The answer to the binding: when, and the error if it failed.
@@ -60,7 +60,7 @@ CREATE TABLE IF NOT EXISTS attempts (
 );
 CREATE INDEX IF NOT EXISTS attempts_by_pod ON attempts (pod);
 
--- The plugins that rejected a pod that got no node. With the scores of all nodes: for which reason, and how many nodes.
+-- The plugins that rejected a pod that got no node, for which reason, and how many nodes.
 CREATE TABLE IF NOT EXISTS rejections (
     attempt INTEGER NOT NULL REFERENCES attempts (id),
     plugin INTEGER NOT NULL REFERENCES texts (id),

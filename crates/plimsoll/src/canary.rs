@@ -127,6 +127,12 @@ impl Canaries {
         Ok((!flags.canary.is_empty()).then_some(canaries))
     }
 
+    /// The same rules under another configuration. An error if it lacks a profile that they name.
+    pub(crate) fn under(&self, setup: &Setup) -> Result<Self> {
+        let flags = CanaryFlags { canary: self.rules.clone() };
+        Ok(Canaries::new(&flags, setup)?.unwrap_or_else(|| self.clone()))
+    }
+
     /// Lets the profiles decide the pods of a cluster that they pick: the pending ones, and members of groups on their nodes,
     /// too, since all members of a group must have the same profile.
     pub(crate) fn assign(&self, cluster: &mut InitialCluster) {

@@ -59,6 +59,13 @@ impl Given {
         Ok(Given { configuration, place, config_map: None })
     }
 
+    /// The configuration in a text. It may not name a Policy that is somewhere else.
+    pub(crate) fn of_source(source: &Source, catalogue: &Catalogue) -> Result<Self> {
+        let Source { name, text } = source;
+        let configuration = load(name, text, catalogue).map_err(Faults::from)?;
+        Ok(Given { configuration, place: Place::of(name, text)?, config_map: None })
+    }
+
     /// The Policy in `file`.
     fn read_policy(file: &Path, catalogue: &Catalogue) -> Result<Self> {
         let Source { name, text } = Source::read(file)?;

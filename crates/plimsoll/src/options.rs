@@ -95,6 +95,17 @@ impl Setup {
         Self::assemble(given, registry, gates)
     }
 
+    /// Loads the configuration in a text that is no file of this machine, with the warnings of what has no effect. It may name no
+    /// other file.
+    pub(crate) fn of_source(
+        source: &Source,
+        registry: &Registry,
+        gates: &GivenGates,
+    ) -> Result<(Self, Vec<ConfigError>)> {
+        let given = Given::of_source(source, &catalogue(registry, gates))?;
+        Self::assemble_silently(given, registry, gates, Extenders::NotCalled)
+    }
+
     /// The default configuration.
     pub(crate) fn default_for(registry: &Registry, gates: &GivenGates) -> Result<Self> {
         let configuration = Configuration::default_for(&catalogue(registry, gates));
@@ -137,6 +148,18 @@ impl Setup {
         gates: &GivenGates,
         extenders: Extenders,
     ) -> Result<Self> {
+        let (setup, warnings) = Self::assemble_silently(given, registry, gates, extenders)?;
+        warnings.iter().for_each(notices::warning);
+        Ok(setup)
+    }
+
+    /// The same, with the warnings in the order of their lines.
+    fn assemble_silently(
+        given: Given,
+        registry: &Registry,
+        gates: &GivenGates,
+        extenders: Extenders,
+    ) -> Result<(Self, Vec<ConfigError>)> {
         let Given { mut configuration, place, config_map } = given;
         if legacy::counts_disks(&configuration)
             && let Some(most) = max_volumes()
@@ -155,8 +178,7 @@ impl Setup {
             }
         }
         warnings.sort_by_key(|warning| warning.line);
-        warnings.iter().for_each(notices::warning);
-        Ok(Setup { configuration, profiles, gates, config_map })
+        Ok((Setup { configuration, profiles, gates, config_map }, warnings))
     }
 
     /// The priorities of `release` that rank nodes instead of scores, for each profile. `is_given` says whether there

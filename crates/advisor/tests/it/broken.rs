@@ -6,7 +6,7 @@ use rand::{Rng, RngExt, SeedableRng};
 use rand_pcg::Pcg64;
 use serde_json::{Value, json};
 
-use crate::world::{POD, World};
+use crate::world::{POD, STRICT, World};
 
 /// A way to break a pod, or its cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,9 +21,19 @@ pub(crate) enum Break {
     AntiAffinity,
     Spread,
     Gate,
+    /// Other nodes have more pods than one that is closed.
+    Skew,
+    /// Less important pods use all that is left.
+    Full,
+    /// Another profile decides the pod.
+    Profile,
 }
 
-pub(crate) const BREAKS: [Break; 10] = [
+/// The number of the first breaks, which hardly change which nodes miss by least. Remedies of storage are only looked for on a few
+/// nodes, so claims are only broken together with these.
+pub(crate) const PLAIN: usize = 10;
+
+pub(crate) const BREAKS: [Break; 13] = [
     Break::Cpu,
     Break::Memory,
     Break::Selector,
@@ -34,7 +44,25 @@ pub(crate) const BREAKS: [Break; 10] = [
     Break::AntiAffinity,
     Break::Spread,
     Break::Gate,
+    Break::Skew,
+    Break::Full,
+    Break::Profile,
 ];
+
+/// What is left of the CPU of a node.
+fn free_cpu(world: &World, node: &str) -> u32 {
+    let milli = |text: &Value| -> u32 {
+        let text = text.as_str().expect("it is a text");
+        match text.strip_suffix('m') {
+            Some(milli) => milli.parse().expect("it is a number"),
+            None => 1000 * text.parse::<u32>().expect("it is a number"),
+        }
+    };
+    let used = world
+        .pods_on(node)
+        .map(|pod| milli(&pod["spec"]["containers"][0]["resources"]["requests"]["cpu"]));
+    milli(&world.get("Node", node)["status"]["allocatable"]["cpu"]) - used.sum::<u32>()
+}
 
 pub(crate) fn container(cpu: u32, mebibytes: u32) -> Value {
     let requests = json!({"cpu": format!("{cpu}m"), "memory": format!("{mebibytes}Mi")});
@@ -143,17 +171,56 @@ pub(crate) fn break_it(world: &mut World, how: Break, rng: &mut impl Rng) -> u32
         }
         Break::Spread => {
             // No node has this label.
-            world.get_mut("Pod", POD)["spec"]["topologySpreadConstraints"] = json!([{
-                "maxSkew": 1, "topologyKey": "rack", "whenUnsatisfiable": "DoNotSchedule",
-                "labelSelector": {"matchLabels": {"app": "web"}},
-            }]);
+            spread(world, "rack", &json!({"app": "web"}));
             size::NO_SPREAD
+        }
+        Break::Skew => {
+            let most = rng.random_range(2..5);
+            for node in nodes {
+                for number in 0..most - rng.random_range(0..2) {
+                    let mut spec = container(1, 1);
+                    spec["nodeName"] = json!(node);
+                    world.pod(&format!("spread-{node}-{number}"), &json!({"group": "s"}), &spec);
+                }
+            }
+            let allocatable = json!({"cpu": "4", "memory": "16Gi", "pods": "20"});
+            world.node("closed", &json!({"zone": "3", "disk": "ssd"}), &allocatable);
+            world.get_mut("Node", "closed")["spec"]["unschedulable"] = json!(true);
+            world.get_mut("Pod", POD)["metadata"]["labels"]["group"] = json!("s");
+            spread(world, "kubernetes.io/hostname", &json!({"group": "s"}));
+            // The closed node has none of these pods, and counts.
+            (size::SPREAD + size::ONE_SKEW * most).min(size::NO_SPREAD)
+        }
+        Break::Full => {
+            for node in nodes {
+                let mut spec = container(free_cpu(world, &node), 1);
+                spec["nodeName"] = json!(node);
+                spec["priority"] = json!(-1);
+                world.pod(&format!("filler-{node}"), &json!({}), &spec);
+            }
+            size::EVICTION + size::ONE_EVICTION
+        }
+        Break::Profile => {
+            world.get_mut("Pod", POD)["spec"]["schedulerName"] = json!(STRICT);
+            size::PROFILE
         }
         Break::Gate => {
             world.get_mut("Pod", POD)["spec"]["schedulingGates"] = json!([{"name": "a.example/b"}]);
             size::GATE
         }
     }
+}
+
+/// Adds a constraint: pods with these labels are spread.
+fn spread(world: &mut World, topology_key: &str, labels: &Value) {
+    let constraints = &mut world.get_mut("Pod", POD)["spec"]["topologySpreadConstraints"];
+    if !constraints.is_array() {
+        *constraints = json!([]);
+    }
+    constraints.as_array_mut().expect("it is a list").push(json!({
+        "maxSkew": 1, "topologyKey": topology_key, "whenUnsatisfiable": "DoNotSchedule",
+        "labelSelector": {"matchLabels": labels},
+    }));
 }
 
 fn check(seed: u64, n_breaks: usize) {
@@ -194,6 +261,31 @@ pub(crate) fn check_remedies(world: &World, undone: u32, of: &str) {
 #[test]
 fn what_is_broken_in_one_way_has_a_remedy_that_is_as_small() {
     (0..200).for_each(|seed| check(seed, 1));
+}
+
+#[test]
+fn what_undoes_a_break_is_proposed_also_if_something_else_is_smaller() {
+    for (how, text) in [
+        (Break::Skew, "instead of 1 over kubernetes.io/hostname"),
+        (Break::Full, "evict default/filler-node-"),
+        (Break::Profile, "use the profile default-scheduler"),
+    ] {
+        let mut n_asked = 0;
+        for seed in 2000..2040 {
+            let rng = &mut Pcg64::seed_from_u64(seed);
+            let mut world = cluster(rng);
+            if world.placed(None).is_none() {
+                continue;
+            }
+            break_it(&mut world, how, rng);
+            let remedies = world.ask(&[]).remedies;
+            let shown: Vec<&String> = remedies.iter().map(|one| &one.text).collect();
+            let is_known = shown.iter().any(|shown| shown.contains(text));
+            assert!(is_known, "seed {seed}, {how:?}: {shown:#?}");
+            n_asked += 1;
+        }
+        assert!(20 < n_asked, "most clusters have a node for the pod");
+    }
 }
 
 #[test]

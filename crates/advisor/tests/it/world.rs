@@ -31,9 +31,34 @@ fn key() -> PodKey {
     PodKey::new("default", POD)
 }
 
+/// A profile that lets pods only to nodes that nobody has.
+pub(crate) const STRICT: &str = "strict";
+
+/// The default profile, and a strict one.
+const PROFILES: &str = "
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+profiles:
+- schedulerName: default-scheduler
+- schedulerName: strict
+  pluginConfig:
+  - name: NodeAffinity
+    args:
+      addedAffinity:
+        requiredDuringSchedulingIgnoredDuringExecution:
+          nodeSelectorTerms: [{matchExpressions: [{key: pool, operator: In, values: [strict]}]}]
+";
+
 fn specs() -> Vec<ProfileSpec> {
     let registry = in_tree();
-    Configuration::default_for(&Catalogue::of(&registry, &default_profile())).profile_specs()
+    let catalogue = Catalogue::of(&registry, &default_profile());
+    let configuration = plimsoll_config::load("profiles", PROFILES, &catalogue);
+    configuration.expect("it is right").profile_specs()
+}
+
+fn strict() -> Profile {
+    let spec = specs().swap_remove(1);
+    Profile::new(&spec, &in_tree(), &FeatureGates::default()).expect("it is complete")
 }
 
 /// The default profile, without one filter if that is asked.
@@ -99,6 +124,12 @@ impl World {
         self.0.get_mut(&(kind.to_owned(), name.to_owned())).expect("it is there")
     }
 
+    /// The pods on a node.
+    pub(crate) fn pods_on<'w>(&'w self, node: &'w str) -> impl Iterator<Item = &'w Value> {
+        let pods = self.0.iter().filter(|((kind, _), _)| kind == "Pod");
+        pods.map(|(_, pod)| pod).filter(move |pod| pod["spec"]["nodeName"] == node)
+    }
+
     fn find(&self, object: &Reference) -> Option<Value> {
         self.0.get(&(object.kind.clone(), object.name.clone())).cloned()
     }
@@ -131,7 +162,8 @@ impl World {
 
     fn simulation(&self, without: Option<&str>) -> Simulation {
         let options = Options { detail: Detail::Nodes, ..Options::default() };
-        let scheduler = Scheduler::new(vec![profile(without)], options, 0).expect("it is complete");
+        let profiles = vec![profile(without), strict()];
+        let scheduler = Scheduler::new(profiles, options, 0).expect("it is complete");
         Simulation::new(scheduler, self.cluster())
     }
 

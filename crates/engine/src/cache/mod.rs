@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use hashbrown::HashMap;
-use plimsoll_api::{KindRef, Node, Pod, Str};
+use plimsoll_api::{AnyObject, KindRef, Node, Pod, Str};
 use plimsoll_framework::parts::{NodeReads, PodReads, StoreReads};
 use plimsoll_framework::points::ProvidePoint;
 use plimsoll_framework::{Assumption, Columns, PodInfo, Row, Stores, Time, View};
@@ -18,6 +18,7 @@ use smallvec::SmallVec;
 pub(crate) use self::changes::{Changes, RowChange};
 pub(crate) use self::undo::Savepoint;
 use self::undo::UndoLog;
+use crate::as_they_were::AsTheyWere;
 use crate::by_pod::ByPod;
 use crate::names::PodId;
 use crate::signature;
@@ -86,6 +87,9 @@ pub(crate) struct Cache {
     /// Pods on nodes that are not known, by node.
     homeless: BTreeMap<Str, Vec<PodId>>,
     undo: UndoLog,
+    /// The pods and nodes of a snapshot that is taken in parts.
+    pods_before: AsTheyWere<PodInfo>,
+    nodes_before: AsTheyWere<Arc<Node>>,
 }
 
 impl Cache {
@@ -98,6 +102,7 @@ impl Cache {
         let Some(&row) = self.rows.get(&name) else {
             self.images_change(None, Some(&node));
             let row = self.columns.add(node);
+            self.nodes_before.changes(row.index(), || None);
             self.rows.insert(name.clone(), row);
             self.enter_zone(row, zone);
             if self.on_rows.len() == row.index() {
@@ -322,6 +327,44 @@ impl Cache {
     /// The row of the node named `name`.
     pub(crate) fn row(&self, name: &str) -> Option<Row> {
         self.rows.get(name).copied()
+    }
+
+    /// From now on pods, nodes and objects can be read as they are at this moment.
+    pub(crate) fn begin_to_read(&mut self) {
+        self.pods_before.begin();
+        self.nodes_before.begin();
+        self.stores.objects.begin_list();
+    }
+
+    /// Pods and nodes are no longer read.
+    pub(crate) fn end_reading(&mut self) {
+        self.pods_before.end();
+        self.nodes_before.end();
+    }
+
+    /// The pod as it was when [reading began](Self::begin_to_read), if it was on a node then. Ids are read in their order.
+    pub(crate) fn read_pod(&mut self, id: PodId) -> Option<PodInfo> {
+        let now = || self.pods.get(id).map(|cached| cached.pod.clone());
+        self.pods_before.read(id.index(), now)
+    }
+
+    /// The node of a row as it was when reading began. Rows are read in their order.
+    pub(crate) fn read_node(&mut self, row: Row) -> Option<Arc<Node>> {
+        let now = || {
+            let node = self.columns.node(row);
+            (self.rows.get(&node.name) == Some(&row)).then(|| node.clone())
+        };
+        self.nodes_before.read(row.index(), now)
+    }
+
+    /// How many rows there are, with those that hold no node now.
+    pub(crate) fn n_rows(&self) -> usize {
+        self.on_rows.len()
+    }
+
+    /// Adds objects as they were when reading began. Returns whether these were the last.
+    pub(crate) fn read_objects(&mut self, most: usize, list: &mut Vec<AnyObject>) -> bool {
+        self.stores.objects.list_more(most, list)
     }
 
     /// The cluster for plugins.

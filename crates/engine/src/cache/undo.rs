@@ -127,6 +127,7 @@ impl Cache {
 
     /// Records a pod that is about to be added, changed or removed. `now` is its node after that.
     pub(super) fn log_pod(&mut self, id: PodId, now: Option<&Str>) {
+        self.pods_before.changes(id.index(), || self.pods.get(id).map(|known| known.pod.clone()));
         if self.undo.depth == 0 {
             return;
         }
@@ -143,6 +144,9 @@ impl Cache {
 
     /// Records a node that is about to become `now`.
     pub(super) fn log_node(&mut self, name: &Str, now: Option<&Node>) {
+        if let Some(&row) = self.rows.get(name) {
+            self.nodes_before.changes(row.index(), || Some(self.columns.node(row).clone()));
+        }
         if self.undo.depth == 0 {
             return;
         }

@@ -2,11 +2,13 @@
 
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
+use std::sync::Arc;
 
 use plimsoll_framework::{
     Code, NodeRejection, Nomination, Point, PostFilterAnswer, Rejection, Row,
 };
 
+use crate::decision::RejectionCount;
 use crate::diagnosis::{self, FitErrorCause};
 use crate::filters::Filters;
 use crate::profile::Profile;
@@ -50,6 +52,8 @@ pub(crate) struct AttemptFailure {
     pub(crate) rejectors: BTreeSet<&'static str>,
     /// Those of them that wait for an external change.
     pub(crate) pending: BTreeSet<&'static str>,
+    /// Why nodes rejected the pod, for recorders.
+    pub(crate) counted: Arc<[RejectionCount]>,
 }
 
 /// The rejector of a pod when there is no node at all: only a new node can help. kube-scheduler retries
@@ -100,6 +104,7 @@ pub(super) fn no_node_fits(
     let mut failure = AttemptFailure {
         message: diagnosis::fit_error(n_nodes, &FitErrorCause::Nodes(rejected)),
         rejectors: filters.narrowed_by().clone(),
+        counted: diagnosis::counted(rejected.iter().map(|node| (node.plugin, &node.rejection, 1))),
         ..AttemptFailure::default()
     };
     for node in rejected {

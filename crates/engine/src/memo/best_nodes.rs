@@ -9,7 +9,7 @@ use plimsoll_framework::Row;
 use rand::{Rng, RngExt};
 use smallvec::SmallVec;
 
-use super::choose::{Chooser, FeasibleGroup};
+use super::choose::{Chooser, FeasibleGroup, Scores};
 use super::name_index_set::{NameIndex, NameIndexBits, NameIndexSet};
 use crate::pick::{TieBreak, pick};
 
@@ -18,6 +18,8 @@ pub(crate) struct Best<'f> {
     /// The index of a candidate group, and a static score in it.
     pub(super) parts: SmallVec<[(usize, i64); 4]>,
     pub(super) candidates: &'f [FeasibleGroup],
+    /// The score of each candidate without the static score; none if there is only one node.
+    pub(super) scores: Scores,
 }
 
 /// Sets of nodes, each with the candidate of which its nodes are wanted.
@@ -104,12 +106,9 @@ impl Chooser<'_> {
     }
 
     /// The best nodes of the candidates, which have these scores without the static score.
-    pub(super) fn best<'f>(&self, candidates: &'f [FeasibleGroup], scores: &[i64]) -> Best<'f> {
+    pub(super) fn best<'f>(&self, candidates: &'f [FeasibleGroup], scores: Scores) -> Best<'f> {
         // A group whose nodes cannot be as good as those of another one is not searched.
-        let bound = |at: usize| {
-            let mut of_group = self.ranking.groups[candidates[at].group].nodes.highest_first();
-            scores[at] + of_group.next().map_or(0, |(static_score, _)| static_score)
-        };
+        let bound = |at: usize| scores[at] + self.bound(&candidates[at]);
         let mut order: SmallVec<[(i64, usize); 16]> =
             (0..candidates.len()).map(|at| (bound(at), at)).collect();
         order.sort_unstable_by_key(|&(bound, at)| (Reverse(bound), at));
@@ -128,7 +127,30 @@ impl Chooser<'_> {
                 parts.push((at, top));
             }
         }
-        Best { parts, candidates }
+        Best { parts, candidates, scores }
+    }
+
+    /// No static score in a candidate group is higher.
+    fn bound(&self, candidate: &FeasibleGroup) -> i64 {
+        let mut of_group = self.ranking.groups[candidate.group].nodes.highest_first();
+        of_group.next().map_or(0, |(static_score, _)| static_score)
+    }
+
+    /// By how much a best node is better than the best of the others; `None` if there is no other.
+    pub(super) fn margin(&self, best: &Best<'_>) -> Option<i64> {
+        let Best { parts, candidates, scores } = best;
+        let (&[(at, top)], Some(score)) = (parts.as_slice(), scores.get(parts[0].0)) else {
+            return (1 < parts.len()).then_some(0);
+        };
+        let of_same = self.highest_first(&candidates[at], None).nth(1);
+        let mut second = of_same.map(|(static_score, _)| score + static_score);
+        for (other, candidate) in candidates.iter().enumerate().filter(|(other, _)| *other != at) {
+            let bound = Some(scores[other] + self.bound(candidate));
+            if second < bound {
+                second = second.max(Some(scores[other] + self.top(candidate)));
+            }
+        }
+        second.map(|second| score + top - second)
     }
 
     /// The nodes of one part by name index, ascending.

@@ -76,7 +76,7 @@ impl FeasibleNodes {
 type Judges<'a> = SmallVec<[&'a RangedFilter; 4]>;
 type TermCounts = SmallVec<[TermCount; 32]>;
 type FeasibleGroups = SmallVec<[FeasibleGroup; 16]>;
-type Scores = SmallVec<[i64; 16]>;
+pub(super) type Scores = SmallVec<[i64; 16]>;
 
 /// Feasible nodes that are equal except for their static scores.
 #[derive(Clone, Copy)]
@@ -138,10 +138,11 @@ impl Chooser<'_> {
                 let only = candidates.iter().position(|candidate| 0 < candidate.len);
                 let only = only.expect("one of them has a node");
                 let static_score = self.top(&candidates[only]);
-                GroupChoice::Best(Best { parts: smallvec![(only, static_score)], candidates })
+                let parts = smallvec![(only, static_score)];
+                GroupChoice::Best(Best { parts, candidates, scores: Scores::new() })
             }
             _ => match self.scores(feasible) {
-                Some(scores) => GroupChoice::Best(self.best(&feasible.candidates, &scores)),
+                Some(scores) => GroupChoice::Best(self.best(&feasible.candidates, scores)),
                 None => GroupChoice::Unclear,
             },
         }

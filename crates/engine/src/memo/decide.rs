@@ -329,14 +329,16 @@ impl Memo {
                 Some(Cycle::failed(failure, on.view.nodes.len()))
             }
             GroupChoice::Unclear => None,
-            GroupChoice::Best(best) => Some(match want {
-                Want::First => Cycle { n_judged, ..Cycle::found(chooser.first(&best), Vec::new()) },
-                Want::Any => {
-                    let row = chooser.any(&best, chance.rng);
-                    Cycle { n_judged, ..Cycle::found(row, Vec::new()) }
-                }
-                Want::All => found(chooser.all(&best), n_judged, want, chance),
-            }),
+            GroupChoice::Best(best) => {
+                let margin = if self.notes_margins { chooser.margin(&best) } else { None };
+                let n_feasible = Some(feasible.len());
+                let cycle = match want {
+                    Want::First => Cycle::found(chooser.first(&best), Vec::new()),
+                    Want::Any => Cycle::found(chooser.any(&best, chance.rng), Vec::new()),
+                    Want::All => found(chooser.all(&best), n_judged, want, chance),
+                };
+                Some(Cycle { n_judged, n_feasible, margin, ..cycle })
+            }
         }
     }
 }

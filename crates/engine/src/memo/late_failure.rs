@@ -213,7 +213,7 @@ impl LateRejections {
     ) -> Option<AttemptFailure> {
         let (pod, cluster) = (&uncached.pod, chooser.cluster);
         let mut failure = AttemptFailure::default();
-        let mut rejections = Vec::new();
+        let (mut rejections, mut all) = (Vec::new(), Vec::new());
         let others = own.map(|own| (own.plugin, &own.why, 1)).into_iter();
         let late = self.counted.iter(None).map(|((plugin, why), n)| (*plugin, why, n));
         for (plugin, why, n) in diagnosis.counted(own).chain(others).chain(late) {
@@ -222,7 +222,9 @@ impl LateRejections {
             }
             failure.blame(plugin, why.code);
             rejections.push((why, n));
+            all.push((plugin, why, n));
         }
+        failure.counted = diagnosis::counted(all.into_iter());
         let cause = FitErrorCause::Counted(&rejections);
         failure.message = diagnosis::fit_error(cluster.name_order.len(), &cause);
         let nominated = nominated_node(pod, cluster).map(|row| {

@@ -74,7 +74,7 @@ use self::scan::Scanner;
 use self::signatures::{SignatureId, Signatures};
 use crate::metrics::Phases;
 use crate::profile::Profile;
-use crate::scheduler::Scans;
+use crate::scheduler::{Detail, Scans};
 
 /// What a plugin reads of the pods on nodes. See [`Neighbour`].
 const NEIGHBOUR: PodReads =
@@ -104,6 +104,8 @@ pub(crate) struct Memo {
     n_decisions: Use,
     /// The measurements of the current decision.
     pub(crate) phases: Phases,
+    /// Whether somebody wants to know by how much the chosen node is better than others.
+    notes_margins: bool,
     /// The ranking and the domain counts that were used for it.
     decided_by: Option<(RankingId, CountsId)>,
     /// What plugins read of the cluster, other than nodes one by one.
@@ -137,6 +139,7 @@ impl Memo {
             scans,
             n_decisions: 0,
             phases: Phases::default(),
+            notes_margins: false,
             decided_by: None,
             rankings_read: ClusterReads::EMPTY,
             domain_counts_read: ClusterReads::EMPTY,
@@ -157,7 +160,8 @@ impl Memo {
     }
 
     /// Begins a decision with these measurements.
-    pub(crate) fn begin(&mut self, phases: Phases) {
+    pub(crate) fn begin(&mut self, phases: Phases, detail: Detail) {
+        self.notes_margins = detail != Detail::None;
         self.phases = phases;
         self.decided_by = None;
     }

@@ -193,15 +193,17 @@ impl NodeDiagnosis {
     ) -> Option<AttemptFailure> {
         let counted = self.counted(own).chain(own.map(|own| (own.plugin, &own.why, 1)));
         let mut failure = AttemptFailure::default();
-        let mut rejections = Vec::new();
+        let (mut rejections, mut all) = (Vec::new(), Vec::new());
         for (plugin, why, n) in counted {
             if why.code == Code::Error {
                 return None;
             }
             failure.blame(plugin, why.code);
             rejections.push((why, n));
+            all.push((plugin, why, n));
         }
         failure.message = diagnosis::fit_error(n_nodes, &FitErrorCause::Counted(&rejections));
+        failure.counted = diagnosis::counted(all.into_iter());
         Some(failure)
     }
 

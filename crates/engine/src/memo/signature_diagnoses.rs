@@ -120,7 +120,8 @@ impl SignatureDiagnoses {
                 self.forget();
             }
             let Some(key) = self.key(profile, pod) else { return };
-            self.bytes += BYTES_PER_DIAGNOSIS + failure.message.len();
+            self.bytes +=
+                BYTES_PER_DIAGNOSIS + failure.message.len() + size_of_val(&*failure.counted);
             self.known.insert(key, (failure.as_ref().clone(), cycle.n_judged));
         }
     }

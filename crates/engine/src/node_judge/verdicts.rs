@@ -34,9 +34,10 @@ pub(super) struct Column {
 struct RowSet(Vec<u64>);
 
 impl RowSet {
-    /// No rows, of this many.
-    fn none_of(n_rows: usize) -> Self {
-        RowSet(vec![0; n_rows.div_ceil(64)])
+    /// The rows that hold a node.
+    fn of_nodes(nodes: &Columns) -> Self {
+        let word = |live: &[bool]| live.iter().rev().fold(0, |word, is| word << 1 | u64::from(*is));
+        RowSet(nodes.live_rows().chunks(64).map(word).collect())
     }
 
     fn insert(&mut self, row: Row) {
@@ -102,7 +103,7 @@ impl Column {
     }
 
     fn make_room(&mut self, nodes: &Columns) {
-        let n_words = nodes.rows().last().map_or(0, |last| last.index() / 64 + 1);
+        let n_words = nodes.live_rows().len().div_ceil(64);
         for set in [&mut self.rejected, &mut self.unresolvable] {
             set.0.resize(n_words.max(set.0.len()), 0);
         }
@@ -145,9 +146,7 @@ impl Verdicts {
         columns: Vec<Arc<Column>>,
         nodes: &Columns,
     ) -> Self {
-        let mut rows = RowSet::none_of(nodes.rows().last().map_or(0, |last| last.index() + 1));
-        nodes.rows().for_each(|row| rows.insert(row));
-        Verdicts { filters, nodes: rows, columns }
+        Verdicts { filters, nodes: RowSet::of_nodes(nodes), columns }
     }
 
     /// Notes that the filter at `filter` rejects a node.

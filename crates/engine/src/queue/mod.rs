@@ -35,6 +35,7 @@ pub(crate) use self::shelves::Ready;
 use self::shelves::{ActiveKey, Shelves, TryEarly};
 use self::worth::QueueingStrategy;
 pub(crate) use self::worth::{Audience, Surroundings};
+use crate::as_they_were::AsTheyWere;
 use crate::by_pod::ByPod;
 use crate::metrics::{BoundPod, EventLabel, Lap, QueueCounts, QueueName, Stopwatch};
 use crate::names::PodId;
@@ -47,6 +48,8 @@ pub(crate) struct Queue {
     /// How long a pod may wait for a change before it is tried anyway.
     max_wait: Duration,
     pods: ByPod<QueueEntry>,
+    /// The pods of a snapshot that is taken in parts.
+    pods_before: AsTheyWere<PodInfo>,
     shelves: Shelves,
     groups: WaitingGroups,
     signatures: QueueSignatures,
@@ -115,6 +118,7 @@ impl Queue {
             backoff,
             max_wait,
             pods: ByPod::default(),
+            pods_before: AsTheyWere::default(),
             shelves: Shelves::default(),
             groups: WaitingGroups::default(),
             signatures: QueueSignatures::default(),
@@ -132,6 +136,22 @@ impl Queue {
             sorted_at: 0,
             counts: QueueCounts::new(stopwatch),
         }
+    }
+
+    /// From now on pods can be read as they are at this moment.
+    pub(crate) fn begin_to_read(&mut self) {
+        self.pods_before.begin();
+    }
+
+    /// Pods are no longer read.
+    pub(crate) fn end_reading(&mut self) {
+        self.pods_before.end();
+    }
+
+    /// The pod as it was when [reading began](Self::begin_to_read), if it was in the queue then. Ids are read in their order.
+    pub(crate) fn read_pod(&mut self, id: PodId) -> Option<PodInfo> {
+        let now = || self.pods.get(id).map(|entry| entry.info.pod.clone());
+        self.pods_before.read(id.index(), now)
     }
 
     /// Records an event of the cluster: what failed before may succeed now.
@@ -153,6 +173,7 @@ impl Queue {
         let info = QueuedPodInfo::new(pod, now, self.arrivals);
         let sort = with.key(&info);
         let entry = QueueEntry { info, sort, hears_since: None, group: None, like: Like::Unasked };
+        self.pods_before.changes(id.index(), || None);
         self.pods.insert(id, entry);
         if self.is_of_entry(id) {
             return self.join(now, id, with);
@@ -169,6 +190,7 @@ impl Queue {
         let entry = &mut self.pods[id];
         entry.like = Like::Unasked;
         let before = std::mem::replace(&mut entry.info.pod, pod);
+        self.pods_before.changes(id.index(), || Some(before.clone()));
         let sort = self.sort_of(&self.pods[id], with);
         let entry = &mut self.pods[id];
         entry.sort = sort;
@@ -213,7 +235,8 @@ impl Queue {
     /// Updates a pod in flight without recording this as an event.
     pub(crate) fn refresh(&mut self, id: PodId, pod: PodInfo) {
         if let Some(entry) = self.pods.get_mut(id) {
-            entry.info.pod = pod;
+            let before = std::mem::replace(&mut entry.info.pod, pod);
+            self.pods_before.changes(id.index(), || Some(before));
         }
     }
 
@@ -637,6 +660,7 @@ impl Queue {
     /// Drops a pod that was removed from its place.
     fn leave(&mut self, id: PodId) {
         let Some(entry) = self.pods.remove(id) else { return };
+        self.pods_before.changes(id.index(), || Some(entry.info.pod.clone()));
         if let Some(entries) = &mut self.entries {
             entries.forget(&entry.info);
         }

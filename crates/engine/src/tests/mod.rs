@@ -22,6 +22,7 @@ mod ranking;
 mod replace;
 mod returns;
 mod scheduling;
+mod snapshots;
 mod watchdog;
 
 use lab::Lab;

@@ -3,7 +3,7 @@
 use plimsoll_api::{PodKey, Str};
 use plimsoll_engine::{
     AttemptContext, Decision, GroupDecision, GroupResult, MemberDecision, MemberResult,
-    NodeDecision, NodeVerdict, Outcome,
+    NodeDecision, NodeVerdict, Outcome, RejectionCount,
 };
 use plimsoll_framework::{Code, Nomination, Time};
 use plimsoll_journal::{AttemptEntry, Entry, GroupEntry};
@@ -22,6 +22,12 @@ pub(crate) fn decision(name: &str, number: u32, now: i64, outcome: Outcome) -> D
         Outcome::Unschedulable { .. } => vec!["NodeResourcesFit"],
         _ => Vec::new(),
     };
+    let rejections = rejectors.iter().map(|&plugin| RejectionCount {
+        plugin,
+        reason: plimsoll_framework::Reason::Insufficient("cpu".into()),
+        nodes: 3,
+    });
+    let is_placed = matches!(outcome, Outcome::Scheduled { .. });
     let context = AttemptContext {
         uid: Str::from(format!("uid-{name}")),
         profile: "default-scheduler".into(),
@@ -30,7 +36,10 @@ pub(crate) fn decision(name: &str, number: u32, now: i64, outcome: Outcome) -> D
         queued: at(now - 1000),
         first_ready: Some(at(now - 1000)),
         judged: 3,
+        rejections: rejections.collect(),
         rejectors,
+        feasible: is_placed.then_some(2),
+        margin: is_placed.then_some(1),
         best: None,
     };
     Decision { context: Some(Box::new(context)), ..Decision::of_pod(key(name), number, outcome) }

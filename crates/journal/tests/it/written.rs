@@ -41,7 +41,9 @@ fn the_history_of_a_pod_says_what_woke_it_what_rejected_it_and_how_it_was_bound(
     let [first, second] = history.as_slice() else { panic!("{history:?}") };
     assert_eq!((first.result.as_str(), first.number, first.queued_at), ("unschedulable", 1, 9_000));
     assert_eq!(first.message.as_deref(), Some("0/3 nodes are available"));
-    assert_eq!(first.rejections[0].plugin, "NodeResourcesFit");
+    let [why] = first.rejections.as_slice() else { panic!("{first:?}") };
+    assert_eq!((why.plugin.as_str(), why.nodes), ("NodeResourcesFit", Some(3)));
+    assert_eq!(why.reason.as_deref(), Some("Insufficient cpu"));
     assert_eq!(first.woken_by.as_deref(), Some("PodAdd"));
     assert_eq!((second.node.as_deref(), second.answered_at), (Some("n2"), Some(20_500)));
     assert_eq!((second.feasible, second.margin), (Some(2), Some(15)));

@@ -23,7 +23,7 @@ use super::scores;
 use super::self_audit::Watchdog;
 use crate::extender::{self, HttpExtenders};
 use crate::lease::State;
-use crate::serve::EngineQuery;
+use crate::serve::{EngineQuery, SnapshotQueries};
 use crate::watch::Unsynced;
 use crate::write::Writer;
 
@@ -93,6 +93,8 @@ pub(crate) struct Core {
     trial: Option<Trial>,
     /// The kinds that are watched.
     watched: Vec<KindRef>,
+    /// The snapshots that are asked for.
+    snapshots: SnapshotQueries,
 }
 
 /// What the engine does beside its decisions.
@@ -138,6 +140,7 @@ impl Core {
             detail,
             differences_logged: 0,
             watchdog,
+            snapshots: SnapshotQueries::default(),
         }
     }
 
@@ -278,7 +281,10 @@ impl Core {
                 scores::log(&decisions);
             }
             self.log_differences();
-            let next = self.look_around(next);
+            let next = match self.look_around(next) {
+                _ if self.snapshots.are_waiting() => Next::Again,
+                next => next,
+            };
             if let Some(recent) = &mut self.recent {
                 recent.note(now, &effects[noted.min(effects.len())..]);
             }
@@ -350,8 +356,11 @@ impl Core {
             self.observe_reply(reply);
         }
         while let Ok(query) = self.inbox.queries.try_recv() {
-            query.answer(self.clock.now(), &mut self.scheduler);
+            query.answer_in_parts(self.clock.now(), &mut self.scheduler, &mut self.snapshots);
             self.heartbeat.beat();
+        }
+        if self.snapshots.are_waiting() {
+            self.snapshots.go_on(self.clock.now(), &mut self.scheduler);
         }
         while let Some(answer) = self.remedies.as_mut().and_then(RemedyNotes::try_next) {
             self.tell(answer);
@@ -372,6 +381,7 @@ impl Core {
         let inbox = &mut self.inbox;
         // It still wakes up from time to time, to show that it is alive.
         let span = span.unwrap_or(Duration::MAX).min(self.heartbeat.rest());
+        let span = if self.snapshots.are_waiting() { Duration::ZERO } else { span };
         let span = match &self.trial {
             Some(trial) => span.min(trial.rests(self.clock.now())),
             None => span,
@@ -395,7 +405,7 @@ impl Core {
             Some(answer) = inbox.answers.recv() => self.observe_answer(answer),
             Some(reply) = inbox.replies.recv() => self.observe_reply(reply),
             Some(query) = inbox.queries.recv() => {
-                query.answer(self.clock.now(), &mut self.scheduler);
+                query.answer_in_parts(self.clock.now(), &mut self.scheduler, &mut self.snapshots);
             }
             answer = remedy => self.tell(answer),
             Some(request) = inbox.reloads.recv(), if is_free => self.begin_trial(request),

@@ -1,5 +1,6 @@
 //! A handle that queries the engine, which runs on its own thread.
 
+use std::collections::VecDeque;
 use std::fmt;
 
 use plimsoll_api::{ObjectKey, PodKey};
@@ -17,6 +18,9 @@ const MAX_QUERIES: usize = 64;
 /// The longest text about nodes, pods and the queue, in bytes: enough for 100,000 pods.
 const DUMP_BYTES: usize = 16 * 1024 * 1024;
 
+/// How many pods, nodes and other objects are read for a snapshot between two decisions. On a slow machine each takes 0.1 µs.
+const MOST_IN_PART: usize = 8192;
+
 /// A query of the engine, with the channel for its answer.
 #[derive(Debug)]
 pub struct EngineQuery(QueryKind);
@@ -28,11 +32,81 @@ enum QueryKind {
     Explain(PodKey, oneshot::Sender<Explained>),
     Pods(oneshot::Sender<Vec<PodInfo>>),
     Dump(oneshot::Sender<String>),
-    Snapshot(Option<PodKey>, oneshot::Sender<(ClusterSnapshot, Option<PendingPod>)>),
-    SnapshotOfGroup(ObjectKey, oneshot::Sender<(ClusterSnapshot, Vec<PendingPod>)>),
+    Snapshot(SnapshotQuery),
     Picture(oneshot::Sender<ClusterAndQueue>),
     Counts(oneshot::Sender<CountedCluster>),
     Read(Reading),
+}
+
+/// A snapshot, with what is known of a pod or of a group at that moment.
+#[derive(Debug)]
+enum SnapshotQuery {
+    OfPod(Option<PodKey>, oneshot::Sender<(ClusterSnapshot, Option<PendingPod>)>),
+    OfGroup(ObjectKey, oneshot::Sender<(ClusterSnapshot, Vec<PendingPod>)>),
+}
+
+impl SnapshotQuery {
+    /// Whether nobody waits for it any more.
+    fn is_closed(&self) -> bool {
+        match self {
+            SnapshotQuery::OfPod(_, to) => to.is_closed(),
+            SnapshotQuery::OfGroup(_, to) => to.is_closed(),
+        }
+    }
+
+    /// What is known of the pod, or of the pods of the group, that are pending.
+    fn pending(&self, scheduler: &Scheduler) -> Vec<PendingPod> {
+        match self {
+            SnapshotQuery::OfPod(pod, _) => {
+                pod.iter().filter_map(|pod| scheduler.pending_state(pod)).collect()
+            }
+            SnapshotQuery::OfGroup(group, _) => {
+                let state = scheduler.view().stores.groups.get(group);
+                let pods = state.into_iter().flat_map(PodGroupState::pods);
+                pods.filter_map(|pod| scheduler.pending_state(pod)).collect()
+            }
+        }
+    }
+
+    fn answer(self, snapshot: ClusterSnapshot, pending: Vec<PendingPod>) {
+        match self {
+            SnapshotQuery::OfPod(_, to) => drop(to.send((snapshot, pending.into_iter().next()))),
+            SnapshotQuery::OfGroup(_, to) => drop(to.send((snapshot, pending))),
+        }
+    }
+}
+
+/// The snapshots that somebody waits for, which are taken in parts one after the other, so that decisions hardly wait.
+#[derive(Debug, Default)]
+pub(crate) struct SnapshotQueries {
+    /// The one that is being taken, with what is known of the pods that it is about.
+    begun: Option<(SnapshotQuery, Vec<PendingPod>)>,
+    waiting: VecDeque<SnapshotQuery>,
+}
+
+impl SnapshotQueries {
+    /// Whether there is something to do.
+    pub(crate) fn are_waiting(&self) -> bool {
+        self.begun.is_some() || !self.waiting.is_empty()
+    }
+
+    /// Takes the next part of a snapshot, and answers if it is the last one.
+    pub(crate) fn go_on(&mut self, now: Time, scheduler: &mut Scheduler) {
+        if self.begun.as_ref().is_none_or(|(query, _)| query.is_closed()) {
+            self.waiting.retain(|query| !query.is_closed());
+            self.begun = self.waiting.pop_front().map(|query| {
+                scheduler.begin_snapshot(now);
+                let pending = query.pending(scheduler);
+                (query, pending)
+            });
+        }
+        if self.begun.is_some()
+            && let Some(snapshot) = scheduler.go_on_with_snapshot(MOST_IN_PART)
+            && let Some((query, pending)) = self.begun.take()
+        {
+            query.answer(snapshot, pending);
+        }
+    }
 }
 
 /// Reads something of the engine, and sends it.
@@ -45,7 +119,20 @@ impl fmt::Debug for Reading {
 }
 
 impl EngineQuery {
-    /// Answers the query. This decides nothing, and changes nothing except counters. The client may
+    /// Answers the query between two decisions. A snapshot is only noted: it is taken in parts.
+    pub(crate) fn answer_in_parts(
+        self,
+        now: Time,
+        scheduler: &mut Scheduler,
+        snapshots: &mut SnapshotQueries,
+    ) {
+        match self.0 {
+            QueryKind::Snapshot(query) => snapshots.waiting.push_back(query),
+            _ => self.answer(now, scheduler),
+        }
+    }
+
+    /// Answers the query at once. This decides nothing, and changes nothing except counters. The client may
     /// already be gone.
     pub fn answer(self, now: Time, scheduler: &mut Scheduler) {
         match self.0 {
@@ -58,17 +145,10 @@ impl EngineQuery {
             QueryKind::Explain(_, to) if to.is_closed() => {}
             QueryKind::Explain(pod, to) => drop(to.send(explain(scheduler, &pod))),
             QueryKind::Pods(to) => drop(to.send(scheduler.pods().cloned().collect())),
-            QueryKind::Snapshot(_, to) if to.is_closed() => {}
-            QueryKind::Snapshot(pod, to) => {
-                let pending = pod.and_then(|pod| scheduler.pending_state(&pod));
-                drop(to.send((scheduler.snapshot(now), pending)));
-            }
-            QueryKind::SnapshotOfGroup(_, to) if to.is_closed() => {}
-            QueryKind::SnapshotOfGroup(group, to) => {
-                let state = scheduler.view().stores.groups.get(&group);
-                let pods = state.into_iter().flat_map(PodGroupState::pods);
-                let pending = pods.filter_map(|pod| scheduler.pending_state(pod)).collect();
-                drop(to.send((scheduler.snapshot(now), pending)));
+            QueryKind::Snapshot(query) if query.is_closed() => {}
+            QueryKind::Snapshot(query) => {
+                let pending = query.pending(scheduler);
+                query.answer(scheduler.snapshot(now), pending);
             }
             QueryKind::Picture(to) if to.is_closed() => {}
             QueryKind::Picture(to) => drop(to.send(ClusterAndQueue::of(scheduler, now))),
@@ -131,7 +211,7 @@ impl EngineHandle {
         &self,
         pod: Option<PodKey>,
     ) -> Result<(ClusterSnapshot, Option<PendingPod>), Unresponsive> {
-        self.query(|to| QueryKind::Snapshot(pod, to)).await
+        self.query(|to| QueryKind::Snapshot(SnapshotQuery::OfPod(pod, to))).await
     }
 
     /// The cluster at this moment, and what is known of those pods of `group` that are pending.
@@ -139,7 +219,7 @@ impl EngineHandle {
         &self,
         group: ObjectKey,
     ) -> Result<(ClusterSnapshot, Vec<PendingPod>), Unresponsive> {
-        self.query(|to| QueryKind::SnapshotOfGroup(group, to)).await
+        self.query(|to| QueryKind::Snapshot(SnapshotQuery::OfGroup(group, to))).await
     }
 
     /// The cluster at this moment, with the pods that are not bound yet apart.

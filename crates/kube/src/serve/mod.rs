@@ -56,6 +56,7 @@ mod zpages;
 
 pub use advisor::{AdviceError, Advisor, ManifestSource, WhyGroupQuestion, WhyQuestion};
 pub use api::OPENAPI;
+pub(crate) use engine_handle::SnapshotQueries;
 pub use engine_handle::{EngineHandle, EngineQuery};
 pub use listen::ListenError;
 pub use options::{AuthnOptions, AuthzOptions, OptionError, Options, ProxyOptions, ServingOptions};

@@ -1,5 +1,7 @@
 //! Answers questions about a running cluster, on a copy of it.
 
+mod other_configuration;
+
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -422,10 +424,14 @@ impl Advisor for Answers {
     }
 
     fn what_if(&self, snapshot: ClusterSnapshot, request: &Value) -> Result<Value, AdviceError> {
-        let request: WhatIfRequest = read(request)?;
+        let mut request: WhatIfRequest = read(request)?;
         let with_text = request.text;
+        let (mut present, mut warnings) = (self.present(), Vec::new());
+        if let Some(given) = request.configuration.take() {
+            let other = present.with_configuration(&given)?;
+            (present, warnings) = (Arc::new(other.present), other.warnings);
+        }
         let actions = request.actions(&self.registry.kinds()).map_err(AdviceError::Wrong)?;
-        let present = self.present();
         let options = Options { detail: Detail::Choice, ..present.options };
         let deciders = Deciders { options, ..present.deciders() };
         let scheduler = deciders.scheduler().map_err(failed)?;
@@ -454,6 +460,9 @@ impl Advisor for Answers {
             });
             answer["text"] = text.into();
             answer["leavesPodsPending"] = plan.leaves_pods_pending().into();
+        }
+        if !warnings.is_empty() {
+            answer["warnings"] = warnings.into();
         }
         Ok(answer)
     }

@@ -18,6 +18,8 @@ use crate::input::{Described, read_pod, workload};
 pub(super) struct WhatIfRequest {
     /// In their order.
     pub(super) actions: Vec<RequestedAction>,
+    /// The configuration that decides in place of that of the instance.
+    pub(super) configuration: Option<Value>,
     /// Whether the answer has a text for people, too.
     #[serde(default)]
     pub(super) text: bool,

@@ -16,6 +16,9 @@ Examples:
   # Where would the pods of a node go?
   kubectl plimsoll what-if --drain node-7
 
+  # What would this configuration decide?
+  kubectl plimsoll what-if --scale shop/web=40 --with-config new.yaml
+
   # What would let this group of pods be scheduled?
   kubectl plimsoll why -n shop --group train
 
@@ -158,6 +161,10 @@ pub(crate) enum ClusterQuestion {
     WhatIf {
         #[command(flatten)]
         actions: Actions,
+
+        /// Decide by this configuration instead of that of the scheduler; the file is read here
+        #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = "Actions")]
+        with_config: Option<PathBuf>,
 
         /// Exit with status 3 if a pod that had a node, or one that was applied, ends without one
         #[arg(long)]

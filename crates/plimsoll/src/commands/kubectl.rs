@@ -17,7 +17,8 @@ use super::what_if::PENDING;
 use crate::args::{
     ClusterQuestion, Format, GivenAction, Kubectl, NamedPod, NodeTaint, SchedulerPlace, Target,
 };
-use crate::input::{self, Described};
+use crate::input::{self, Described, Source};
+use crate::notices;
 
 /// What the API server says about a path that the user may not use, and the remedy.
 const MAY_NOT_ASK: &str = "deploy/questions.yaml has a role that allows it";
@@ -85,10 +86,13 @@ impl Prepared {
                 (None, None) => bail!("name a pod, or a group with --group"),
             },
             ClusterQuestion::Explain { pod } => Prepared::Explain { pod },
-            ClusterQuestion::WhatIf { actions, fail_if_pending } => {
+            ClusterQuestion::WhatIf { actions, with_config, fail_if_pending } => {
                 let actions = actions.0.into_iter().map(requested);
                 let actions: Vec<Value> = actions.collect::<Result<_>>()?;
-                let body = json!({ "actions": actions });
+                let mut body = json!({ "actions": actions });
+                if let Some(file) = with_config {
+                    body["configuration"] = Source::read(&file)?.text.into();
+                }
                 Prepared::WhatIf { body, fails_if_pending: fail_if_pending }
             }
             ClusterQuestion::Capacity { pod_file, limit, remedies } => {
@@ -194,6 +198,8 @@ fn print(answer: &Value, format: Format) -> Result<()> {
     let mut out = BufWriter::new(io::stdout().lock());
     match format {
         Format::Table => {
+            let warnings = answer["warnings"].as_array().into_iter().flatten();
+            warnings.filter_map(Value::as_str).for_each(notices::warning);
             let text = answer["text"].as_str().context(
                 "the instance is of an older version, which answers only in JSON: add -o json",
             )?;

@@ -212,7 +212,57 @@ fn run_writes_every_attempt_and_its_binding_and_a_kill_leaves_them() {
     assert_eq!((&bound[0]["node"], &bound[0]["number"]), (&json!("n1"), &json!(1)));
     let failed = ask(&file, "pod p2");
     assert_eq!(failed[0]["result"], "unschedulable");
-    assert_eq!(failed[0]["rejections"], json!([{"plugin": "NodeResourcesFit"}]));
+    let why = json!([{"plugin": "NodeResourcesFit", "reason": "Insufficient cpu", "nodes": 1}]);
+    assert_eq!(failed[0]["rejections"], why);
+}
+
+#[test]
+fn what_a_decision_from_memory_says_of_nodes_is_what_one_from_scratch_says() {
+    const NODES: usize = 500;
+    // In small clusters, and in the beginning, all nodes are scanned.
+    let mut items: Vec<Value> = (0..NODES)
+        .map(|number| {
+            let cpu = (4 + number % 5).to_string();
+            json!({
+                "apiVersion": "v1", "kind": "Node", "metadata": {"name": format!("n{number}")},
+                "status": {"allocatable": {"cpu": cpu, "memory": "16Gi", "pods": "50"}},
+            })
+        })
+        .collect();
+    items.extend((0..150).map(|number| {
+        let cpu = if number % 10 == 9 { "20" } else { "700m" };
+        json!({
+            "apiVersion": "v1", "kind": "Pod",
+            "metadata": {"name": format!("p{number}"), "labels": {"app": "web"}},
+            "spec": {"containers": [{"name": "c", "resources": {"requests": {"cpu": cpu}}}]},
+        })
+    }));
+    let cluster = json!({"apiVersion": "v1", "kind": "List", "items": items}).to_string();
+    let folder = tempfile::tempdir().expect("there is room");
+    let attempts = |name: &str, flags: &str| {
+        let file = folder.path().join(name);
+        let line = format!("simulate -f a.json -o json {flags} --journal {}", file.display());
+        assert_eq!(run(&[("a.json", &cluster)], &line).status, 0);
+        let of_pod = |number: usize| ask(&file, &format!("pod default/p{number}"));
+        (90..150).map(of_pod).collect::<Vec<Value>>()
+    };
+    let from_memory = attempts("memory.db", "");
+    let from_scratch = attempts("scratch.db", "--explain");
+    let (mut n_counted, mut n_rejected) = (0, 0);
+    for (one, other) in from_memory.iter().zip(&from_scratch) {
+        let (one, other) = (&one[0], &other[0]);
+        assert_eq!(one["node"], other["node"], "{one}");
+        if one["result"] == "scheduled" {
+            for key in ["feasible", "margin"] {
+                assert!(one[key].is_null() || one[key] == other[key], "{key}: {one} {other}");
+            }
+            n_counted += usize::from(one["feasible"].is_number() && one["margin"].is_number());
+        } else {
+            assert_eq!(one["rejections"], other["rejections"]);
+            n_rejected += usize::from(one["rejections"][0]["nodes"] == NODES);
+        }
+    }
+    assert!(20 < n_counted && n_rejected == 6, "{n_counted} have a margin, {n_rejected} reasons");
 }
 
 /// `plimsoll run` with a node and a pod.

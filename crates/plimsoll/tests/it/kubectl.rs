@@ -208,6 +208,13 @@ fn timeless(text: &str) -> String {
     format!("{before}\nAs long as nothing changes, it is not tried again. {events}")
 }
 
+/// A configuration under which nodes are never full.
+const WITHOUT_FIT: &str = "\
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+profiles: [{plugins: {multiPoint: {disabled: [{name: NodeResourcesFit}]}}}]
+";
+
 #[test]
 fn the_answers_are_those_on_files() {
     let scene = Scene::start(vec![user("sre", rights())]);
@@ -215,8 +222,13 @@ fn the_answers_are_those_on_files() {
     scene.ready(&sre);
     let worker = pod("shop", "worker", "200m").to_string();
     scene.write("worker.json", &worker);
+    scene.write("free.yaml", WITHOUT_FIT);
     let cluster = scene.cluster();
-    let files = [("all.json", cluster.as_str()), ("worker.json", worker.as_str())];
+    let files = [
+        ("all.json", cluster.as_str()),
+        ("worker.json", worker.as_str()),
+        ("free.yaml", WITHOUT_FIT),
+    ];
     for (asked, on_files) in [
         ("why shop/large", "why -f all.json shop/large"),
         ("why -n shop large --remedies 1", "why -f all.json shop/large --remedies 1"),
@@ -224,6 +236,11 @@ fn the_answers_are_those_on_files() {
         ("explain shop/large", "explain -f all.json --pod shop/large"),
         ("what-if --add-nodes 1 --like n1", "what-if -f all.json --add-nodes 1 --like n1"),
         ("what-if --apply worker.json", "what-if -f all.json --apply worker.json"),
+        ("what-if --with-config free.yaml", "what-if -f all.json --with-config free.yaml"),
+        (
+            "what-if --cordon n1 --with-config free.yaml",
+            "what-if -f all.json --cordon n1 --with-config free.yaml",
+        ),
         ("capacity --pod-file worker.json", "capacity -f all.json --pod-file worker.json"),
         (
             "rebalance --free-nodes --max-moves 3",
@@ -317,6 +334,13 @@ fn what_is_missing_is_named() {
         user("no-path", without("/api/v1/*")),
     ];
     let scene = Scene::start(users);
+    let gangs = "{multiPoint: {enabled: [{name: Coscheduling}]}, \
+                 queueSort: {enabled: [{name: Coscheduling}], disabled: [{name: '*'}]}}";
+    let wrong = "{filter: {enabled: [{name: Nothing}]}}";
+    for (file, plugins) in [("wrong.yaml", wrong), ("gangs.yaml", gangs)] {
+        let header = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration";
+        scene.write(file, &format!("{header}\nprofiles: [{{plugins: {plugins}}}]\n"));
+    }
     let sre = scene.kubeconfig("sre");
     scene.ready(&sre);
     let role = "deploy/questions.yaml has a role with what is needed";
@@ -350,6 +374,11 @@ fn what_is_missing_is_named() {
             "error: groups of pods are off: this instance runs without the feature gate GenericWorkload",
         ),
         ("what-if --drain n7", "error: actions[0]: no node is named n7; there is n1"),
+        ("what-if --with-config wrong.yaml", "error: configuration:3: profiles[0].plugins.filter…"),
+        (
+            "what-if --with-config gangs.yaml",
+            "error: configuration: its plugins read kinds of objects that this instance does not watch: …",
+        ),
         (
             "why shop/large --scheduler-selector app=other",
             "error: no instance runs: of the pods in namespace kube-system with the labels \"app=other\", there is none; name \

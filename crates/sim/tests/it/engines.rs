@@ -101,6 +101,38 @@ fn both_engines_write_the_same_in_random_simulations() {
     assert!(1000 < n_written, "hardly anything is written");
 }
 
+/// Why the attempts of a random simulation failed, as recorders are shown, and how many there were.
+fn rejections(seed: u64, options: Options) -> Vec<String> {
+    let options = Options { audit_every: 0, detail: Detail::Outcome, ..options };
+    let scheduler = Scheduler::new(profiles_of(options.release), options, seed);
+    let mut simulation = swarm::begin(seed, scheduler.expect("there is one"), Extent::Placements);
+    let mut all = Vec::new();
+    for _ in 0..MANY {
+        let Some(decisions) = simulation.advance() else { break };
+        for Decision { pod, attempt, context, .. } in decisions {
+            let Some(context) = context else { continue };
+            all.push(format!("{pod} {attempt} {:?} {:?}", context.rejectors, context.rejections));
+        }
+    }
+    all
+}
+
+#[test]
+fn both_engines_count_the_same_reasons() {
+    let mut n_counted = 0;
+    for seed in 0..SEEDS / 2 {
+        let outcome = Options { release: release_of(seed), ..Options::default() };
+        let expected = rejections(seed, Options { engine: Engine::Reference, ..outcome });
+        n_counted += expected.iter().filter(|one| one.contains("nodes: ")).count();
+        for scans in [Scans::Never, Scans::Always] {
+            let actual = rejections(seed, Options { scans, ..outcome });
+            let differing = actual.iter().zip(&expected).find(|(one, other)| one != other);
+            assert_eq!(differing, None, "seed {seed}, scans {scans:?}");
+        }
+    }
+    assert!(300 < n_counted, "hardly anything is rejected: {n_counted}");
+}
+
 #[test]
 fn transactions_that_are_rolled_back_leave_no_trace() {
     let default: &dyn Fn(Release) -> Vec<Profile> = &profiles_of;
