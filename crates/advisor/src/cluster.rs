@@ -3,7 +3,7 @@
 use json_patch::jsonptr::PointerBuf;
 use json_patch::{PatchOperation, RemoveOperation};
 use plimsoll_api::{
-    AnyObject, Effect, KindRef, Node, ObjectKey, Pod, PodKey, ResourceClaim, Taint,
+    AnyObject, Effect, KindRef, Node, ObjectKey, Pod, PodKey, ResourceClaim, Str, Taint,
 };
 use plimsoll_engine::{NodeJudge, Transaction, TransactionError, Verdicts};
 use plimsoll_framework::parts::{Taints, Unschedulable};
@@ -73,13 +73,12 @@ pub(crate) fn changes(
     all.extend(resolvable().filter_map(|row| wait(judge, *row)));
     all.extend(resolvable().filter_map(|row| evict(judge, *row)));
     for (row, node_changes) in closed_nodes(judge, near) {
-        let node = judge.view().nodes.node(row);
         let opens = |change: &&NodeChange| {
             judge.rejections_if(row, change.node.clone(), |_| true).is_empty()
         };
         // All changes of a node together only help if a part of them does not.
         let mut smaller = node_changes.iter().filter(opens);
-        all.extend(smaller.next().map(|change| change.of(&node.name)));
+        all.extend(smaller.next().map(NodeChange::alone));
     }
     all.extend(new_nodes(judge, models, manifests));
     all
@@ -89,21 +88,97 @@ pub(crate) fn changes(
 #[derive(Clone, Debug)]
 pub(crate) struct NodeChange {
     pub(crate) node: Node,
-    text: String,
-    size: u32,
+    pub(crate) size: u32,
+    actions: Vec<NodeAction>,
     operations: Vec<PatchOperation>,
 }
 
+/// What is done to a node, or waited for. Taints are written as `kubectl taint` does.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum NodeAction {
+    Uncordon,
+    RemoveTaint(String),
+    /// Kubernetes removes the taint itself.
+    AwaitTaint(String),
+}
+
+/// What closes a node to pods.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Closed {
+    ByCordon,
+    ByTaints,
+    ByBoth,
+}
+
 impl NodeChange {
-    /// The change of the node of this name.
-    pub(crate) fn of(&self, name: &str) -> ClusterChange {
-        let operations = self.operations.clone();
-        ClusterChange {
-            text: self.text.clone(),
-            size: self.size,
-            edits: vec![Edit::Node(Box::new(self.node.clone()))],
-            changes: vec![Change::Patch { patch: Reference::node(name), operations }],
+    /// The change of this node alone.
+    pub(crate) fn alone(&self) -> ClusterChange {
+        NodeChange::together(std::slice::from_ref(self))
+    }
+
+    /// The changes of several nodes. What is done to many of them is said once.
+    pub(crate) fn together(all: &[NodeChange]) -> ClusterChange {
+        let mut actions: Vec<(&NodeAction, Vec<&Str>)> = Vec::new();
+        for change in all {
+            for action in &change.actions {
+                let at = actions.iter().position(|(known, _)| *known == action);
+                let at = at.unwrap_or_else(|| {
+                    actions.push((action, Vec::new()));
+                    actions.len() - 1
+                });
+                actions[at].1.push(&change.node.name);
+            }
         }
+        let texts: Vec<_> = actions.iter().map(|(action, nodes)| action.text(nodes)).collect();
+        let edit = |change: &NodeChange| Edit::Node(Box::new(change.node.clone()));
+        let patch = |change: &NodeChange| Change::Patch {
+            patch: Reference::node(&change.node.name),
+            operations: change.operations.clone(),
+        };
+        ClusterChange {
+            text: texts.join(" and "),
+            size: all.iter().map(|change| change.size).sum(),
+            edits: all.iter().map(edit).collect(),
+            changes: all.iter().map(patch).collect(),
+        }
+    }
+}
+
+impl NodeAction {
+    fn text(&self, nodes: &[&Str]) -> String {
+        let all = names(nodes);
+        match self {
+            NodeAction::Uncordon => format!("uncordon {all}"),
+            NodeAction::RemoveTaint(taint) => format!("remove the taint {taint} from {all}"),
+            NodeAction::AwaitTaint(taint) => {
+                let lose = if nodes.len() == 1 { "loses" } else { "lose" };
+                format!("wait until {all} {lose} the taint {taint}")
+            }
+        }
+    }
+}
+
+/// The node opened to pods that tolerate the taints of which `is_tolerated` says so: what closes it is taken away, or only the
+/// cordon, or only the other taints. `None` if that is not what closes it.
+pub(crate) fn opened(
+    node: &Node,
+    what: Closed,
+    is_tolerated: impl Fn(&Taint) -> bool,
+) -> Option<NodeChange> {
+    let closes = |taint: &Taint| taint.effect != Effect::PreferNoSchedule && !is_tolerated(taint);
+    let taints = node.taints.iter().enumerate().filter(|(_, one)| closes(one)).map(|(at, _)| at);
+    let (of_cordon, others): (Vec<usize>, Vec<usize>) =
+        taints.partition(|at| node.taints[*at].key == UNSCHEDULABLE);
+    let is_cordoned = node.unschedulable || !of_cordon.is_empty();
+    let has = (is_cordoned, !others.is_empty());
+    match what {
+        Closed::ByCordon if has.0 => Some(without(node, node.unschedulable, &of_cordon)),
+        Closed::ByTaints if has.1 => Some(without(node, false, &others)),
+        Closed::ByBoth if has == (true, true) => {
+            let all: Vec<usize> = of_cordon.into_iter().chain(others).collect();
+            Some(without(node, node.unschedulable, &all))
+        }
+        Closed::ByCordon | Closed::ByTaints | Closed::ByBoth => None,
     }
 }
 
@@ -145,10 +220,10 @@ fn node_changes(node: &Node, pod: &PodInfo) -> Vec<NodeChange> {
 /// The node uncordoned, if that is asked, and without some of its taints.
 fn without(node: &Node, uncordon: bool, taints: &[usize]) -> NodeChange {
     let mut changed = node.clone();
-    let (mut texts, mut operations, mut total) = (Vec::new(), Vec::new(), 0);
+    let (mut actions, mut operations, mut total) = (Vec::new(), Vec::new(), 0);
     let of_cordon = |at: &usize| node.taints[*at].key == UNSCHEDULABLE;
     if uncordon || taints.iter().any(of_cordon) {
-        texts.push(format!("uncordon {}", node.name));
+        actions.push(NodeAction::Uncordon);
         total += size::UNCORDON;
     }
     if uncordon {
@@ -164,12 +239,12 @@ fn without(node: &Node, uncordon: bool, taints: &[usize]) -> NodeChange {
     for taint in taints.iter().filter(|at| !of_cordon(at)).map(|at| &node.taints[*at]) {
         total += size::TAINT;
         let named = taint_text(taint);
-        texts.push(match taint.key.starts_with(OWN_TAINTS) {
-            true => format!("wait until {} loses the taint {named}", node.name),
-            false => format!("remove the taint {named} from {}", node.name),
+        actions.push(match taint.key.starts_with(OWN_TAINTS) {
+            true => NodeAction::AwaitTaint(named),
+            false => NodeAction::RemoveTaint(named),
         });
     }
-    NodeChange { node: changed, text: texts.join(" and "), size: total, operations }
+    NodeChange { node: changed, size: total, actions, operations }
 }
 
 fn remove(path: &str) -> PatchOperation {
@@ -230,8 +305,9 @@ fn of(number: usize) -> u32 {
     u32::try_from(number).unwrap_or(u32::MAX)
 }
 
-pub(crate) fn names(pods: &[PodKey]) -> String {
-    let names: Vec<_> = pods.iter().map(ToString::to_string).collect();
+/// Names as they are listed in a sentence.
+pub(crate) fn names<T: ToString>(all: &[T]) -> String {
+    let names: Vec<_> = all.iter().map(ToString::to_string).collect();
     match names.split_last() {
         Some((last, [])) => last.clone(),
         Some((last, others)) => format!("{} and {last}", others.join(", ")),

@@ -42,8 +42,12 @@ impl Search<'_> {
         };
         let (in_part, whole): (Vec<&Relaxation>, Vec<&Relaxation>) =
             trial.relaxations.iter().partition(in_part);
-        for relaxation in whole {
-            self.relax(relaxation, &mut draft, &mut proposal);
+        for relaxation in &whole {
+            self.tell(relaxation, &mut proposal);
+        }
+        // What is later in a list goes first, so that the others keep their places in it.
+        for relaxation in whole.iter().rev() {
+            relaxation.loosen(&mut draft);
         }
         for (at, relaxation) in in_part.iter().enumerate() {
             let mut looser = draft.clone();
@@ -60,7 +64,8 @@ impl Search<'_> {
                 Relaxation::Spread(constraint) => {
                     let skew = self.least_skew(&looser, *constraint, with.as_ref());
                     let Some(skew) = skew else {
-                        self.relax(relaxation, &mut draft, &mut proposal);
+                        self.tell(relaxation, &mut proposal);
+                        relaxation.loosen(&mut draft);
                         continue;
                     };
                     let more = skew - spread::skew(&self.base.pod, *constraint);
@@ -91,12 +96,11 @@ impl Search<'_> {
         self.propose(proposal)
     }
 
-    /// Relaxes manifests as far as possible.
-    fn relax(&self, relaxation: &Relaxation, draft: &mut Draft, proposal: &mut Proposal) {
+    /// Says that something is given up as far as possible.
+    fn tell(&self, relaxation: &Relaxation, proposal: &mut Proposal) {
         proposal.texts.push(relaxation.text(&self.base.pod));
         proposal.size += relaxation.size();
         proposal.kind = proposal.kind.max(relaxation.kind());
-        relaxation.loosen(draft);
     }
 
     /// The smallest of the changes with which the pod fits. It fits with the last one.

@@ -65,8 +65,20 @@ pub mod size {
     pub const ONE_SKEW: u32 = 2;
     /// Giving up a spread constraint.
     pub const NO_SPREAD: u32 = 45;
+    /// Allowing one more value of a label that the node must have.
+    pub const WIDER: u32 = 30;
     /// Giving up a label that the node must have, or an expression about it.
     pub const SELECTOR: u32 = 35;
+    /// Keeping a group in one domain of a wider label. Each step to a still wider one costs [`ONE_WIDER_TOPOLOGY`].
+    pub const WIDER_TOPOLOGY: u32 = 30;
+    /// Each further step to a wider label.
+    pub const ONE_WIDER_TOPOLOGY: u32 = 1;
+    /// Preferring a domain for a group in place of requiring it.
+    pub const PREFERRED_TOPOLOGY: u32 = 38;
+    /// Giving up that a group is in one domain.
+    pub const NO_TOPOLOGY: u32 = 40;
+    /// Giving up something in the pods of one more group of a tree.
+    pub const ONE_GROUP: u32 = 1;
     /// Giving up all requirements of the node affinity.
     pub const NODE_AFFINITY: u32 = 45;
     /// Giving up a term of an affinity or anti-affinity to other pods.

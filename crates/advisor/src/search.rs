@@ -255,7 +255,8 @@ impl<'s> Search<'s> {
 
     fn try_pod(&mut self, relaxations: Vec<Relaxation>) -> Option<Trial> {
         let mut draft = self.base.clone();
-        for relaxation in &relaxations {
+        // What is later in a list goes first, so that the others keep their places in it.
+        for relaxation in relaxations.iter().rev() {
             relaxation.loosen(&mut draft);
         }
         let variant = self.variant(&draft)?;
@@ -389,14 +390,13 @@ impl<'s> Search<'s> {
                 return Vec::new();
             }
             let Ok(judge) = transaction.judge(variant.pod.clone()) else { return Vec::new() };
-            let nodes = judge.view().nodes;
             let mut changes = Vec::new();
             for (row, all) in cluster::closed_nodes(&judge, near) {
                 let opens = |change: &&NodeChange| {
                     judge.rejections_if(row, change.node.clone(), |_| true).is_empty()
                 };
                 let smallest = all.iter().find(opens);
-                changes.extend(smallest.map(|change| change.of(nodes.name_of(row))));
+                changes.extend(smallest.map(NodeChange::alone));
             }
             changes.extend(new_nodes::new_nodes(&judge, models, manifests));
             changes

@@ -62,6 +62,9 @@ struct CaseNode {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct CaseStep {
+    /// Nodes that come.
+    #[serde(default)]
+    nodes: BTreeMap<String, CaseNode>,
     #[serde(default)]
     composites: BTreeMap<String, CaseGroup>,
     #[serde(default)]
@@ -135,6 +138,12 @@ struct Expectation {
     /// Pods that are on one node.
     #[serde(default)]
     together: Vec<BTreeSet<String>>,
+    /// Pods, with spaces between them, that are on some of these nodes.
+    #[serde(default)]
+    among: BTreeMap<String, BTreeSet<String>>,
+    /// Pods, with spaces between them, that are in one domain of this label.
+    #[serde(default)]
+    in_one_domain: BTreeMap<String, String>,
     /// Pods that were evicted: these, and no others.
     gone: Option<BTreeSet<String>>,
     /// Why a group never had a cycle.
@@ -200,14 +209,9 @@ impl GroupCase {
             seen: BTreeSet::new(),
             deleted: BTreeSet::new(),
             pods: BTreeMap::new(),
+            nodes: BTreeMap::new(),
         };
-        for (name, node) in &self.nodes {
-            run.happens(&json!({
-                "apiVersion": "v1", "kind": "Node",
-                "metadata": {"name": name, "labels": node.labels},
-                "status": {"allocatable": {"cpu": node.cpu, "memory": "64Gi", "pods": "32"}},
-            }));
-        }
+        run.nodes_come(&self.nodes);
         let mut differences = Vec::new();
         for (number, step) in self.steps.iter().enumerate() {
             let found = run.step(step);
@@ -228,6 +232,7 @@ struct Run {
     /// Those that a step has deleted.
     deleted: BTreeSet<String>,
     pods: BTreeMap<String, CasePod>,
+    nodes: BTreeMap<String, CaseNode>,
 }
 
 impl Run {
@@ -237,7 +242,19 @@ impl Run {
         self.simulation.happens(Event::is(object).expect("its kind is known"));
     }
 
+    fn nodes_come(&mut self, nodes: &BTreeMap<String, CaseNode>) {
+        for (name, node) in nodes {
+            self.happens(&json!({
+                "apiVersion": "v1", "kind": "Node",
+                "metadata": {"name": name, "labels": node.labels},
+                "status": {"allocatable": {"cpu": node.cpu, "memory": "64Gi", "pods": "32"}},
+            }));
+            self.nodes.insert(name.clone(), node.clone());
+        }
+    }
+
     fn step(&mut self, step: &CaseStep) -> Vec<String> {
+        self.nodes_come(&step.nodes);
         for (name, group) in &step.composites {
             self.happens(&group.manifest(name, "scheduling.k8s.io/v1alpha3", "CompositePodGroup"));
         }
@@ -287,6 +304,22 @@ impl Run {
             all.keys().filter(|name| node_of(name).is_some()).cloned().collect();
         if let Some(expected) = &expected.bound {
             differs.note("bound", expected, &bound);
+        }
+        for (pods, nodes) in &expected.among {
+            let outside = |pod: &&str| {
+                let node = node_of(&(*pod).to_owned()).map(|node| node.to_string());
+                node.is_none_or(|node| !nodes.contains(&node))
+            };
+            let outside: Vec<&str> = pods.split(' ').filter(outside).collect();
+            differs.note(&format!("not among {nodes:?}"), &Vec::new(), &outside);
+        }
+        for (pods, label) in &expected.in_one_domain {
+            let domain = |pod: &str| {
+                let node = self.nodes.get(node_of(&pod.to_owned())?.as_str())?;
+                node.labels.get(label).cloned()
+            };
+            let domains: BTreeSet<_> = pods.split(' ').map(domain).collect();
+            differs.note(&format!("domains of {pods}"), &1, &domains.len());
         }
         for (group, expected) in &expected.bound_of {
             let is_of = |name: &&String| {

@@ -91,7 +91,7 @@ pub(crate) struct BindingCycle {
     /// When the current extension point began.
     lap: Lap,
     held: Vec<(&'static str, Held)>,
-    shared: CycleState,
+    pub(crate) shared: CycleState,
     /// What plugins have written, as far as it is not answered.
     writes: BTreeSet<EffectId>,
     stage: BindingStage,

@@ -239,6 +239,12 @@ pub trait Permit: Plugin {
     fn looks_at_pods(&self) -> bool {
         true
     }
+    /// Whether the answer depends on the node on which the pod is placed. If it depends neither on that nor on
+    /// [other pods](Self::looks_at_pods), equal pods of a group get the same answers on each placement: by the rules of 1.36 it
+    /// is then counted how many of them fit there, and they are placed only on the one that is chosen.
+    fn looks_at_node(&self) -> bool {
+        true
+    }
 }
 
 /// Whether the cluster is ready for the pod to be bound.

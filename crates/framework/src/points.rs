@@ -634,15 +634,16 @@ pub struct PermitPoint {
     permit: Box<PermitFn>,
     waits_for: &'static str,
     looks_at_pods: bool,
+    looks_at_node: bool,
 }
 
 impl PermitPoint {
     pub(crate) fn new<P: Permit>(plugin: Arc<P>) -> Self {
-        let (waits_for, looks_at_pods) = (plugin.waits_for(), plugin.looks_at_pods());
         PermitPoint {
+            waits_for: plugin.waits_for(),
+            looks_at_pods: plugin.looks_at_pods(),
+            looks_at_node: plugin.looks_at_node(),
             permit: Box::new(move |at, handle| plugin.permit(at, handle)),
-            waits_for,
-            looks_at_pods,
         }
     }
 
@@ -659,6 +660,11 @@ impl PermitPoint {
     /// Whether the answer depends on which pods are on nodes, apart from those of groups.
     pub fn looks_at_pods(&self) -> bool {
         self.looks_at_pods
+    }
+
+    /// Whether the answer depends on the node of the pod.
+    pub fn looks_at_node(&self) -> bool {
+        self.looks_at_node
     }
 }
 

@@ -17,7 +17,7 @@ use serde_json::Value;
 
 use crate::faults::Faults;
 use crate::given::{Given, Place};
-use crate::input::Source;
+use crate::input::{self, Source};
 use crate::old_scale::{self, OldRanking};
 use crate::{args, notices};
 
@@ -114,7 +114,7 @@ impl Setup {
     }
 
     /// Loads the configuration of the command line, with a Policy from `sources` if it is there; the default one if
-    /// none is given. Warns of what has no effect.
+    /// none is given. If no release is given, the groups of pods in `sources` choose it. Warns of what has no effect.
     ///
     /// The error lists everything that is wrong with a file.
     pub(crate) fn choose(
@@ -122,7 +122,19 @@ impl Setup {
         sources: &[Source],
         registry: &Registry,
     ) -> Result<Self> {
-        let gates = given_gates(args.emulation.release(), &args.feature_gates)?;
+        Self::choose_beside(args, sources, &[], registry)
+    }
+
+    /// The same; the groups in `also` have a say in the release, too.
+    pub(crate) fn choose_beside(
+        args: &args::Cluster,
+        sources: &[Source],
+        also: &[Source],
+        registry: &Registry,
+    ) -> Result<Self> {
+        let all = sources.iter().chain(also);
+        let release = input::deciding_release(args.emulation.emulated_version, all)?;
+        let gates = given_gates(release.unwrap_or_default(), &args.feature_gates)?;
         warn_of_gates(&gates);
         Self::choose_under(args, sources, registry, (&gates, Extenders::NotCalled))
     }

@@ -204,6 +204,10 @@ impl Permit for GangScheduling {
     fn looks_at_pods(&self) -> bool {
         false
     }
+
+    fn looks_at_node(&self) -> bool {
+        false
+    }
 }
 
 impl PlacementFeasible for GangScheduling {

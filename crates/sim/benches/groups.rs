@@ -1,4 +1,4 @@
-//! How long groups of pods take, beside the same pods one by one.
+//! How long groups of pods take by the rules of each release, beside the same pods one by one.
 
 use std::time::{Duration, Instant};
 
@@ -6,23 +6,24 @@ use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
 use plimsoll_api::wire;
 use plimsoll_config::{Catalogue, Configuration};
 use plimsoll_engine::{Effect, Event, Gates, Options, Profile, Scheduler, Write};
-use plimsoll_framework::{FeatureGates, Time};
+use plimsoll_framework::{FeatureGates, Release, Time};
 use plimsoll_plugins::{default_profile, in_tree};
 use serde_json::json;
 
 const NODES: u32 = 5_000;
 const RACKS: u32 = 100;
 
-fn gates() -> FeatureGates {
+fn gates(release: Release) -> FeatureGates {
     let on = ["GenericWorkload", "GangScheduling", "TopologyAwareWorkloadScheduling"];
-    let off = FeatureGates::default().with("WorkloadAwarePreemption", false);
+    let off = FeatureGates::of(release).with("WorkloadAwarePreemption", false);
     on.iter().fold(off, |gates, name| gates.with(name, true))
 }
 
 /// A scheduler that knows the nodes, of which every hundredth is in the same rack, and a group.
-fn scheduler(n_members: u32, in_one_rack: bool) -> Scheduler {
-    let gates = gates();
-    let options = Options { audit_every: 0, gates: Gates::of(&gates), ..Options::default() };
+fn scheduler(release: Release, n_members: u32, in_one_rack: bool) -> Scheduler {
+    let gates = gates(release);
+    let options =
+        Options { release, audit_every: 0, gates: Gates::of(&gates), ..Options::default() };
     let registry = in_tree();
     let catalogue = Catalogue::of(&registry, &default_profile()).with_gates(gates.clone());
     let specs = Configuration::default_for(&catalogue).profile_specs();
@@ -59,8 +60,8 @@ fn observe(scheduler: &mut Scheduler, manifest: &serde_json::Value) {
 }
 
 /// How long it takes to decide so many pods, in a group or by themselves.
-fn decide(n_pods: u32, in_group: bool, in_one_rack: bool) -> Duration {
-    let mut scheduler = scheduler(n_pods, in_one_rack);
+fn decide(release: Release, n_pods: u32, in_group: bool, in_one_rack: bool) -> Duration {
+    let mut scheduler = scheduler(release, n_pods, in_one_rack);
     for number in 0..n_pods {
         let requests = json!({"cpu": "1", "memory": "1Gi"});
         let containers = json!([{"name": "c", "resources": {"requests": requests}}]);
@@ -92,17 +93,22 @@ fn decide(n_pods: u32, in_group: bool, in_one_rack: bool) -> Duration {
 fn groups(c: &mut Criterion) {
     let mut group = c.benchmark_group("1,000 pods on 5,000 nodes");
     group.sample_size(10);
-    for (name, in_group) in [("one by one", false), ("a gang", true)] {
-        group.bench_function(BenchmarkId::from_parameter(name), |b| {
-            b.iter_custom(|n| (0..n).map(|_| decide(1_000, in_group, false)).sum());
+    group.bench_function("one by one", |b| {
+        b.iter_custom(|n| (0..n).map(|_| decide(Release::NEWEST, 1_000, false, false)).sum());
+    });
+    for release in Release::ALL {
+        group.bench_function(BenchmarkId::new("a gang by the rules of", release), |b| {
+            b.iter_custom(|n| (0..n).map(|_| decide(release, 1_000, true, false)).sum());
         });
     }
     group.finish();
-    let mut group = c.benchmark_group("100 racks of 50 nodes, one is required");
+    let mut group = c.benchmark_group("a gang of 500 pods in one of 100 racks of 50 nodes");
     group.sample_size(10);
-    group.bench_function("a gang of 500 pods", |b| {
-        b.iter_custom(|n| (0..n).map(|_| decide(500, true, true)).sum());
-    });
+    for release in Release::ALL {
+        group.bench_function(BenchmarkId::new("by the rules of", release), |b| {
+            b.iter_custom(|n| (0..n).map(|_| decide(release, 500, true, true)).sum());
+        });
+    }
     group.finish();
 }
 

@@ -3,9 +3,11 @@
 mod evictions;
 mod plan;
 mod search;
+mod survey;
+mod ways;
 
 use plimsoll_api::pod_group::GroupPolicy;
-use plimsoll_api::{ObjectKey, PodGroup, PodKey};
+use plimsoll_api::{ObjectKey, PodKey};
 use plimsoll_engine::{
     GroupDecision, GroupResult, MemberResult, PendingPod, Scheduler, TransactionError,
 };
@@ -40,6 +42,9 @@ pub struct GroupSubject<'a> {
 pub struct WhyGroup {
     /// The group, as `namespace/name`.
     pub group: String,
+    /// `CompositePodGroup` for a group of groups; `None` for a group of pods.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub kind: Option<&'static str>,
     /// `running` if all its pods have nodes; else `scheduled`, `preempting`, `unschedulable`, `error` or `waiting`, as a
     /// decision about it says.
     pub state: &'static str,
@@ -49,6 +54,9 @@ pub struct WhyGroup {
     /// How many pods must be placed together; left out for a group that is no gang.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub min_count: Option<u32>,
+    /// How many of the groups of a group of groups must be placed together; left out for one that is no gang.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub min_group_count: Option<u32>,
     /// How many of its pods are on nodes.
     pub running: usize,
     /// How many are not.
@@ -116,15 +124,12 @@ pub enum WhyGroupError {
     /// The scheduler knows neither the group nor a pod of it.
     #[error("no pod of group {0} is known")]
     Unknown(ObjectKey),
-    /// It is a group of groups, one of which is named, too.
-    #[error("group {0} is a CompositePodGroup: ask about one of its groups, such as {1}")]
-    Composite(ObjectKey, ObjectKey),
     /// The manifest of a pod is not known, or wrong.
     #[error("pod {0}: its manifest is not known, or cannot be read")]
     Manifest(PodKey),
-    /// There is a PodGroup, but its manifest is not known.
-    #[error("PodGroup {0}: its manifest is not known")]
-    PodGroup(ObjectKey),
+    /// There is a PodGroup or CompositePodGroup, but its manifest is not known.
+    #[error("{0}: its manifest is not known")]
+    Object(Reference),
     /// The group cannot be decided.
     #[error(transparent)]
     Transaction(#[from] TransactionError),
@@ -137,21 +142,40 @@ pub fn why_group(
     subject: &GroupSubject<'_>,
 ) -> Result<WhyGroup, WhyGroupError> {
     let key = subject.group;
-    let state = scheduler.view().stores.groups.get(key);
-    let state = state.ok_or_else(|| unknown(scheduler, key))?;
-    let placed: Vec<PodKey> = state.placed().map(|(pod, _)| pod.clone()).collect();
-    let pending: Vec<PodKey> = state.pods().filter(|pod| !placed.contains(pod)).cloned().collect();
-    let object = scheduler.view().stores.of::<PodGroup>().get(key).cloned();
-    let min_count = object.as_ref().and_then(|object| object.min_count());
+    let stores = scheduler.view().stores;
+    let forest = GroupForest::of(stores, scheduler.group_gates());
+    let unknown = || WhyGroupError::Unknown(key.clone());
+    let object = forest.pod_group(key).cloned();
+    let composite = forest.composite(key).cloned();
+    let asked = match (stores.groups.get(key), &composite) {
+        (None, Some(_)) => GroupRef::Composite(key.clone()),
+        (_, _) => GroupRef::Pods(key.clone()),
+    };
+    let leaves = forest.leaves(&asked);
+    let states: Vec<_> = leaves.iter().filter_map(|leaf| stores.groups.get(leaf)).collect();
+    if states.is_empty() {
+        return Err(unknown());
+    }
+    let placed = states.iter().flat_map(|state| state.placed());
+    let placed: Vec<PodKey> = placed.map(|(pod, _)| pod.clone()).collect();
+    let pending: Vec<PodKey> = states.iter().flat_map(|state| plan::pending(state)).collect();
     let waiting = match subject.pending {
         Some(known) => waiting(scheduler, known, true),
         None => waiting(scheduler, &states_of(scheduler, &pending), false),
     };
+    let is_composite = matches!(asked, GroupRef::Composite(_));
+    let policy = match is_composite {
+        true => composite.map(|composite| composite.policy),
+        false => object.map(|object| object.policy),
+    };
+    let count = policy.and_then(GroupPolicy::min_count);
     let mut answer = WhyGroup {
         group: key.to_string(),
+        kind: is_composite.then_some("CompositePodGroup"),
         state: "running",
         message: None,
-        min_count,
+        min_count: count.filter(|_| !is_composite),
+        min_group_count: count.filter(|_| is_composite),
         running: placed.len(),
         pending: pending.len(),
         placed: 0,
@@ -164,33 +188,23 @@ pub fn why_group(
         answer.scheduled_after_seconds = scheduled_after(scheduler, &placed);
         return Ok(answer);
     }
-    let mut plan = GroupPlan::new(scheduler, subject, &pending)?;
+    let missed = Missed::default();
+    let subject = GroupSubject { manifests: subject.manifests.noting(&missed), ..*subject };
+    let mut plan = GroupPlan::new(scheduler, &subject, asked)?;
     // Otherwise it would be proposed to create it.
-    if object.is_some() && plan.object.is_none() {
-        return Err(WhyGroupError::PodGroup(key.clone()));
+    if policy.is_some() && plan.object().is_none() {
+        return Err(WhyGroupError::Object(plan::reference(&plan.asked)));
     }
-    plan.is_gang = !matches!(object.map(|object| object.policy), Some(GroupPolicy::Basic));
-    let decision = plan.as_it_is().decide(scheduler, now)?;
+    plan.is_gang = !matches!(policy, Some(GroupPolicy::Basic));
+    let decision = plan.decide(&plan.as_it_is, scheduler, now)?;
     answer.state = decision.result.as_str();
     answer.message.clone_from(&decision.message);
     answer.placed = n_placed(&decision);
     if !plan.is_enough(&decision) {
-        let missed = Missed::default();
-        let subject = GroupSubject { manifests: subject.manifests.noting(&missed), ..*subject };
-        answer.remedies = GroupSearch::new(scheduler, now, &plan, &subject).run(&decision);
-        answer.unknown_manifests = missed.into_inner().into_iter().collect();
+        answer.remedies = GroupSearch::new(scheduler, now, &plan, &subject).run();
+        answer.unknown_manifests = missed.take().into_iter().collect();
     }
     Ok(answer)
-}
-
-/// Why a group is not known as one of pods.
-fn unknown(scheduler: &Scheduler, key: &ObjectKey) -> WhyGroupError {
-    let forest = GroupForest::of(scheduler.view().stores, scheduler.group_gates());
-    let leaves = forest.leaves(&GroupRef::Composite(key.clone()));
-    match leaves.into_iter().next() {
-        Some(leaf) => WhyGroupError::Composite(key.clone(), leaf),
-        None => WhyGroupError::Unknown(key.clone()),
-    }
 }
 
 /// What would be decided about the group of a pod now: its result and its text. `None` if a plain decision about the pod is
@@ -201,14 +215,14 @@ pub(crate) fn of_member(
     group: &ObjectKey,
 ) -> Option<GroupDecision> {
     let state = scheduler.view().stores.groups.get(group)?;
-    let placed: Vec<&PodKey> = state.placed().map(|(pod, _)| pod).collect();
-    let pending: Vec<PodKey> = state.pods().filter(|pod| !placed.contains(pod)).cloned().collect();
+    let pending = plan::pending(state);
     let known = pending.iter().filter_map(|pod| scheduler.queued_pod(pod));
     let pods: Vec<_> = known.map(|info| info.pod.seen().clone()).collect();
     let own = pending.iter().cloned().collect();
     let decided =
         scheduler.transaction(now, |transaction| transaction.decide_group(now, group, pods));
-    decided.ok().map(|decision| plan::about(decision, group, &own))
+    let group = GroupRef::Pods(group.clone());
+    decided.ok().map(|decision| plan::about(decision, &group, &own))
 }
 
 /// What the scheduler knows of these pods.
@@ -246,9 +260,4 @@ fn n_placed(decision: &GroupDecision) -> usize {
         }
         _ => 0,
     }
-}
-
-/// The PodGroup as it is referred to.
-fn reference(group: &ObjectKey) -> Reference {
-    Reference::of("PodGroup", group)
 }

@@ -1,31 +1,21 @@
 //! The search for what would let a group be scheduled.
 
-use std::collections::BTreeMap;
-
-use plimsoll_api::{Pod, Str};
 use plimsoll_engine::{GroupDecision, GroupResult, Scheduler};
-use plimsoll_framework::{Columns, GroupRules, PodGroupState, Time};
+use plimsoll_framework::{GroupForest, GroupRef, GroupRules, PodGroupState, Time};
 use serde_json::{Value, json};
 
-use super::evictions;
 use super::plan::{Changed, GroupPlan};
-use super::{GroupRemedy, GroupSubject, n_placed};
+use super::survey;
+use super::ways::{Sources, Way, count, pods};
+use super::{GroupRemedy, GroupSubject, evictions, n_placed};
 use crate::draft::Manifests;
-use crate::new_nodes;
-use crate::relaxations::{list, requests};
+use crate::relaxations::{list, remove_key};
 use crate::remedy::{RemedyKind, size};
 
-/// At most so many new nodes are tried together.
-const MOST_NODES: usize = 64;
-/// Nodes like at most so many that there are.
-const MOST_SORTS: usize = 3;
-/// At most so many other labels of nodes are tried as topology.
-const MOST_KEYS: usize = 4;
-/// Requests are lowered in steps of this part.
-const STEPS: i64 = 20;
-const HOSTNAME: &str = "kubernetes.io/hostname";
-const MIN_COUNT: &str = "/spec/schedulingPolicy/gang/minCount";
-const TOPOLOGY: &str = "/spec/schedulingConstraints/topology";
+/// At most so many pairs of changes are tried.
+const MOST_PAIRS: usize = 64;
+/// At most so many other priorities are tried.
+const MOST_PRIORITIES: usize = 4;
 
 /// A search for one group.
 pub(super) struct GroupSearch<'s> {
@@ -40,6 +30,18 @@ pub(super) struct GroupSearch<'s> {
     remedies: Vec<GroupRemedy>,
 }
 
+/// A way that does not help by itself.
+struct Open {
+    way: Way,
+    /// The least that it costs.
+    least: u32,
+    /// Whether something else would be said about the group.
+    is_seen: bool,
+}
+
+/// Ways that are taken together, each as far as its grade says.
+type Taking<'w> = [(&'w Way, usize)];
+
 impl<'s> GroupSearch<'s> {
     pub(super) fn new(
         scheduler: &'s mut Scheduler,
@@ -48,20 +50,21 @@ impl<'s> GroupSearch<'s> {
         subject: &'s GroupSubject<'s>,
     ) -> Self {
         let (manifests, most) = (subject.manifests, subject.remedies);
-        let (base, needed, remedies) = (plan.as_it_is(), None, Vec::new());
+        let (base, needed, remedies) = (plan.as_it_is.clone(), None, Vec::new());
         GroupSearch { scheduler, now, plan, manifests, base, needed, most, remedies }
     }
 
-    /// Looks for remedies, the smallest first. `decision` is that about the group as it is.
-    pub(super) fn run(mut self, decision: &GroupDecision) -> Vec<GroupRemedy> {
-        self.open_gates(decision);
-        if !self.fits(&self.base.clone()) {
-            self.try_min_count();
-            self.try_topology();
-            self.try_requests();
-            self.try_nodes();
-            self.try_evictions();
+    /// Looks for remedies, the smallest first.
+    pub(super) fn run(mut self) -> Vec<GroupRemedy> {
+        self.open_gates();
+        let base = self.base.clone();
+        let decision = self.plan.decide(&base, self.scheduler, self.now);
+        if decision.as_ref().is_ok_and(|decision| self.plan.is_enough(decision)) {
+            self.propose(&[]);
+        } else {
+            let open = self.try_each(decision.as_ref().ok());
             self.try_priority();
+            self.try_pairs(&open);
         }
         self.remedies.sort_by(|a, b| (a.size, &a.text).cmp(&(b.size, &b.text)));
         self.remedies.dedup_by(|a, b| a.text == b.text);
@@ -70,46 +73,46 @@ impl<'s> GroupSearch<'s> {
     }
 
     /// What keeps the group out of the queue is given first: it is needed whatever else is.
-    fn open_gates(&mut self, decision: &GroupDecision) {
-        let (mut texts, mut total) = (Vec::new(), 0);
-        let mut gated = 0;
+    fn open_gates(&mut self) {
+        let (mut texts, mut total, mut gated) = (Vec::new(), 0, 0);
         for member in &mut self.base.members {
-            if !list(member, "/spec/schedulingGates").is_empty() {
-                crate::relaxations::remove_key(member, "/spec", "schedulingGates");
-                gated += 1;
-            }
+            let is_gated = |manifest: &Value| !list(manifest, "/spec/schedulingGates").is_empty();
+            let opened = member.manifest.as_deref().is_some_and(is_gated).then(|| {
+                member.change(|manifest| remove_key(manifest, "/spec", "schedulingGates"))
+            });
+            gated += usize::from(opened.flatten().is_some());
         }
         if 0 < gated {
-            let pods = if gated == 1 { "pod" } else { "pods" };
-            texts.push(format!("remove the scheduling gates of {gated} {pods}"));
+            texts.push(format!("remove the scheduling gates of {}", pods(gated, None)));
             total += size::GATE;
         }
-        let n_pods = self.base.members.len() + self.n_running();
-        if self.base.object.is_none() {
-            let name = &self.plan.group.name;
-            texts.push(format!("create the PodGroup {name} (here with minCount {n_pods})"));
+        if self.plan.object().is_none()
+            && let GroupRef::Pods(key) = &self.plan.asked
+        {
+            let state = self.scheduler.view().stores.groups.get(key);
+            let n_running = state.map_or(0, PodGroupState::n_placed);
+            let n_pods = self.base.members.len() + n_running;
+            texts.push(format!("create the PodGroup {} (here with minCount {n_pods})", key.name));
             total += size::NEW_CLAIM;
-            self.base.object = Some(self.new_group(n_pods));
-        } else if decision.result == GroupResult::Waiting && texts.is_empty() {
-            self.try_fewer_or_more(n_pods);
-            return;
+            let new = self.new_group(n_pods);
+            for object in self.base.objects.iter_mut().filter(|one| one.group == self.plan.asked) {
+                object.manifest = Some(new.clone().into());
+            }
         }
         if !texts.is_empty() {
             self.needed = Some((texts.join(", and "), total));
-            let base = self.base.clone();
-            self.propose(&base, (String::new(), 0, RemedyKind::Pod));
         }
     }
 
     /// A PodGroup in a version that the release serves. Since 1.37 its pods must agree with it, so it takes after them.
     fn new_group(&self, min_count: usize) -> Value {
-        let key = &self.plan.group;
+        let key = self.plan.asked.key();
         let mut spec = json!({"schedulingPolicy": {"gang": {"minCount": min_count}}});
         let mut version = "scheduling.k8s.io/v1alpha2";
         if self.must_agree() {
             version = "scheduling.k8s.io/v1beta1";
             for field in ["priorityClassName", "priority", "preemptionPolicy"] {
-                let first = self.base.members.first();
+                let first = self.base.members.first().and_then(|first| first.manifest.as_ref());
                 let of_pods = first.map(|pod| pod["spec"][field].clone());
                 if let Some(value) = of_pods.filter(|value| !value.is_null()) {
                     spec[field] = value;
@@ -128,182 +131,126 @@ impl<'s> GroupSearch<'s> {
         GroupRules::V1_37 <= self.scheduler.group_gates().rules
     }
 
-    /// A gang of which there are too few pods.
-    fn try_fewer_or_more(&mut self, n_pods: usize) {
-        let Some(min_count) = self.min_count() else { return };
-        let Some(missing) = usize::try_from(min_count).ok().and_then(|n| n.checked_sub(n_pods))
-        else {
-            return;
-        };
-        let Some(model) = self.base.members.first().cloned().filter(|_| 0 < missing) else {
-            return;
-        };
-        let mut with_more = self.base.clone();
-        let name = model["metadata"]["name"].as_str().unwrap_or_default().to_owned();
-        for number in 1..=missing {
-            let mut new = model.clone();
-            new["metadata"]["name"] = json!(format!("{name}-new{number}"));
-            new["metadata"]["uid"] = json!(format!("{name}-new{number}"));
-            with_more.new.push(new);
-        }
-        let pods =
-            if missing == 1 { "1 more pod".to_owned() } else { format!("{missing} more pods") };
-        let text = format!(
-            "create {pods} like {name}: the gang waits for {min_count}, and {n_pods} are there"
-        );
-        let size = size::NEW_CLAIM + size::ONE_EVICTION * count(missing);
-        self.propose(&with_more, (text, size, RemedyKind::Pod));
+    /// How many groups are part of a composite one.
+    pub(super) fn children(&self, group: &GroupRef) -> usize {
+        let stores = self.scheduler.view().stores;
+        GroupForest::of(stores, self.scheduler.group_gates()).children(group).len()
     }
 
-    fn n_running(&self) -> usize {
-        let state = self.scheduler.view().stores.groups.get(&self.plan.group);
-        state.map_or(0, PodGroupState::n_placed)
-    }
-
-    fn min_count(&self) -> Option<i64> {
-        self.base.object.as_ref()?.pointer(MIN_COUNT)?.as_i64()
-    }
-
-    /// The largest `minCount` with which the group fits.
-    fn try_min_count(&mut self) {
-        let Some(before) = self.min_count() else { return };
-        let with = |search: &Self, min_count: i64| {
-            let mut changed = search.base.clone();
-            if let Some(field) = changed.object.as_mut().and_then(|one| one.pointer_mut(MIN_COUNT))
-            {
-                *field = json!(min_count);
+    /// Tries each way as far as it goes. Of those that help the least is proposed; the others are returned. `as_it_is` is what
+    /// is decided without them.
+    fn try_each(&mut self, as_it_is: Option<&GroupDecision>) -> Vec<Open> {
+        let mut open = Vec::new();
+        for way in survey::ways(self, &self.base) {
+            let Some(decision) = self.decide(&[(&way, way.grades)]) else { continue };
+            if self.plan.is_enough(&decision) {
+                self.propose_least(vec![way]);
+            } else if let Some(least) = self.least_size(&way) {
+                let is_seen = as_it_is.is_none_or(|before| {
+                    (before.result, &before.message, &before.pods)
+                        != (decision.result, &decision.message, &decision.pods)
+                });
+                open.push(Open { way, least, is_seen });
             }
-            changed
-        };
-        let n_pods = i64::try_from(self.base.members.len() + self.n_running()).unwrap_or(before);
-        let (mut fits, mut too_many) = (0, before.min(n_pods.saturating_add(1)));
-        while 1 < too_many - fits {
-            let middle = fits + (too_many - fits) / 2;
-            let changed = with(self, middle);
-            if self.fits(&changed) { fits = middle } else { too_many = middle }
         }
-        if 0 < fits {
-            let part = (before - fits) * i64::from(size::WHOLE_REQUEST) / before;
-            let size = size::REQUEST + u32::try_from(part).unwrap_or(size::WHOLE_REQUEST);
-            let text = format!("set minCount to {fits} instead of {before}");
-            let changed = with(self, fits);
-            self.propose(&changed, (text, size, RemedyKind::Pod));
-        }
+        open
     }
 
-    /// Another topology, or none.
-    fn try_topology(&mut self) {
-        let object = self.base.object.clone().unwrap_or_default();
-        let Some(key) = list(&object, TOPOLOGY).first().and_then(|one| one["key"].as_str()) else {
-            return;
-        };
-        for other in other_keys(self.scheduler.view().nodes, key) {
-            let mut changed = self.base.clone();
-            if let Some(object) = &mut changed.object {
-                object["spec"]["schedulingConstraints"]["topology"][0]["key"] = json!(other);
+    /// Two ways together, where that could be smaller than what is known already.
+    fn try_pairs(&mut self, open: &[Open]) {
+        let mut pairs: Vec<(u32, &Open, &Open)> = Vec::new();
+        for (at, one) in open.iter().enumerate() {
+            for other in &open[at + 1..] {
+                // Each node has one reason at a time: what nobody sees may still be behind what somebody does.
+                let may_help = one.is_seen || other.is_seen || one.way.field == other.way.field;
+                if may_help && one.way.field.goes_with(other.way.field) {
+                    pairs.push((one.least + other.least, one, other));
+                }
             }
-            let text = format!("keep the group in one {other} instead of one {key}");
-            self.propose(&changed, (text, size::SELECTOR, RemedyKind::Pod));
         }
-        let mut changed = self.base.clone();
-        if let Some(object) = &mut changed.object {
-            crate::relaxations::remove_key(object, "/spec", "schedulingConstraints");
+        pairs.sort_by_key(|(size, ..)| *size);
+        for (size, one, other) in pairs.into_iter().take(MOST_PAIRS) {
+            let best = self.remedies.iter().map(|remedy| remedy.size).min().unwrap_or(u32::MAX);
+            if best <= size {
+                break;
+            }
+            if self.fits(&[(&one.way, one.way.grades), (&other.way, other.way.grades)]) {
+                self.propose_least(vec![one.way.clone(), other.way.clone()]);
+            }
         }
-        let text = format!("drop the constraint that the group is in one {key}");
-        self.propose(&changed, (text, size::POD_AFFINITY, RemedyKind::Pod));
     }
 
-    /// Each resource that the pods request, lowered in all of them by the smallest part.
-    fn try_requests(&mut self) {
-        let mut names: Vec<Str> = Vec::new();
-        for (_, known) in &self.plan.members {
-            names.extend(requests::names(known));
-        }
-        names.sort();
-        names.dedup();
-        for name in names {
-            let (mut enough, mut too_little) = (STEPS, 0);
+    /// Takes each way no further than necessary, and proposes them together. They help if each is taken as far as it goes.
+    fn propose_least(&mut self, mut ways: Vec<Way>) {
+        let mut grades: Vec<usize> = ways.iter().map(|way| way.grades).collect();
+        for at in 0..ways.len() {
+            let (mut too_little, mut enough) = (0, grades[at]);
             while 1 < enough - too_little {
-                let middle = too_little + (enough - too_little) / 2;
-                let fits = self.lowered(&name, middle).is_some_and(|(one, _)| self.fits(&one));
-                if fits { enough = middle } else { too_little = middle }
+                grades[at] = too_little + (enough - too_little) / 2;
+                if self.fits(&taking(&ways, &grades)) {
+                    enough = grades[at];
+                } else {
+                    too_little = grades[at];
+                }
             }
-            if enough == STEPS {
-                continue;
+            grades[at] = enough;
+            // What comes last costs most: it is the first to be left out, as long as the group fits.
+            for left_out in (0..enough).rev() {
+                if grades[at] == 1 {
+                    break;
+                }
+                let Some(less) = ways[at].without(left_out, grades[at]) else { break };
+                let before = std::mem::replace(&mut ways[at], less);
+                grades[at] -= 1;
+                if !self.fits(&taking(&ways, &grades)) {
+                    ways[at] = before;
+                    grades[at] += 1;
+                }
             }
-            let Some((changed, text)) = self.lowered(&name, enough) else { continue };
-            let part = i64::from(size::WHOLE_REQUEST) * enough / STEPS;
-            let size = size::REQUEST + u32::try_from(part).unwrap_or(size::WHOLE_REQUEST);
-            self.propose(&changed, (text, size, RemedyKind::Pod));
         }
+        self.propose(&taking(&ways, &grades));
     }
 
-    /// All pods request less of a resource, by so many steps.
-    fn lowered(&self, name: &str, steps: i64) -> Option<(Changed, String)> {
+    /// The group with these changes, and what they come to; `None` if one of them is not possible.
+    fn with(&self, ways: &Taking<'_>) -> Option<(Changed, String, u32, RemedyKind)> {
         let mut changed = self.base.clone();
-        let (mut texts, mut n_pods) = (BTreeMap::<String, usize>::new(), 0);
-        for (member, (_, known)) in changed.members.iter_mut().zip(&self.plan.members) {
-            let asked = known.requests.get(name);
-            let total =
-                i64::try_from(i128::from(asked) * i128::from(STEPS - steps) / i128::from(STEPS));
-            if 0 < asked {
-                *texts.entry(requests::lower(member, name, total.ok()?)?).or_default() += 1;
-                n_pods += 1;
-            }
+        let sources = Sources { view: self.scheduler.view(), manifests: self.manifests };
+        let (mut texts, mut size, mut kind) = (Vec::new(), 0, RemedyKind::Pod);
+        // What is later in a list goes first, so that the others keep their places in it.
+        for (way, grade) in ways.iter().rev() {
+            let taken = way.take(&mut changed, *grade, sources)?;
+            texts.insert(0, taken.text);
+            size += taken.size;
+            kind = kind.max(taken.kind);
         }
-        let text = match texts.len() {
-            0 => return None,
-            1 => texts.into_keys().next()?,
-            _ => format!("request {} % less {name}", steps * 100 / STEPS),
-        };
-        let pods = if n_pods == 1 { "pod" } else { "pods" };
-        Some((changed, format!("{text} in {n_pods} {pods}")))
+        if let Some((needed, more)) = &self.needed {
+            texts.insert(0, needed.clone());
+            size += more;
+        }
+        Some((changed, texts.join(", and "), size, kind))
     }
 
-    /// The fewest new nodes of each sort that let the group in.
-    fn try_nodes(&mut self) {
-        for row in new_nodes::models(self.scheduler.view().nodes).into_iter().take(MOST_SORTS) {
-            let with = |search: &Self, n: usize| {
-                let view = search.scheduler.view();
-                let mut changed = search.base.clone();
-                changed.cluster = Some(new_nodes::like(view, search.manifests, row, n));
-                changed
-            };
-            let most = self.base.members.len().clamp(1, MOST_NODES);
-            let all = with(self, most);
-            if !self.fits(&all) {
-                continue;
-            }
-            let (mut too_few, mut enough) = (0, most);
-            while 1 < enough - too_few {
-                let middle = too_few + (enough - too_few) / 2;
-                let changed = with(self, middle);
-                if self.fits(&changed) { enough = middle } else { too_few = middle }
-            }
-            let changed = with(self, enough);
-            let Some(cluster) = &changed.cluster else { continue };
-            let (text, size) = (cluster.text.clone(), cluster.size);
-            self.propose(&changed, (text, size, RemedyKind::Cluster));
-        }
+    /// The least that a way costs by itself.
+    fn least_size(&self, way: &Way) -> Option<u32> {
+        let (.., size, _) = self.with(&[(way, 1)])?;
+        Some(size)
     }
 
-    fn try_evictions(&mut self) {
-        let priority = self.priority();
-        for cluster in evictions::changes(self, priority) {
-            let mut changed = self.base.clone();
-            let (text, size) = (cluster.text.clone(), cluster.size);
-            changed.cluster = Some(cluster);
-            self.propose(&changed, (text, size, RemedyKind::Cluster));
-        }
+    fn decide(&mut self, ways: &Taking<'_>) -> Option<GroupDecision> {
+        let (changed, ..) = self.with(ways)?;
+        self.plan.decide(&changed, self.scheduler, self.now).ok()
     }
 
-    /// The priority of the group, or else of its most important pod.
-    fn priority(&self) -> i32 {
-        let of_object = self.base.object.as_ref().and_then(|one| one["spec"]["priority"].as_i64());
-        let of_pods =
-            self.plan.members.iter().map(|(_, pod): &(Value, std::sync::Arc<Pod>)| pod.priority);
-        let given = of_object.and_then(|priority| i32::try_from(priority).ok());
-        given.or(of_pods.max()).unwrap_or(0)
+    fn fits(&mut self, ways: &Taking<'_>) -> bool {
+        self.decide(ways).is_some_and(|decision| self.plan.is_enough(&decision))
+    }
+
+    /// The priority of the group that counts, or else of its most important pod.
+    pub(super) fn priority(&self) -> i32 {
+        let of_objects = self.base.objects.first().and_then(|root| root.manifest.as_ref());
+        let given =
+            of_objects.and_then(|root| i32::try_from(root["spec"]["priority"].as_i64()?).ok());
+        given.or(self.base.members.iter().map(|member| member.pod.priority).max()).unwrap_or(0)
     }
 
     /// A priority with which the group evicts others itself, if it may.
@@ -316,51 +263,60 @@ impl<'s> GroupSearch<'s> {
             pods.map(|pod| pod.priority).filter(|it| before <= *it).collect();
         others.sort_unstable();
         others.dedup();
-        for priority in others.into_iter().take(MOST_KEYS) {
+        for priority in others.into_iter().take(MOST_PRIORITIES) {
             let Some(priority) = priority.checked_add(1) else { continue };
-            let mut changed = self.base.clone();
-            let Some(object) = &mut changed.object else { return };
-            object["spec"]["priority"] = json!(priority);
-            if must_agree {
-                for member in &mut changed.members {
-                    member["spec"]["priority"] = json!(priority);
-                }
-            }
-            let Ok(decision) = changed.decide(self.scheduler, self.now) else { continue };
-            if decision.result != GroupResult::Preempting {
+            let Some(changed) = self.with_priority(priority) else { return };
+            let decision = self.plan.decide(&changed, self.scheduler, self.now);
+            let Some(decision) = decision.ok().filter(|it| it.result == GroupResult::Preempting)
+            else {
                 continue;
-            }
+            };
             let mut without = changed.clone();
-            without.cluster = Some(evictions::without(&decision.victims));
-            if !self.fits(&without) {
-                continue;
-            }
+            without.cluster.push(evictions::without(&decision.victims));
             let (n, pods) = (decision.victims.len(), crate::cluster::names(&decision.victims));
-            let whom = if must_agree { "the group and its pods" } else { "the group" };
+            let whom = match (&self.plan.asked, must_agree) {
+                (GroupRef::Pods(_), true) if self.base.objects.len() == 1 => {
+                    "the group and its pods"
+                }
+                (_, true) => "the root of the groups and all pods",
+                (_, false) => "the group",
+            };
             let text = format!(
                 "give {whom} priority {priority} instead of {before}: it then evicts {pods}"
             );
-            let size = size::PROFILE + size::ONE_EVICTION * count(n);
+            let (text, size) =
+                self.with_needed(text, size::PROFILE + size::ONE_EVICTION * count(n));
+            let so_far = self.remedies.len();
             self.keep(&changed, &without, (text, size, RemedyKind::Pod));
-            return;
+            if so_far < self.remedies.len() {
+                return;
+            }
         }
     }
 
-    pub(super) fn fits(&mut self, changed: &Changed) -> bool {
-        let decision = changed.decide(self.scheduler, self.now);
-        decision.is_ok_and(|decision| self.plan.is_enough(&decision))
-    }
-
-    /// The group as it is asked about, with this change of the cluster.
-    pub(super) fn fits_with(&mut self, cluster: crate::cluster::ClusterChange) -> bool {
+    /// The group with another priority. Since 1.37 that of a tree is that of its root, and its pods must have it.
+    fn with_priority(&self, priority: i32) -> Option<Changed> {
         let mut changed = self.base.clone();
-        changed.cluster = Some(cluster);
-        self.fits(&changed)
+        changed.objects.first_mut()?.change()?["spec"]["priority"] = json!(priority);
+        if self.must_agree() {
+            for member in &mut changed.members {
+                member.change(|pod| pod["spec"]["priority"] = json!(priority))?;
+            }
+        }
+        Some(changed)
     }
 
-    /// Proves a change, and keeps it.
-    fn propose(&mut self, changed: &Changed, told: (String, u32, RemedyKind)) {
-        self.keep(changed, changed, told);
+    fn with_needed(&self, text: String, size: u32) -> (String, u32) {
+        match &self.needed {
+            Some((needed, more)) => (format!("{needed}, and {text}"), size + more),
+            None => (text, size),
+        }
+    }
+
+    /// Proves changes, and keeps them.
+    fn propose(&mut self, ways: &Taking<'_>) {
+        let Some((changed, text, size, kind)) = self.with(ways) else { return };
+        self.keep(&changed, &changed, (text, size, kind));
     }
 
     /// Keeps a change if the group fits with `proof`.
@@ -368,21 +324,15 @@ impl<'s> GroupSearch<'s> {
         &mut self,
         changed: &Changed,
         proof: &Changed,
-        (text, mut size, kind): (String, u32, RemedyKind),
+        (text, size, kind): (String, u32, RemedyKind),
     ) {
-        let Ok(decision) = proof.decide(self.scheduler, self.now) else { return };
-        if !self.plan.is_enough(&decision) {
+        let Ok(decision) = self.plan.decide(proof, self.scheduler, self.now) else { return };
+        if !self.plan.is_enough(&decision) || text.is_empty() {
             return;
         }
-        let mut texts = Vec::new();
-        if let Some((needed, more)) = &self.needed {
-            texts.push(needed.clone());
-            size += more;
-        }
-        texts.extend(Some(text).filter(|text| !text.is_empty()));
         self.remedies.push(GroupRemedy {
             kind,
-            text: texts.join(", and "),
+            text,
             changes: self.plan.changes(changed),
             placement: decision.placement.as_ref().map(ToString::to_string),
             placed: n_placed(&decision),
@@ -392,25 +342,6 @@ impl<'s> GroupSearch<'s> {
     }
 }
 
-/// Other labels of nodes by which they could be told apart, those with the fewest values first.
-fn other_keys(nodes: &Columns, key: &str) -> Vec<Str> {
-    let mut values: BTreeMap<Str, BTreeMap<Str, usize>> = BTreeMap::new();
-    for row in nodes.rows() {
-        for (label, value) in nodes.node(row).labels.iter() {
-            *values.entry(label.clone()).or_default().entry(value.clone()).or_default() += 1;
-        }
-    }
-    let n_nodes = nodes.len();
-    values.retain(|label, values| {
-        let is_on_all = values.values().sum::<usize>() == n_nodes;
-        label != key && label != HOSTNAME && is_on_all && values.len() < n_nodes
-    });
-    let mut keys: Vec<(usize, Str)> =
-        values.into_iter().map(|(label, values)| (values.len(), label)).collect();
-    keys.sort();
-    keys.into_iter().map(|(_, label)| label).take(MOST_KEYS).collect()
-}
-
-pub(super) fn count(number: usize) -> u32 {
-    u32::try_from(number).unwrap_or(u32::MAX)
+fn taking<'w>(ways: &'w [Way], grades: &[usize]) -> Vec<(&'w Way, usize)> {
+    ways.iter().zip(grades.iter().copied()).collect()
 }

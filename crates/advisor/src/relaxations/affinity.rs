@@ -1,6 +1,6 @@
 //! The node selector, the node affinity, and the affinity to other pods.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::{Relaxation, list, remove_at, remove_key};
 
@@ -56,6 +56,80 @@ pub(super) fn drop_node_affinity(manifest: &mut Value) {
 
 pub(super) fn drop_term(manifest: &mut Value, name: &str, at: usize) {
     remove_at(manifest, &format!("/spec/affinity/{name}/{REQUIRED}"), at);
+}
+
+/// Allows one more value of a label: it becomes an expression of the node affinity.
+pub(super) fn allow_label(manifest: &mut Value, key: &str, value: &str) {
+    let selector = manifest.pointer_mut("/spec/nodeSelector").and_then(Value::as_object_mut);
+    let Some(before) = selector.and_then(|selector| selector.remove(key)) else { return };
+    let expression = json!({"key": key, "operator": "In", "values": [before, value]});
+    if list(manifest, NODE_TERMS).is_empty() {
+        manifest["spec"]["affinity"]["nodeAffinity"][REQUIRED]["nodeSelectorTerms"] = json!([{}]);
+    }
+    let terms = manifest.pointer_mut(NODE_TERMS).and_then(Value::as_array_mut);
+    for term in terms.into_iter().flatten() {
+        let expressions = &mut term["matchExpressions"];
+        match expressions.as_array_mut() {
+            Some(all) => all.push(expression.clone()),
+            None => *expressions = json!([expression.clone()]),
+        }
+    }
+}
+
+/// Allows one more value in an expression with the operator `In`.
+pub(super) fn allow_in_expression(manifest: &mut Value, name: &str, at: usize, value: &str) {
+    let values = manifest.pointer_mut(&format!("{NODE_TERMS}/0/{name}/{at}/values"));
+    if let Some(values) = values.and_then(Value::as_array_mut) {
+        values.push(value.into());
+    }
+}
+
+/// The keys that a node must have one of a few values of, each with these values: what allows one more.
+pub(crate) fn widenable(manifest: &Value) -> Vec<Widenable> {
+    let mut all = Vec::new();
+    for (key, value) in manifest["spec"]["nodeSelector"].as_object().into_iter().flatten() {
+        let values = value.as_str().map(ToOwned::to_owned).into_iter().collect();
+        all.push(Widenable { key: key.clone(), values, expression: None });
+    }
+    if let [term] = list(manifest, NODE_TERMS) {
+        // The other list names a field of the node, which is not a label.
+        let name = EXPRESSION_LISTS[0];
+        for (at, expression) in list_of(term, name).iter().enumerate() {
+            if expression["operator"] == "In"
+                && let Some(key) = expression["key"].as_str()
+            {
+                let values = list_of(expression, "values").iter().filter_map(Value::as_str);
+                let values = values.map(ToOwned::to_owned).collect();
+                all.push(Widenable { key: key.to_owned(), values, expression: Some((name, at)) });
+            }
+        }
+    }
+    all
+}
+
+/// A label of which a node must have one of a few values.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Widenable {
+    pub(crate) key: String,
+    pub(crate) values: Vec<String>,
+    /// The expression that says so; `None` if the node selector does.
+    expression: Option<(&'static str, usize)>,
+}
+
+impl Widenable {
+    /// One more value is allowed.
+    pub(crate) fn with(&self, value: &str) -> Relaxation {
+        match self.expression {
+            None => Relaxation::LabelValue(self.key.clone(), value.to_owned()),
+            Some((list, at)) => Relaxation::ExpressionValue(list, at, value.to_owned()),
+        }
+    }
+}
+
+/// The key of an expression.
+pub(super) fn key<'m>(manifest: &'m Value, name: &str, at: usize) -> &'m str {
+    let key = manifest.pointer(&format!("{NODE_TERMS}/0/{name}/{at}/key"));
+    key.and_then(Value::as_str).unwrap_or_default()
 }
 
 /// An expression as `kubectl` prints selectors.

@@ -1,6 +1,6 @@
 //! What a pod could give up, or put up with, so that it fits on more nodes. Each module knows one field of its manifest.
 
-mod affinity;
+pub(crate) mod affinity;
 pub(crate) mod devices;
 mod ports;
 pub(crate) mod requests;
@@ -26,6 +26,10 @@ pub(crate) enum Relaxation {
     NodeLabel(String),
     /// An expression of the only term of the required node affinity: its list and its index there.
     NodeExpression(&'static str, usize),
+    /// That a label of `spec.nodeSelector` has its value: this other one is allowed, too.
+    LabelValue(String, String),
+    /// The same of an expression with the operator `In`.
+    ExpressionValue(&'static str, usize, String),
     /// All of the required node affinity.
     NodeAffinity,
     /// A required term of `podAffinity` or `podAntiAffinity`.
@@ -91,6 +95,8 @@ impl Relaxation {
             Relaxation::Taints(_) => Field::Taints,
             Relaxation::NodeLabel(_)
             | Relaxation::NodeExpression(..)
+            | Relaxation::LabelValue(..)
+            | Relaxation::ExpressionValue(..)
             | Relaxation::NodeAffinity => Field::Nodes,
             Relaxation::PodTerm(..) => Field::Pods,
             Relaxation::Spread(_) => Field::Spread,
@@ -118,6 +124,10 @@ impl Relaxation {
             Relaxation::Taints(taints) => tolerations::add(manifest, taints),
             Relaxation::NodeLabel(key) => affinity::drop_label(manifest, key),
             Relaxation::NodeExpression(list, at) => affinity::drop_expression(manifest, list, *at),
+            Relaxation::LabelValue(key, value) => affinity::allow_label(manifest, key, value),
+            Relaxation::ExpressionValue(list, at, value) => {
+                affinity::allow_in_expression(manifest, list, *at, value);
+            }
             Relaxation::NodeAffinity => affinity::drop_node_affinity(manifest),
             Relaxation::PodTerm(list, at) => affinity::drop_term(manifest, list, *at),
             Relaxation::Spread(at) => spread::make_soft(manifest, *at),
@@ -142,6 +152,15 @@ impl Relaxation {
             Relaxation::NodeExpression(list, at) => {
                 let expression = affinity::expression(manifest, list, *at);
                 format!("drop \"{expression}\" from the node affinity")
+            }
+            Relaxation::LabelValue(key, value) => {
+                let before = manifest["spec"]["nodeSelector"][key].as_str().unwrap_or_default();
+                format!("allow nodes with {key}={value} besides those with {key}={before}")
+            }
+            Relaxation::ExpressionValue(list, at, value) => {
+                let expression = affinity::expression(manifest, list, *at);
+                let key = affinity::key(manifest, list, *at);
+                format!("allow nodes with {key}={value} besides those with \"{expression}\"")
             }
             Relaxation::NodeAffinity => "drop the required node affinity".to_owned(),
             Relaxation::PodTerm(list, at) => affinity::term_text(manifest, list, *at),
@@ -168,6 +187,7 @@ impl Relaxation {
                 size::TOLERATION * u32::try_from(taints.len()).unwrap_or(u32::MAX)
             }
             Relaxation::NodeLabel(_) | Relaxation::NodeExpression(..) => size::SELECTOR,
+            Relaxation::LabelValue(..) | Relaxation::ExpressionValue(..) => size::WIDER,
             Relaxation::NodeAffinity => size::NODE_AFFINITY,
             Relaxation::PodTerm(..) => size::POD_AFFINITY,
             Relaxation::Spread(_) => size::NO_SPREAD,

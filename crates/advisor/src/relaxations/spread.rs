@@ -14,7 +14,8 @@ pub(super) fn all_of(manifest: &Value) -> Vec<usize> {
     hard.map(|(at, _)| at).collect()
 }
 
-pub(super) fn make_soft(manifest: &mut Value, at: usize) {
+/// Makes a constraint a preference.
+pub(crate) fn make_soft(manifest: &mut Value, at: usize) {
     manifest["spec"]["topologySpreadConstraints"][at]["whenUnsatisfiable"] =
         "ScheduleAnyway".into();
 }

@@ -282,14 +282,28 @@ impl World {
 
     /// How many pods of a group a simulation places at once; `None` if none.
     pub(crate) fn group_placed(&self, name: &str) -> Option<usize> {
-        let mut simulation = self.simulation_of_groups(Release::V1_36);
+        self.group_placed_under(Release::V1_36, name)
+    }
+
+    /// The same, by the rules of a release. The group may be one of groups, or part of one.
+    pub(crate) fn group_placed_under(&self, release: Release, name: &str) -> Option<usize> {
+        let mut simulation = self.simulation_of_groups(release);
+        let is_own = |one: &&MemberDecision| {
+            let group = &self.get("Pod", &one.pod.name)["spec"]["schedulingGroup"]["podGroupName"];
+            *group == name
+                || self.0.contains_key(&("CompositePodGroup".to_owned(), name.to_owned()))
+        };
         let is_placed =
             |one: &&MemberDecision| matches!(one.result, MemberResult::Scheduled { .. });
         while simulation.advance().is_some() {
             for decision in simulation.take_group_decisions() {
-                let is_meant = decision.group.name == *name;
-                if is_meant && decision.result == GroupResult::Scheduled {
-                    return Some(decision.pods.iter().filter(is_placed).count());
+                let whole = (&decision.group, decision.result);
+                let parts = decision.groups.iter().map(|part| (&part.group, part.result));
+                let is_meant = |(group, result): (&ObjectKey, GroupResult)| {
+                    group.name == *name && result == GroupResult::Scheduled
+                };
+                if parts.chain([whole]).any(is_meant) {
+                    return Some(decision.pods.iter().filter(is_own).filter(is_placed).count());
                 }
             }
         }

@@ -86,6 +86,8 @@ pub(super) enum Permits {
 pub(super) struct Placed {
     id: PodId,
     binding: Box<BindingCycle>,
+    /// What plugins had shared before Permit was asked on trial, if it was.
+    shared_before: Option<CycleState>,
     /// Its nomination, which counted no longer.
     nomination: Option<(PodInfo, Str)>,
 }
@@ -165,12 +167,15 @@ impl Scheduler {
         };
         let reserved = BindingCycle::reserve(on_trial, shared, &profile, &mut backing);
         let permitted = reserved.and_then(|mut binding| {
-            let pending = match permits {
-                Permits::Asked => binding.permit(&profile, &mut backing),
-                Permits::Unasked => Ok(Vec::new()),
+            let (shared_before, pending) = match permits {
+                Permits::Asked => {
+                    let before = binding.shared.clone();
+                    (Some(before), binding.permit(&profile, &mut backing))
+                }
+                Permits::Unasked => (None, Ok(Vec::new())),
             };
             match pending {
-                Ok(pending) => Ok((binding, pending)),
+                Ok(pending) => Ok((binding, shared_before, pending)),
                 Err(why) => {
                     binding.unreserve(&mut backing);
                     Err(why)
@@ -178,14 +183,14 @@ impl Scheduler {
             }
         });
         match permitted {
-            Ok((binding, pending)) => {
+            Ok((binding, shared_before, pending)) => {
                 let reasons = pending.iter().filter_map(|(plugin, _)| {
                     let point = profile.named(plugin)?.points.permit.as_ref()?;
                     Some(point.waits_for()).filter(|text| !text.is_empty())
                 });
                 let reasons: Vec<&str> = reasons.collect();
                 let waits_for = (!pending.is_empty()).then(|| reasons.join(", "));
-                placed.push(Placed { id: attempt.id, binding, nomination });
+                placed.push(Placed { id: attempt.id, binding, shared_before, nomination });
                 Ok(waits_for)
             }
             Err(why) => {
@@ -223,7 +228,14 @@ impl Scheduler {
         for group in groups {
             states.stay(group);
         }
-        placed.into_iter().map(|placed| placed.binding)
+        placed.into_iter().map(|placed| {
+            let Placed { mut binding, shared_before, .. } = placed;
+            // Permit is asked again, and does not know that it was asked on trial.
+            if let Some(before) = shared_before {
+                binding.shared = before;
+            }
+            binding
+        })
     }
 
     /// Takes members back, the last one first.
@@ -235,7 +247,7 @@ impl Scheduler {
 
     /// Takes back what [`Self::place_on_trial`] has done.
     fn take_back_from_trial(&mut self, now: Time, placed: Placed) {
-        let Placed { id, mut binding, nomination } = placed;
+        let Placed { id, mut binding, nomination, .. } = placed;
         let (mut decisions, mut said, mut events) = (Vec::new(), Vec::new(), Vec::new());
         let mut metrics = PluginMetrics::default();
         binding.unreserve(&mut Backing {

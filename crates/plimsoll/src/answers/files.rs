@@ -38,9 +38,10 @@ const MOST_HOURS: usize = 14 * 24;
 const NEWS: Duration = Duration::from_secs(1);
 
 /// The kinds of objects that could be changed for a pod or a group, besides pods and nodes.
-const CHANGED: [&str; 8] = [
+const CHANGED: [&str; 9] = [
     "CSINode",
     "CSIStorageCapacity",
+    "CompositePodGroup",
     "PersistentVolumeClaim",
     "PodGroup",
     "ResourceClaim",
@@ -89,7 +90,7 @@ impl FilesSource {
         let setup = Setup::choose(args, &sources, registry)?;
         let canaries = Canaries::new(canary, &setup)?;
         let default = {
-            let gates = options::given_gates(args.emulation.release(), &args.feature_gates)?;
+            let gates = options::given_gates(setup.gates.release(), &args.feature_gates)?;
             Configuration::default_for(&options::catalogue(registry, &gates)).effective
         };
         let written = |configuration| {

@@ -388,7 +388,6 @@ fn explain_why_group(
     let answer = GroupAnswer::of(scheduler, now, subject);
     let answer = answer.map_err(|error| match error.downcast_ref() {
         Some(unknown @ WhyGroupError::Unknown(_)) => AdviceError::Unknown(unknown.to_string()),
-        Some(wrong @ WhyGroupError::Composite(..)) => AdviceError::Wrong(wrong.to_string()),
         _ => failed(error),
     })?;
     let written = WithCanary { answer: answer.written(), canary };

@@ -9,7 +9,8 @@ const COMPONENT: &str = "kube";
 /// The release that decides.
 #[derive(Clone, Copy, Debug, Default, clap::Args)]
 pub(crate) struct Emulation {
-    /// The release of Kubernetes whose decisions are made: 1.36 or 1.37; the newest if not given
+    /// The release of Kubernetes whose decisions are made: 1.36 or 1.37; if not given, the one that serves
+    /// the API version of the groups of pods in the files, or else the newest
     #[arg(long, value_name = "VERSION", value_parser = emulated_version)]
     pub(crate) emulated_version: Option<Release>,
 }

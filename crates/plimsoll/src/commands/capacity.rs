@@ -24,7 +24,9 @@ use crate::report::{CapacityAnswer, Shape};
 
 /// Answers for the pods of files, for a group of the cluster, or for each sort of pod of the cluster.
 pub(crate) fn run(args: &Capacity, registry: &Registry) -> Result<()> {
-    let Scene { setup, mut cluster, sources } = Scene::read(&args.cluster, registry)?;
+    let asked = input::read(&args.pod_file)?;
+    let scene = Scene::read_beside(&args.cluster, &asked, registry)?;
+    let Scene { setup, mut cluster, sources } = scene;
     let deciders = Deciders::of(&setup, registry);
     let canaries = Canaries::new(&args.canary, &setup)?;
     let mut own_names: BTreeMap<PodKey, Str> = BTreeMap::new();
@@ -50,7 +52,7 @@ pub(crate) fn run(args: &Capacity, registry: &Registry) -> Result<()> {
             with_own_names(&mut given, &own_names);
             given
         } else {
-            let described = Described::of(&input::read(&args.pod_file)?)?;
+            let described = Described::of(&asked)?;
             shapes::given(described, options, &cluster)?
         };
         let chosen = capacity::choose_profiles(canaries.as_ref(), &mut given);

@@ -86,6 +86,11 @@ struct Scene {
 impl Scene {
     /// Reads all given files, and warns of what has no effect.
     fn read(args: &args::Cluster, registry: &Registry) -> Result<Self> {
+        Scene::read_beside(args, &[], registry)
+    }
+
+    /// The same. `also` is what else is asked about: its groups have a say in the release that decides.
+    fn read_beside(args: &args::Cluster, also: &[Source], registry: &Registry) -> Result<Self> {
         let stdin = Path::new(STDIN);
         let configured = [&args.config, &args.deprecated.policy_config_file];
         let configured = configured.into_iter().filter(|file| file.as_deref() == Some(stdin));
@@ -95,7 +100,7 @@ impl Scene {
             "standard input can hold the cluster or the configuration, not both"
         );
         let sources = input::read(&args.files)?;
-        let setup = Setup::choose(args, &sources, registry)?;
+        let setup = Setup::choose_beside(args, &sources, also, registry)?;
         let (policy, kinds) = (setup.config_map.as_ref(), registry.kinds());
         let cluster = input::load(&sources, policy, &kinds, &setup.gates)?;
         caveats::before(&cluster);

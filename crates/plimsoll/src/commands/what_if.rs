@@ -15,7 +15,7 @@ use plimsoll_sim::what_if::{Action, Model, Scenario, Target};
 use super::Scene;
 use crate::args::{Format, GivenAction, ObjectName, WhatIf};
 use crate::canary::{Canaries, Picks};
-use crate::input;
+use crate::input::{self, Source};
 use crate::options::Setup;
 use crate::recorded::Recorded;
 use crate::render::canary::{self, PlanWithCanaries};
@@ -34,7 +34,8 @@ pub(crate) fn run(mut args: WhatIf, registry: &Registry) -> Result<ExitCode> {
         args.cluster.config = Some(config);
     }
     let kinds = registry.kinds();
-    let actions = args.actions.0.into_iter().map(|given| resolve(given, &kinds));
+    let mut applied = Vec::new();
+    let actions = args.actions.0.into_iter().map(|given| resolve(given, &kinds, &mut applied));
     let actions: Vec<(String, Vec<Action>)> = actions.collect::<Result<_>>()?;
     // As a running instance answers: an audit of every thousandth decision would take most of the time.
     let with_choice = |options: Options| Options {
@@ -46,7 +47,8 @@ pub(crate) fn run(mut args: WhatIf, registry: &Registry) -> Result<ExitCode> {
     let picks = Picks::default();
     let (scheduler, cluster, canaries) = match &args.recording {
         None => {
-            let Scene { setup, cluster, .. } = Scene::read(&args.cluster, registry)?;
+            let scene = Scene::read_beside(&args.cluster, &applied, registry)?;
+            let Scene { setup, cluster, .. } = scene;
             let canaries = Canaries::new(&args.canary, &setup)?;
             let options = with_choice(setup.options());
             (Scheduler::new(setup.profiles, options, SEED)?, cluster, canaries)
@@ -99,12 +101,16 @@ pub(crate) fn run(mut args: WhatIf, registry: &Registry) -> Result<ExitCode> {
     Ok(if fails { ExitCode::from(PENDING) } else { ExitCode::SUCCESS })
 }
 
-/// What a flag means, and the flag for errors.
-fn resolve(given: GivenAction, kinds: &Kinds) -> Result<(String, Vec<Action>)> {
+/// What a flag means, and the flag for errors. Files with objects that are applied are added to `read`.
+fn resolve(
+    given: GivenAction,
+    kinds: &Kinds,
+    read: &mut Vec<Source>,
+) -> Result<(String, Vec<Action>)> {
     Ok(match given {
         GivenAction::Apply(file) => {
             let typed = format!("--apply {}", file.display());
-            let actions = applied(&file, kinds).with_context(|| typed.clone())?;
+            let actions = applied(&file, kinds, read).with_context(|| typed.clone())?;
             (typed, actions)
         }
         GivenAction::Delete(name) => {
@@ -145,10 +151,11 @@ fn resolve(given: GivenAction, kinds: &Kinds) -> Result<(String, Vec<Action>)> {
     })
 }
 
-/// The objects of files, and the pods of the workloads in them.
-fn applied(file: &Path, kinds: &Kinds) -> Result<Vec<Action>> {
+/// The objects of files, which are added to `read`, and the pods of the workloads in them.
+fn applied(file: &Path, kinds: &Kinds, read: &mut Vec<Source>) -> Result<Vec<Action>> {
     let sources = input::read(&[file.to_owned()])?;
     let given = input::applied(&sources, kinds)?;
+    read.extend(sources);
     let rollouts = given
         .workloads
         .into_iter()

@@ -72,7 +72,7 @@ fn group(out: &mut impl Write, why: &Why, screen: Screen) -> io::Result<()> {
     }
     match group.remedies.as_slice() {
         [] if group.result == Some("scheduled") => Ok(()),
-        [] => writeln!(out, "No single change that was tried would let the group be scheduled."),
+        [] => writeln!(out, "No change that was tried would let the group be scheduled."),
         remedies => {
             writeln!(
                 out,

@@ -26,7 +26,11 @@ pub(crate) fn answer(out: &mut impl Write, answer: &GroupAnswer, screen: Screen)
         return Ok(());
     };
     table::group(out, decision, screen)?;
-    let min_count = why.min_count.map(|n| format!("; minCount is {n}")).unwrap_or_default();
+    let min_count = match (why.min_count, why.min_group_count) {
+        (Some(n), _) => format!("; minCount is {n}"),
+        (None, Some(n)) => format!("; minGroupCount is {n}"),
+        (None, None) => String::new(),
+    };
     writeln!(out, "\n{} on nodes, {} pending{min_count}", count(why.running, "pod"), why.pending)?;
     remedies(out, why, screen)?;
     unknown_manifests(out, &why.unknown_manifests)?;
@@ -47,7 +51,7 @@ fn remedies(out: &mut impl Write, why: &WhyGroup, screen: Screen) -> io::Result<
         return Ok(());
     }
     if why.remedies.is_empty() {
-        return writeln!(out, "\nNo single change that was tried would let it be scheduled.");
+        return writeln!(out, "\nNo change that was tried would let it be scheduled.");
     }
     writeln!(
         out,

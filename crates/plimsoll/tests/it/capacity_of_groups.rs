@@ -27,7 +27,7 @@ fn racks() -> String {
 /// A group of three pods of two CPUs.
 fn group(name: &str, min_count: u32, constraints: &str) -> String {
     let group = format!(
-        "apiVersion: scheduling.k8s.io/v1alpha2\nkind: PodGroup\nmetadata: {{name: {name}, namespace: default, uid: {name}}}\n\
+        "apiVersion: scheduling.k8s.io/v1beta1\nkind: PodGroup\nmetadata: {{name: {name}, namespace: default, uid: {name}}}\n\
          spec: {{schedulingPolicy: {{gang: {{minCount: {min_count}}}}}{constraints}}}\n"
     );
     let pods = (0..3).map(|number| {
@@ -67,10 +67,11 @@ fn n_simulated(constraints: &str, n: usize, flags: &str) -> usize {
 
 #[test]
 fn as_many_groups_fit_as_simulate_places_and_not_one_more() {
-    for release in ["1.36", "1.37"] {
+    for (release, version) in [("1.36", "v1alpha2"), ("1.37", "v1beta1")] {
         let flags = format!("--emulated-version {release} {TOPOLOGY}");
         for (constraints, fits) in [("", 2), (IN_ONE_RACK, 1)] {
-            let (racks, model) = (racks(), group("train", 3, constraints));
+            let of_release = |group: String| group.replace("v1beta1", version);
+            let (racks, model) = (racks(), of_release(group("train", 3, constraints)));
             let files = [("a.yaml", racks.as_str()), ("train.yaml", model.as_str())];
             let line =
                 format!("capacity -f a.yaml --pod-file train.yaml -o json --remedies 0 {flags}");
@@ -140,7 +141,7 @@ fn groups_of_the_cluster_are_counted_by_name_and_with_all_shapes() {
 #[test]
 fn a_workload_whose_template_names_a_group_stands_for_all_its_pods() {
     let job = "\
-apiVersion: scheduling.k8s.io/v1alpha2
+apiVersion: scheduling.k8s.io/v1beta1
 kind: PodGroup
 metadata: {name: batch, namespace: default}
 spec: {schedulingPolicy: {gang: {minCount: 3}}}

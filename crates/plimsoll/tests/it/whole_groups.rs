@@ -19,7 +19,7 @@ kind: Node
 metadata: {name: n2}
 status: {allocatable: {cpu: '4', memory: 8Gi, pods: '10'}}
 ---
-apiVersion: scheduling.k8s.io/v1alpha2
+apiVersion: scheduling.k8s.io/v1beta1
 kind: PodGroup
 metadata: {name: train, namespace: default, uid: t}
 spec: {schedulingPolicy: {gang: {minCount: 2}}}
@@ -49,7 +49,7 @@ status: {phase: Running}
 
 /// Another gang, which asks for two nodes.
 pub(crate) const MORE: &str = "\
-apiVersion: scheduling.k8s.io/v1alpha2
+apiVersion: scheduling.k8s.io/v1beta1
 kind: PodGroup
 metadata: {name: more, namespace: default, uid: m}
 spec: {schedulingPolicy: {gang: {minCount: 2}}}
@@ -165,8 +165,9 @@ fn what_cannot_be_asked_about_groups_is_refused_with_the_remedy() {
             error: groups of pods are off: add --feature-gates GenericWorkload=true, and with topologies TopologyAwareWorkloadScheduling=true
         "]],
     );
+    let old = CLUSTER.replace("v1beta1", "v1alpha2");
     check_refused(
-        &files,
+        &[("a.yaml", old.as_str())],
         "explain -f a.yaml --group train --emulated-version 1.36",
         &expect![[r"
             error: groups of pods are off: add --feature-gates GenericWorkload=true,GangScheduling=true, and with topologies or preemption TopologyAwareWorkloadScheduling=true or WorkloadAwarePreemption=true

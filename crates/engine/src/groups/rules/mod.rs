@@ -2,6 +2,7 @@
 //! and what becomes of its members. Everything else is common: see [`super`].
 
 pub(super) mod release_1_36;
+mod release_1_36_placements;
 pub(super) mod release_1_37;
 pub(super) mod release_1_37_submit;
 pub(super) mod release_1_37_trial;

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use plimsoll_api::pod_group::GroupCondition;
 use plimsoll_api::{ObjectKey, PodGroup, PodKey, Str};
-use plimsoll_framework::{GroupPlacement, GroupPostFilterAnswer, GroupRef, PodInfo, Row, Time};
+use plimsoll_framework::{GroupPostFilterAnswer, GroupRef, PodInfo, Row, Time};
 
 use crate::binding::Unbound;
 use crate::cycle::{self, AttemptFailure};
@@ -16,15 +16,14 @@ use crate::effect::Effect;
 use crate::groups::decision::{
     GroupDecision, GroupResult, MemberDecision, MemberResult, PlacementDecision,
 };
-use crate::groups::placements::{FeasiblePlacement, is_needless};
 use crate::groups::submit::Nominates;
-use crate::groups::trial::{MemberChoice, MemberTrial, Permits, Purpose};
+use crate::groups::trial::{MemberChoice, MemberTrial, Permits, Placed, Purpose};
 use crate::groups::{GroupCycle, NO_PLACEMENTS, differing_names};
 use crate::queue::{Attempt, Surroundings};
 use crate::scheduler::{Detail, Scheduler};
 
 /// The text of a group that does not fit.
-const UNSCHEDULABLE: &str = "pod group is unschedulable";
+pub(super) const UNSCHEDULABLE: &str = "pod group is unschedulable";
 const WAITING: &str = "pod group is waiting for preemption to complete";
 const NOT_REGISTERED: &str =
     "default preemption plugin is not registered, workload aware preemption is disabled";
@@ -51,6 +50,8 @@ pub(in crate::groups) struct Trial {
     pub(in crate::groups) proposed: Vec<(PodInfo, Row)>,
     /// What the members wait for that fit, if the group does not.
     pub(in crate::groups) waits_for: String,
+    /// For each member that got a node, whether Permit was content with it or with one before it.
+    pub(super) permits: Vec<bool>,
 }
 
 /// What a trial came to.
@@ -68,13 +69,14 @@ pub(in crate::groups) enum TrialResult {
 
 impl Trial {
     /// A trial in which no member was tried.
-    fn untried(group: &GroupCycle, result: TrialResult) -> Self {
+    pub(super) fn untried(group: &GroupCycle, result: TrialResult) -> Self {
         let members = group.attempts.iter().map(|_| MemberTrial::Untried).collect();
-        Trial { result, members, proposed: Vec::new(), waits_for: String::new() }
+        let (proposed, waits_for) = (Vec::new(), String::new());
+        Trial { result, members, proposed, waits_for, permits: Vec::new() }
     }
 
     /// Whether the group fits, if need be once the victims of its members are gone.
-    fn fits(&self) -> bool {
+    pub(super) fn fits(&self) -> bool {
         matches!(self.result, TrialResult::Success | TrialResult::WaitsOnPreemption)
     }
 
@@ -202,7 +204,7 @@ impl Scheduler {
         (purpose, effects): (Purpose, Option<&mut Vec<Effect>>),
     ) -> GroupOutcome {
         if !self.options.gates.groups.topology_aware {
-            let trial = self.try_group(now, group, None, (purpose, effects));
+            let trial = self.try_group_to_stay(now, group, None, (purpose, effects));
             return GroupOutcome::of(trial, UNSCHEDULABLE.to_owned());
         }
         let all: Vec<Row> = self.cache.view().nodes.rows().collect();
@@ -215,7 +217,7 @@ impl Scheduler {
             }
         };
         let Some(placements) = placements else {
-            let trial = self.try_group(now, group, None, (purpose, effects));
+            let trial = self.try_group_to_stay(now, group, None, (purpose, effects));
             return GroupOutcome::of(trial, none_of(1));
         };
         if placements.is_empty() {
@@ -225,63 +227,29 @@ impl Scheduler {
         self.choose_placement(now, group, placements, (purpose, effects))
     }
 
-    /// Tries all placements, and chooses the best of those on which the group fits.
-    fn choose_placement(
+    /// Tries all members as [`Self::try_group`] does. If all of them fit, they stay on their nodes where they may.
+    pub(super) fn try_group_to_stay(
         &mut self,
         now: Time,
         group: &GroupCycle,
-        placements: Vec<GroupPlacement>,
-        (purpose, mut effects): (Purpose, Option<&mut Vec<Effect>>),
-    ) -> GroupOutcome {
-        let (mut tried, mut is_found) = (Vec::<(GroupPlacement, Trial)>::new(), false);
-        let widest = placements.last().map_or(0, |last| last.level);
-        let of = |placement| self.placement_decision(placement, &group.attempts);
-        let mut decisions: Vec<_> = placements.iter().map(of).collect();
-        for placement in placements {
-            if is_needless(&placement, tried.last().map(|(last, _)| last), is_found) {
-                break;
-            }
-            // Nobody is evicted for a domain that is only preferred.
-            let effects = effects.as_deref_mut().filter(|_| placement.level == widest);
-            let on = (purpose, effects);
-            let trial = self.try_group(now, group, Some(&placement.rows), on);
-            if let TrialResult::Error(error) = &trial.result {
-                let error = error.clone();
-                return GroupOutcome { placements: decisions, ..GroupOutcome::of(trial, error) };
-            }
-            is_found |= trial.fits();
-            tried.push((placement, trial));
+        within: Option<&[Row]>,
+        (purpose, effects): (Purpose, Option<&mut Vec<Effect>>),
+    ) -> Trial {
+        let (mut trial, placed) = self.place_members(now, group, within, (purpose, effects));
+        let fits = trial.result == TrialResult::Success
+            && purpose == Purpose::Cycle
+            && !self.awaits_extenders();
+        if !fits || !self.may_stay(&group.attempts, &placed) {
+            self.take_all_back(now, placed);
+            return trial;
         }
-        decisions.truncate(tried.len());
-        let fits = |(_, (_, trial)): &(usize, &(GroupPlacement, Trial))| trial.fits();
-        let feasible = tried.iter().enumerate().filter(fits);
-        let feasible: Vec<_> = feasible
-            .map(|(at, (placement, trial))| FeasiblePlacement {
-                at,
-                placement,
-                members: &trial.proposed,
-            })
-            .collect();
-        let (first, in_cycle) = (&group.pods[0], group.in_cycle(&group.root));
-        let (chosen, text) = match self.best_placement(first, &in_cycle, &feasible, &mut decisions)
-        {
-            Ok(Some(chosen)) => (chosen, UNSCHEDULABLE.to_owned()),
-            Ok(None) => {
-                let text = none_of(tried.len());
-                let (_, trial) = tried.swap_remove(0);
-                return GroupOutcome { placements: decisions, ..GroupOutcome::of(trial, text) };
+        let mut staying = self.stay(std::slice::from_ref(group.root.group.key()), placed);
+        for member in &mut trial.members {
+            if let MemberTrial::Fits { stays, .. } = member {
+                *stays = staying.next();
             }
-            Err(error) => {
-                let trial = Trial::untried(group, TrialResult::Error(error.clone()));
-                return GroupOutcome { placements: decisions, ..GroupOutcome::of(trial, error) };
-            }
-        };
-        let (placement, trial) = tried.swap_remove(chosen);
-        GroupOutcome {
-            placements: decisions,
-            placement: Some(placement.name),
-            ..GroupOutcome::of(trial, text)
         }
+        trial
     }
 
     /// Tries all members in their order, each on the cluster with those before it. As in schedule_one_podgroup.go,
@@ -291,8 +259,21 @@ impl Scheduler {
         now: Time,
         group: &GroupCycle,
         within: Option<&[Row]>,
-        (purpose, mut effects): (Purpose, Option<&mut Vec<Effect>>),
+        on: (Purpose, Option<&mut Vec<Effect>>),
     ) -> Trial {
+        let (trial, placed) = self.place_members(now, group, within, on);
+        self.take_all_back(now, placed);
+        trial
+    }
+
+    /// The same, without taking the members back that got a node.
+    fn place_members(
+        &mut self,
+        now: Time,
+        group: &GroupCycle,
+        within: Option<&[Row]>,
+        (purpose, mut effects): (Purpose, Option<&mut Vec<Effect>>),
+    ) -> (Trial, Vec<Placed>) {
         let within = within.filter(|rows| rows.len() < self.cache.view().nodes.len());
         let mut trial = Trial::untried(group, TrialResult::Unschedulable);
         let (mut placed, mut is_permitted, mut preempts) = (Vec::new(), false, false);
@@ -355,6 +336,7 @@ impl Scheduler {
                 None => is_permitted = true,
                 Some(waits_for) => trial.waits_for = waits_for,
             }
+            trial.permits.push(is_permitted);
             preempts |= failure.is_some();
             trial.members[place] = match failure {
                 None => MemberTrial::Fits { row, cycle, stays: None },
@@ -367,8 +349,7 @@ impl Scheduler {
                 true => TrialResult::WaitsOnPreemption,
             };
         }
-        self.take_all_back(now, placed);
-        trial
+        (trial, placed)
     }
 
     /// Looks for pods to evict if the group does not fit. Returns them, with the plugin that found them. As in
@@ -493,7 +474,7 @@ impl Scheduler {
 
 impl GroupOutcome {
     /// The outcome of a trial; `text` says why the group does not fit, if it does not.
-    fn of(trial: Trial, text: String) -> Self {
+    pub(super) fn of(trial: Trial, text: String) -> Self {
         let result = trial.result.clone();
         let text = match &result {
             TrialResult::Success => String::new(),
@@ -505,7 +486,7 @@ impl GroupOutcome {
     }
 }
 
-fn none_of(n: usize) -> String {
+pub(super) fn none_of(n: usize) -> String {
     format!("0/{n} placements are available, first placement status: {UNSCHEDULABLE}")
 }
 
