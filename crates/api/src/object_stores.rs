@@ -72,11 +72,11 @@ impl Listing {
             || Bound::Included((self.at, ObjectKey::default())),
             |key| Bound::Excluded((self.at, key)),
         );
-        let last = match end.clone() {
+        let until = match end.clone() {
             Some(key) => Bound::Included((self.at, key)),
             None => Bound::Excluded((self.at + 1, ObjectKey::default())),
         };
-        let changed = self.before.range((first, last)).take(most);
+        let changed = self.before.range((first, until)).take(most);
         let changed: Vec<(usize, ObjectKey)> = changed.map(|(key, _)| key.clone()).collect();
         if changed.len() == most
             && let Some((_, key)) = changed.last()
@@ -93,10 +93,8 @@ impl Listing {
             }
         }
         list.extend(objects.into_values());
-        match end {
-            Some(key) => self.up_to = Some(key),
-            None => (self.at, self.up_to) = (self.at + 1, None),
-        }
+        self.at += usize::from(end.is_none());
+        self.up_to = end;
     }
 }
 
