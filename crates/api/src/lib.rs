@@ -53,7 +53,7 @@ pub use memo_cell::MemoCell;
 pub use node::{AvoidedController, Node};
 pub use node_selector::{NodeSelection, NodeSelectorTerm, PreferredNodes};
 pub use object_meta::ObjectMeta;
-pub use object_stores::{Derived, ObjectStores};
+pub use object_stores::{Derived, Histories, ObjectStores};
 pub use pod::{Pod, PodKey, PodPhase};
 pub use pod_affinity::{AffinityTerm, PodAffinity, WeightedTerm};
 pub use pod_group::{CompositePodGroup, PodGroup};

@@ -15,11 +15,23 @@ use crate::{AnyEntry, AnyObject, AnyVersions, Kind, KindRef, ObjectKey};
 pub trait Derived: Any + Clone + Send + Sync {
     /// An object was added, changed or deleted. Both are as it was and is assumed to be. The kind can be any.
     fn change(&mut self, change: &AnyVersions);
+
+    /// What of it depends on the order in which objects of a kind have changed, and not only on what they are. It is
+    /// [put back](Self::restore) when changes of such objects are undone.
+    fn history(&self, _: KindRef) -> Option<Box<dyn Any + Send + Sync>> {
+        None
+    }
+
+    /// Puts back what [`history`](Self::history) gave.
+    fn restore(&mut self, _: &(dyn Any + Send + Sync)) {}
 }
 
 /// Any [`Derived`].
 trait ErasedDerived: Any + Send + Sync {
     fn change(self: Arc<Self>, change: &AnyVersions) -> Arc<dyn ErasedDerived>;
+    fn of(&self) -> TypeId;
+    fn history(&self, kind: KindRef) -> Option<Box<dyn Any + Send + Sync>>;
+    fn restore(self: Arc<Self>, history: &(dyn Any + Send + Sync)) -> Arc<dyn ErasedDerived>;
     fn any(self: Arc<Self>) -> Arc<dyn Any + Send + Sync>;
 }
 
@@ -28,8 +40,27 @@ impl<D: Derived> ErasedDerived for D {
         Derived::change(Arc::make_mut(&mut self), change);
         self
     }
+    fn of(&self) -> TypeId {
+        TypeId::of::<D>()
+    }
+    fn history(&self, kind: KindRef) -> Option<Box<dyn Any + Send + Sync>> {
+        Derived::history(self, kind)
+    }
+    fn restore(mut self: Arc<Self>, history: &(dyn Any + Send + Sync)) -> Arc<dyn ErasedDerived> {
+        Derived::restore(Arc::make_mut(&mut self), history);
+        self
+    }
     fn any(self: Arc<Self>) -> Arc<dyn Any + Send + Sync> {
         self
+    }
+}
+
+/// What of derived values depends on the order of changes. See [`ObjectStores::histories`].
+pub struct Histories(Vec<(TypeId, Box<dyn Any + Send + Sync>)>);
+
+impl fmt::Debug for Histories {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Histories({})", self.0.len())
     }
 }
 
@@ -280,6 +311,25 @@ impl ObjectStores {
         });
     }
 
+    /// What of everything that is [derived](Self::derived) depends on the order in which objects of a kind have changed.
+    pub fn histories(&self, kind: KindRef) -> Histories {
+        let derived = self.derived.open();
+        let histories = derived.iter().filter_map(|one| Some((one.of(), one.history(kind)?)));
+        Histories(histories.collect())
+    }
+
+    /// Puts it back, after a change of an object of this kind was undone. What was derived since then is made anew.
+    pub fn put_back_histories(&mut self, kind: KindRef, histories: &Histories) {
+        let derived = self.derived.get_mut();
+        for one in std::mem::take(derived) {
+            match histories.0.iter().find(|(of, _)| *of == one.of()) {
+                Some((_, history)) => derived.push(one.restore(&**history)),
+                None if one.history(kind).is_some() => {}
+                None => derived.push(one),
+            }
+        }
+    }
+
     /// Changes an object, and what is derived from it. `None` if there is no store for its kind.
     fn change<T>(
         &mut self,
@@ -361,6 +411,47 @@ mod tests {
             self.0.retain(|name| change.before.as_ref().is_none_or(|one| one.name != *name));
             self.0.extend(change.after.map(|after| after.name.clone()));
         }
+
+        /// The order of the names is that of the changes.
+        fn history(&self, kind: KindRef) -> Option<Box<dyn Any + Send + Sync>> {
+            kind.is::<PersistentVolume>().then(|| Box::new(self.clone()) as Box<_>)
+        }
+
+        fn restore(&mut self, history: &(dyn Any + Send + Sync)) {
+            self.clone_from(history.downcast_ref().expect("it is its own"));
+        }
+    }
+
+    #[test]
+    fn what_depends_on_the_order_of_changes_is_put_back_with_them() {
+        let (mut stores, kind) = (ObjectStores::default(), KindRef::of::<PersistentVolume>());
+        let object = |name: &str| {
+            AnyObject::from(PersistentVolume { name: name.into(), ..PersistentVolume::default() })
+        };
+        stores.derived(Names::of);
+        for name in ["z", "y"] {
+            stores.set(&object(name));
+        }
+        let undo =
+            |stores: &mut ObjectStores, key: &ObjectKey, change: &dyn Fn(&mut ObjectStores)| {
+                let (before, histories) = (stores.entry(kind, key), stores.histories(kind));
+                change(stores);
+                stores.put_back(kind, key, before.as_ref());
+                stores.put_back_histories(kind, &histories);
+            };
+        let z = ObjectKey::new("", "z");
+        undo(&mut stores, &z, &|stores| _ = stores.remove(kind, &z));
+        assert_eq!(stores.derived(Names::of).0, ["z", "y"], "it is not the last one now");
+        // What was made in between has no history before that.
+        let mut stores = ObjectStores::default();
+        for name in ["z", "y"] {
+            stores.set(&object(name));
+        }
+        undo(&mut stores, &z, &|stores| {
+            stores.remove(kind, &z);
+            assert_eq!(stores.derived(Names::of).0, ["y"]);
+        });
+        assert_eq!(stores.derived(Names::of).0, ["y", "z"], "it is made anew");
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! What claims hold of the devices.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use plimsoll_api::devices::Allocation;
 use plimsoll_api::{Quantity, Str};
@@ -15,91 +16,109 @@ use crate::{DeviceId, DeviceIds, Features};
 ///
 /// As in allocateddevices.go, the devices are a set: if two claims hold the same device and one of them goes away, the
 /// device counts as free. Devices for monitoring do not count.
+///
+/// So they depend on the order in which claims have changed, and not only on the claims that there are. Whoever undoes a change of
+/// a claim [puts them back](Self::put_back).
 #[derive(Clone, Debug)]
 pub struct Allocated {
     features: Features,
+    held: HeldDevices,
+    /// What is left of the counters of pools.
+    pub(crate) counters: KeptCounters,
+}
+
+/// The devices that claims hold at some time. A copy is cheap until one of the two changes.
+#[derive(Clone, Debug, Default)]
+pub struct HeldDevices(Arc<Held>);
+
+#[derive(Clone, Debug, Default)]
+struct Held {
     exclusive: DeviceSet,
     shares: BTreeMap<DeviceId, BTreeSet<Str>>,
     capacity: BTreeMap<DeviceId, Amounts>,
-    /// What is left of the counters of pools.
-    pub(crate) counters: KeptCounters,
 }
 
 impl Allocated {
     /// No device is held.
     pub fn new(features: Features) -> Self {
-        Allocated {
-            features,
-            exclusive: DeviceSet::default(),
-            shares: BTreeMap::new(),
-            capacity: BTreeMap::new(),
-            counters: KeptCounters::default(),
-        }
+        Allocated { features, held: HeldDevices::default(), counters: KeptCounters::default() }
+    }
+
+    /// The devices that are held now.
+    pub fn held(&self) -> HeldDevices {
+        self.held.clone()
+    }
+
+    /// The devices that were held before changes that were undone, claim by claim, are held again.
+    pub fn put_back(&mut self, held: &HeldDevices) {
+        self.held = held.clone();
     }
 
     /// A claim has got this allocation.
     pub fn add(&mut self, ids: &mut DeviceIds, allocation: &Allocation) {
+        let held = Arc::make_mut(&mut self.held.0);
         for device in allocation.devices.iter().filter(|device| !device.is_admin()) {
             self.counters.changed(&device.driver, &device.pool);
             let id = ids.intern(&device.driver, &device.pool, &device.device);
             match &device.share_id {
                 Some(share) if self.features.consumable_capacity => {
-                    self.shares.entry(id).or_default().insert(share.clone());
+                    held.shares.entry(id).or_default().insert(share.clone());
                     if !device.consumed_capacity.is_empty() {
                         add_amounts(
-                            self.capacity.entry(id).or_default(),
+                            held.capacity.entry(id).or_default(),
                             &device.consumed_capacity,
                         );
                     }
                 }
-                _ => self.exclusive.insert(id),
+                _ => held.exclusive.insert(id),
             }
         }
     }
 
     /// A claim has lost this allocation.
     pub fn remove(&mut self, ids: &mut DeviceIds, allocation: &Allocation) {
+        let held = Arc::make_mut(&mut self.held.0);
         for device in allocation.devices.iter().filter(|device| !device.is_admin()) {
             self.counters.changed(&device.driver, &device.pool);
             let id = ids.intern(&device.driver, &device.pool, &device.device);
             match &device.share_id {
                 Some(share) if self.features.consumable_capacity => {
-                    if let Some(shares) = self.shares.get_mut(&id) {
+                    if let Some(shares) = held.shares.get_mut(&id) {
                         shares.remove(share);
                         if shares.is_empty() {
-                            self.shares.remove(&id);
+                            held.shares.remove(&id);
                         }
                     }
-                    if let Some(amounts) = self.capacity.get_mut(&id) {
+                    if let Some(amounts) = held.capacity.get_mut(&id) {
                         sub_amounts(amounts, &device.consumed_capacity);
                         if amounts.iter().all(|(_, amount)| amount.is_zero()) {
-                            self.capacity.remove(&id);
+                            held.capacity.remove(&id);
                         }
                     }
                 }
-                _ => self.exclusive.remove(id),
+                _ => held.exclusive.remove(id),
             }
         }
     }
 
     /// Whether a claim holds the device for itself.
     pub fn is_exclusive(&self, id: DeviceId) -> bool {
-        self.exclusive.contains(id)
+        self.held.0.exclusive.contains(id)
     }
 
     /// Whether any claim holds the device, or a share of it.
     pub fn is_allocated(&self, id: DeviceId) -> bool {
-        self.is_exclusive(id) || self.shares.contains_key(&id) || self.capacity.contains_key(&id)
+        self.is_exclusive(id) || self.is_shared(id) || self.held.0.capacity.contains_key(&id)
     }
 
     /// Whether any claim holds a share of the device.
     pub(crate) fn is_shared(&self, id: DeviceId) -> bool {
-        self.shares.contains_key(&id)
+        self.held.0.shares.contains_key(&id)
     }
 
     /// What shares consume of the capacities of the device, sorted by name. `None` if nothing is consumed.
     pub fn consumed(&self, id: DeviceId) -> Option<&[(Str, Quantity)]> {
-        self.capacity.get(&id).map(Vec::as_slice)
+        self.held.0.capacity.get(&id).map(Vec::as_slice)
     }
 }
 

@@ -115,13 +115,53 @@ fn each(consumed: &[CounterConsumption]) -> impl Iterator<Item = (&Str, &Str, &Q
 /// What is left of the counters of pools, until a device of the pool is given, taken or changed. A search asks about
 /// every pool that it comes to, and most of them have not changed since the last one.
 #[derive(Debug, Default)]
-pub(crate) struct KeptCounters(MemoCell<HashMap<PoolKey, Kept, FxBuildHasher>>);
+pub(crate) struct KeptCounters(MemoCell<CountersByPool>);
+
+/// Beyond this many bytes all counters are forgotten: pools come and go, with their nodes.
+const MOST_BYTES: usize = 32 << 20;
+
+#[derive(Debug, Default)]
+struct CountersByPool {
+    known: HashMap<PoolKey, Kept, FxBuildHasher>,
+    /// The approximate size in bytes.
+    bytes: usize,
+}
+
+impl CountersByPool {
+    fn insert(&mut self, key: PoolKey, kept: Kept) {
+        self.remove(&key);
+        if MOST_BYTES < self.bytes {
+            *self = CountersByPool::default();
+        }
+        self.bytes += kept.bytes(&key);
+        self.known.insert(key, kept);
+    }
+
+    fn remove(&mut self, key: &PoolKey) {
+        if let Some(gone) = self.known.remove(key) {
+            self.bytes -= gone.bytes(key);
+        }
+    }
+}
 
 #[derive(Debug)]
 struct Kept {
     /// The stamps of the slices on which the counters depend.
     stamps: Vec<u64>,
     left: Arc<Counters>,
+}
+
+impl Kept {
+    /// The approximate size in bytes, with its key.
+    fn bytes(&self, (driver, pool): &PoolKey) -> usize {
+        let names = self.left.0.iter().map(|one| one.set.len() + one.name.len());
+        size_of::<(PoolKey, Kept)>()
+            + driver.len()
+            + pool.len()
+            + size_of_val(self.stamps.as_slice())
+            + size_of_val(self.left.0.as_slice())
+            + names.sum::<usize>()
+    }
 }
 
 /// A copy knows nothing yet: it may change in another way.
@@ -135,7 +175,7 @@ impl KeptCounters {
     /// A device of a pool was given or taken.
     pub(crate) fn changed(&mut self, driver: &Str, pool: &Str) {
         let known = self.0.get_mut();
-        if !known.is_empty() {
+        if !known.known.is_empty() {
             known.remove(&(driver.clone(), pool.clone()));
         }
     }
@@ -146,7 +186,7 @@ impl KeptCounters {
         let mut known = self.0.open();
         let is_same = |kept: &&Kept| kept.stamps.iter().copied().eq(stamps(pool));
         let count = || Counters::available(pool, allocated);
-        if let Some(kept) = known.get(&key).filter(is_same) {
+        if let Some(kept) = known.known.get(&key).filter(is_same) {
             debug_assert_eq!(*kept.left, count(), "what is left in {key:?} is not what is kept");
             return kept.left.clone();
         }
@@ -174,6 +214,25 @@ mod tests {
         let mut counters = Counters::default();
         counters.add(all);
         counters
+    }
+
+    #[test]
+    fn the_bytes_of_kept_counters_are_bounded() {
+        let mut all = CountersByPool::default();
+        let left = Arc::new(counters(&[consumption(&"s".repeat(1 << 20), &[("x", 1)])]));
+        let kept = || Kept { stamps: vec![1], left: left.clone() };
+        let key = |number: usize| ("driver".into(), format!("pool-{number}").into());
+        all.insert(key(0), kept());
+        let one = all.bytes;
+        all.insert(key(0), kept());
+        assert_eq!(all.bytes, one, "it is replaced");
+        all.remove(&key(0));
+        all.remove(&key(0));
+        assert_eq!(all.bytes, 0);
+        for number in 0..100 {
+            all.insert(key(number), kept());
+            assert!(all.bytes <= MOST_BYTES + 2 * one && all.known.contains_key(&key(number)));
+        }
     }
 
     #[test]

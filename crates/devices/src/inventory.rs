@@ -54,8 +54,10 @@ struct Gathered(MemoCell<PoolsBySelection>);
 
 type PoolsBySelection = HashMap<u64, Arc<[Arc<Pool>]>, FxBuildHasher>;
 
-/// Beyond this many ways in which nodes are selected all pools are gathered anew.
+/// Beyond this many ways in which nodes are selected, and beyond this many pools in all of them, all are gathered anew: some
+/// 8 MiB.
 const MOST_GATHERED: usize = 256;
+const MOST_POOLS_GATHERED: usize = 1 << 20;
 
 /// A copy knows nothing yet: it may change in another way.
 impl Clone for Gathered {
@@ -286,7 +288,8 @@ impl Inventory {
         found.sort_by(|one, other| one.order().cmp(&other.order()));
         if let Some(selected) = selected {
             let mut gathered = self.gathered.0.open();
-            if MOST_GATHERED <= gathered.len() {
+            let n_pools: usize = gathered.values().map(|pools| pools.len()).sum();
+            if MOST_GATHERED <= gathered.len() || MOST_POOLS_GATHERED <= n_pools {
                 gathered.clear();
             }
             gathered.insert(selected, found.as_slice().into());

@@ -26,7 +26,7 @@ mod search;
 mod selectors;
 
 pub use account::{Account, Refusal, RequestAccount};
-pub use allocated::Allocated;
+pub use allocated::{Allocated, HeldDevices};
 pub use allocator::{Allocator, CycleMemory, NodeRef};
 pub use error::AllocateError;
 pub use features::Features;

@@ -46,6 +46,7 @@ mod scheduler;
 mod signature;
 mod snapshot;
 mod sorted_pods;
+mod state;
 #[cfg(test)]
 mod tests;
 mod transaction;

@@ -233,7 +233,7 @@ pub(crate) struct Simulate {
     /// and volumes are late. An auditor looks for pods on nodes that they do not fit, victims without a lower priority,
     /// and pods that are not tried again although they would fit. The exit status is 1 if it finds any.
     #[arg(long, value_name = "N")]
-    #[arg(conflicts_with_all = ["files", "explain", "completion_after", "tie_break", "engine", "audit", "record", "journal", "pod_group_waiting_time", "pod_group_reservation_time"])]
+    #[arg(conflicts_with_all = ["files", "explain", "completion_after", "tie_break", "engine", "audit", "journal", "pod_group_waiting_time", "pod_group_reservation_time"])]
     pub(crate) swarm: Option<u64>,
 
     /// With --swarm, only clusters with these: seeds that have none are skipped
@@ -242,7 +242,8 @@ pub(crate) struct Simulate {
 
     /// Record everything that enters the engine to this file, for `plimsoll replay`
     ///
-    /// If an audit finds a difference, the smallest recording that shows it is written to FILE.difference.
+    /// If an audit finds a difference, the smallest recording that shows it is written to FILE.difference. With --swarm, FILE is
+    /// a folder: for each seed with a difference it gets seed-N.difference, and nothing else.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with = "scale")]
     pub(crate) record: Option<PathBuf>,
 

@@ -46,6 +46,7 @@ mod canary;
 mod caveats;
 mod commands;
 mod deprecated;
+mod difference_files;
 mod differences;
 mod faults;
 mod given;

@@ -4,13 +4,14 @@ use std::ffi::OsString;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use plimsoll_engine::{AuditDifference, Engine, Options, Scheduler};
 use plimsoll_framework::Registry;
 use plimsoll_recording::{
-    Destination, Ending, Entry, Header, Limits, ReadError, Reader, Recording, Summary, WhenFull,
-    part_path, shrink,
+    Destination, Effort, Ending, Entry, Header, Limits, ReadError, Reader, Recording, Summary,
+    WhenFull, part_path, shrink,
 };
 
 use crate::options::Setup;
@@ -19,7 +20,13 @@ use crate::options::Setup;
 pub(crate) const PROGRAM: &str = concat!("plimsoll ", env!("CARGO_PKG_VERSION"));
 
 /// To make a recording small, at most 20 million entries are replayed: about a minute.
-const MOST_REPLAYED: u64 = 20_000_000;
+pub(crate) const MOST_REPLAYED: u64 = 20_000_000;
+
+/// What is done if somebody waits for the result.
+pub(crate) const FULL_EFFORT: Effort = Effort { entries: MOST_REPLAYED, time: Duration::MAX };
+
+/// What a file is called while it is written.
+const UNFINISHED: &str = ".unfinished";
 
 /// What an audit difference of a recording is written to.
 const DIFFERENCE: &str = ".difference";
@@ -50,27 +57,34 @@ pub(crate) fn difference_path(path: &Path) -> PathBuf {
 }
 
 /// Writes the smallest recording that shows the first audit difference of the one that begins with `path`. `None` if
-/// no audit finds a difference in the replay.
+/// no audit finds a difference in the replay. It is an error if the recording has more than `most` entries.
 pub(crate) fn write_smallest(
     path: &Path,
     to: &Path,
     registry: &Registry,
+    (most, effort): (usize, Effort),
 ) -> Result<Option<(AuditDifference, Summary)>> {
-    let (header, entries) = read(path, registry)?;
+    let (header, entries) = read(path, registry, most)?;
     let options = Options { engine: Engine::Fast, audit_every: 1, ..header.options() };
     let new = || header.scheduler(registry, options);
     // Whatever is wrong with the profiles is reported once; later it is right.
     new().map_err(|error| ReadError::Profile { path: path.to_owned(), error })?;
     let scheduler = || -> Scheduler { new().expect("the same profiles were right before") };
-    let Some(shrunk) = shrink(entries, &scheduler, MOST_REPLAYED) else { return Ok(None) };
+    let Some(shrunk) = shrink(entries, &scheduler, effort) else { return Ok(None) };
     let audited = header.clone().with_options(&options);
-    let recording = begin(to, audited)?;
+    // Whoever finds the file finds it whole.
+    let mut unfinished: OsString = to.as_os_str().to_owned();
+    unfinished.push(UNFINISHED);
+    let unfinished = PathBuf::from(unfinished);
+    let recording = begin(&unfinished, audited)?;
     shrunk.record(scheduler(), recording.recorder());
-    Ok(Some((shrunk.difference, recording.finish()?)))
+    let summary = recording.finish()?;
+    rename(&unfinished, to)?;
+    Ok(Some((shrunk.difference, summary)))
 }
 
-/// All entries of a recording from its first part on, with the header.
-fn read(path: &Path, registry: &Registry) -> Result<(Header, Vec<Entry>)> {
+/// All entries of a recording from its first part on, with the header. It is an error if there are more than `most`.
+fn read(path: &Path, registry: &Registry, most: usize) -> Result<(Header, Vec<Entry>)> {
     let mut reader = Reader::open(path, registry.kinds())?;
     let header = reader.header().clone();
     if header.part != 1 {
@@ -86,6 +100,9 @@ fn read(path: &Path, registry: &Registry) -> Result<(Header, Vec<Entry>)> {
                 Entry::PictureEnds => in_picture = false,
                 entry if !in_picture => entries.push(entry),
                 _ => {}
+            }
+            if most < entries.len() {
+                bail!("{}: has more than {most} entries", path.display());
             }
         }
         match next_part(path, &reader, registry)? {

@@ -29,6 +29,6 @@ pub use judge::{Judge, Verdicts};
 pub use reader::{Ending, Reader};
 pub use recorder::{Recording, Summary, WhenFull};
 pub use replay::{Difference, Replay, Replayed, Tally};
-pub use shrink::{Shrunk, shrink};
+pub use shrink::{Effort, Shrunk, shrink};
 pub use state::RecordedState;
 pub use writer::{Destination, Limits, part_path};

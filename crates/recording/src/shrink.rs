@@ -1,6 +1,7 @@
 //! Makes a recording of an audit difference as small as possible.
 
 use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
 
 use plimsoll_api::{KindRef, Node, ObjectKey, Pod};
 use plimsoll_engine::{AuditDifference, Event, Observation, Recorder, Scheduler};
@@ -18,13 +19,25 @@ pub struct Shrunk {
     pub replays: u64,
 }
 
+/// How much may be done to make a recording small. The result is not the smallest if that does not suffice.
+#[derive(Clone, Copy, Debug)]
+pub struct Effort {
+    /// At most so many entries are replayed, in all replays together. The first replay is not limited.
+    pub entries: u64,
+    /// At most so much time passes. If it ends with the first replay, there is no result.
+    pub time: Duration,
+}
+
 /// Leaves out whatever is not needed for an audit to find a difference: first everything after it, then whole objects,
 /// then single entries, in ever smaller groups (delta debugging, as Zeller's `ddmin`). `scheduler` makes new schedulers
 /// that audit every decision. `None` if no audit finds a difference.
-///
-/// It stops when it has replayed `most` entries; the result is then not the smallest.
-pub fn shrink(entries: Vec<Entry>, scheduler: &dyn Fn() -> Scheduler, most: u64) -> Option<Shrunk> {
-    let mut shrinking = Shrinking { scheduler, left: most, replays: 0 };
+pub fn shrink(
+    entries: Vec<Entry>,
+    scheduler: &dyn Fn() -> Scheduler,
+    effort: Effort,
+) -> Option<Shrunk> {
+    let until = Instant::now().checked_add(effort.time);
+    let mut shrinking = Shrinking { scheduler, left: effort.entries, until, replays: 0 };
     let entries = entries.into_iter().flat_map(single).collect();
     let mut best = shrinking.cut(entries)?;
     best = shrinking.without_objects(best);
@@ -70,16 +83,30 @@ struct Shrinking<'a> {
     scheduler: &'a dyn Fn() -> Scheduler,
     /// How many entries may still be replayed.
     left: u64,
+    /// Until when they may.
+    until: Option<Instant>,
     replays: u64,
 }
 
 impl Shrinking<'_> {
-    /// The entries up to the first difference; `None` if there is none.
+    /// Whether nothing more may be replayed.
+    fn is_over(&self) -> bool {
+        self.left == 0 || self.is_late()
+    }
+
+    fn is_late(&self) -> bool {
+        self.until.is_some_and(|until| until <= Instant::now())
+    }
+
+    /// The entries up to the first difference; `None` if there is none, or no time to find it.
     fn cut(&mut self, mut entries: Vec<Entry>) -> Option<Shows> {
         let mut scheduler = (self.scheduler)();
         self.replays += 1;
         for index in 0..entries.len() {
             self.left = self.left.saturating_sub(1);
+            if self.is_late() {
+                return None;
+            }
             play(&mut scheduler, &entries[index]);
             if let Some(difference) = scheduler.audit().differences.first() {
                 let difference = difference.clone();
@@ -107,7 +134,7 @@ impl Shrinking<'_> {
             let before = best.0.len();
             let groups = (0..before).map(|index| vec![index]).collect();
             best = self.without(best, groups);
-            if best.0.len() == before || self.left == 0 {
+            if best.0.len() == before || self.is_over() {
                 return best;
             }
         }
@@ -119,7 +146,7 @@ impl Shrinking<'_> {
         while 0 < size {
             let mut at = 0;
             while at < groups.len() {
-                if self.left == 0 {
+                if self.is_over() {
                     return best;
                 }
                 let end = groups.len().min(at + size);

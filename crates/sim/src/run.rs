@@ -429,9 +429,16 @@ impl Simulation {
     }
 
     /// Makes random changes in a transaction of the scheduler, and rolls them back. The rest of the simulation is not
-    /// affected. Returns how decisions from memory within the transaction differ from those from scratch.
+    /// affected. Returns how decisions from memory within the transaction differ from those from scratch, and what of the
+    /// [state](Scheduler::state) is not as before.
     pub fn try_random_transaction(&mut self, rng: &mut impl Rng) -> Vec<String> {
         transactions::try_random(&mut self.scheduler, self.now, rng)
+    }
+
+    /// The same, but the transaction is committed. The rest of the simulation knows nothing of it, so that only the scheduler
+    /// can be used afterwards. Returns the changes as they would be observed, and how decisions differ.
+    pub fn commit_random_transaction(&mut self, rng: &mut impl Rng) -> (Vec<Event>, Vec<String>) {
+        transactions::commit_random(&mut self.scheduler, self.now, rng)
     }
 
     /// Lets everything happen that is due now.

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use plimsoll_engine::{
     Detail, Effect, Gates, GroupResult, MemberDecision, Options, Outcome, Profile, ProfileError,
-    Reservations, Scans, Scheduler,
+    Recorder, Reservations, Scans, Scheduler,
 };
 use plimsoll_framework::{FeatureGates, GroupGates, GroupRules, Release, Time};
 use rand::{RngExt, SeedableRng};
@@ -35,6 +35,8 @@ pub struct Course {
     pub group_attempts: usize,
     /// How often pods of one found nodes.
     pub groups_scheduled: usize,
+    /// How many decisions came out differently from scratch.
+    pub audits_differing: u64,
     /// The violations.
     pub violations: Vec<Violation>,
 }
@@ -47,9 +49,13 @@ impl Course {
         self.preemptions += other.preemptions;
         self.group_attempts += other.group_attempts;
         self.groups_scheduled += other.groups_scheduled;
+        self.audits_differing += other.audits_differing;
         self.violations.extend_from_slice(&other.violations);
     }
 }
+
+/// What records the runs of a seed: it is asked for each run, which has a number, counted from 0.
+pub type Recorders<'a> = &'a dyn Fn(usize) -> Option<Box<dyn Recorder>>;
 
 /// More decisions than any workload needs: a simulation that reaches this never ends.
 const MAX_DECISIONS: usize = 20_000;
@@ -141,6 +147,17 @@ pub fn try_seed(
     profiles: &dyn Fn() -> Vec<Profile>,
     extent: Extent,
 ) -> Result<Course, ProfileError> {
+    try_seed_recorded(seed, gates, profiles, extent, &|_| None)
+}
+
+/// The same, recorded. Transactions are not recorded.
+pub fn try_seed_recorded(
+    seed: u64,
+    gates: &FeatureGates,
+    profiles: &dyn Fn() -> Vec<Profile>,
+    extent: Extent,
+    recorders: Recorders<'_>,
+) -> Result<Course, ProfileError> {
     let groups = group_features(gates);
     let begin = |scheduler| {
         let workload = match groups {
@@ -151,7 +168,7 @@ pub fn try_seed(
             Simulation::audited(world, scheduler, cluster, extent)
         })
     };
-    try_twice(seed, gates, profiles, &begin)
+    try_twice(seed, gates, profiles, &begin, recorders)
 }
 
 /// The same with gangs of Coscheduling, which the profiles have at all its points, with the [args](GangArgs::of) of the seed. If
@@ -161,6 +178,17 @@ pub fn try_seed_with_gangs(
     gates: &FeatureGates,
     profiles: &dyn Fn() -> Vec<Profile>,
     kind: GangKind,
+) -> Result<Course, ProfileError> {
+    try_seed_with_gangs_recorded(seed, gates, profiles, kind, &|_| None)
+}
+
+/// The same, recorded. Transactions are not recorded.
+pub fn try_seed_with_gangs_recorded(
+    seed: u64,
+    gates: &FeatureGates,
+    profiles: &dyn Fn() -> Vec<Profile>,
+    kind: GangKind,
+    recorders: Recorders<'_>,
 ) -> Result<Course, ProfileError> {
     // Without the API gangs come and change as they may by the newest rules.
     let without = GroupFeatures {
@@ -176,7 +204,21 @@ pub fn try_seed_with_gangs(
             Simulation::audited_with_gangs(world, scheduler, cluster, audited)
         })
     };
-    try_twice(seed, gates, profiles, &begin)
+    try_twice(seed, gates, profiles, &begin, recorders)
+}
+
+/// The options of the schedulers of a seed's runs.
+pub fn options(seed: u64, gates: &FeatureGates) -> [Options; 2] {
+    let options = Options {
+        release: gates.release(),
+        gates: Gates::of(gates),
+        detail: Detail::Outcome,
+        max_in_unschedulable: FOREVER,
+        audit_every: 1,
+        reservations: group_features(gates).and_then(|_| reservations(seed)),
+        ..Options::default()
+    };
+    [Scans::Never, Scans::Always].map(|scans| Options { scans, ..options })
 }
 
 /// Which groups of the API there are with these gates.
@@ -193,20 +235,15 @@ fn try_twice(
     gates: &FeatureGates,
     profiles: &dyn Fn() -> Vec<Profile>,
     begin: &dyn Fn(Scheduler) -> Simulation,
+    recorders: Recorders<'_>,
 ) -> Result<Course, ProfileError> {
-    let options = Options {
-        release: gates.release(),
-        gates: Gates::of(gates),
-        detail: Detail::Outcome,
-        max_in_unschedulable: FOREVER,
-        audit_every: 1,
-        reservations: group_features(gates).and_then(|_| reservations(seed)),
-        ..Options::default()
-    };
     let mut runs = Vec::new();
-    for (scans, tries) in [(Scans::Never, Tries::Nothing), (Scans::Always, Tries::Transactions)] {
-        let options = Options { scans, ..options };
-        let scheduler = Scheduler::new(profiles(), options, seed)?;
+    let tries = [Tries::Nothing, Tries::Transactions];
+    for (number, (options, tries)) in options(seed, gates).into_iter().zip(tries).enumerate() {
+        let mut scheduler = Scheduler::new(profiles(), options, seed)?;
+        if let Some(recorder) = recorders(number) {
+            scheduler.record_to(recorder);
+        }
         // Nothing that a panic leaves behind is used again.
         let run = catch_unwind(AssertUnwindSafe(|| run(seed, begin(scheduler), tries)));
         match run {
@@ -217,6 +254,7 @@ fn try_twice(
     let (mut course, written) = runs.swap_remove(0);
     let (with_transactions, second) = runs.swap_remove(0);
     course.violations.extend(with_transactions.violations);
+    course.audits_differing += with_transactions.audits_differing;
     if let Some((at, effect)) = differs(&written, &second) {
         let what = format!("a second run does otherwise: {effect:?}");
         course.violations.push(Violation { at, what });
@@ -297,6 +335,7 @@ fn run(seed: u64, mut simulation: Simulation, tries: Tries) -> (Course, Vec<(Tim
             break;
         }
     }
+    course.audits_differing = simulation.decisions_audit().differing;
     course.violations.extend(simulation.violations().iter().cloned());
     course.violations.extend(simulation.decisions_audit().differences.iter().map(|difference| {
         let what = format!("a decision differs from scratch: {difference}");

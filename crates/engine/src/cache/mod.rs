@@ -1,6 +1,7 @@
 //! The cluster as the engine knows it: nodes, the pods on them, and assumed pods.
 
 mod changes;
+mod state;
 mod undo;
 
 use std::cell::OnceCell;

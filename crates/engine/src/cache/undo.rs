@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use plimsoll_api::{AnyEntry, KindRef, Node, ObjectKey, Str};
+use plimsoll_api::{AnyEntry, Histories, KindRef, Node, ObjectKey, Str};
 use plimsoll_framework::parts::{NodeReads, StoreReads};
 use plimsoll_framework::{Row, RowPods};
 use smallvec::SmallVec;
@@ -35,7 +35,7 @@ pub(super) struct UndoLog {
 pub(super) enum Undo {
     Pod(Box<PodBefore>),
     Node(Box<NodeBefore>),
-    Object { kind: KindRef, key: ObjectKey, before: Option<AnyEntry> },
+    Object { kind: KindRef, key: ObjectKey, before: Option<AnyEntry>, histories: Histories },
 }
 
 #[derive(Debug)]
@@ -116,9 +116,10 @@ impl Cache {
         match self.undo.undos.pop() {
             Some(Undo::Pod(before)) => self.undo_pod(*before),
             Some(Undo::Node(before)) => self.undo_node(*before),
-            Some(Undo::Object { kind, key, before }) => {
+            Some(Undo::Object { kind, key, before, histories }) => {
                 self.changes.stores |= StoreReads::of_kind(kind);
                 self.stores.objects.put_back(kind, &key, before.as_ref());
+                self.stores.objects.put_back_histories(kind, &histories);
                 self.objects_changed(kind);
             }
             None => {}
@@ -170,7 +171,8 @@ impl Cache {
     pub(crate) fn log_object(&mut self, kind: KindRef, key: &ObjectKey) {
         if 0 < self.undo.depth {
             let before = self.stores.objects.entry(kind, key);
-            self.undo.undos.push(Undo::Object { kind, key: key.clone(), before });
+            let histories = self.stores.objects.histories(kind);
+            self.undo.undos.push(Undo::Object { kind, key: key.clone(), before, histories });
         }
     }
 

@@ -34,6 +34,15 @@ impl<T> Clone for Id<T> {
 
 impl<T> Copy for Id<T> {}
 
+#[cfg(test)]
+impl<T> Id<T> {
+    /// An id that finds nothing.
+    pub(super) fn made_up(number: u64) -> Self {
+        let number = NonZeroU64::new(number).expect("numbers begin with 1");
+        Id { slot: u32::MAX, number, of: PhantomData }
+    }
+}
+
 impl<T> PartialEq for Id<T> {
     fn eq(&self, other: &Self) -> bool {
         self.number == other.number

@@ -23,6 +23,17 @@ pub(crate) struct Budgets {
     /// The example pods of the signatures of one use. A signature takes as much memory as a pod, even after its last
     /// pod is gone.
     pub(crate) signatures: usize,
+    /// What is known of each signature of a profile beside its example pod.
+    pub(crate) signature_tables: usize,
+    /// The signatures of pods on nodes, and how many pods of each are on each node, beyond what they took when all was derived
+    /// from the nodes. Beyond that all is derived again, since signatures outlive their pods.
+    pub(crate) neighbours: usize,
+    /// The arrays for scans: some 16 bytes for each node and resource. Where they take more, nothing is scanned.
+    pub(crate) scanner: usize,
+    /// The diagnoses of one profile that hold until the next change, without example pods. Most of it is for messages.
+    pub(crate) signature_diagnoses: usize,
+    /// Filters that were prepared to judge pods outside of decisions, with what they say of the nodes.
+    pub(crate) prepared_filters: usize,
 }
 
 impl Default for Budgets {
@@ -35,6 +46,11 @@ impl Default for Budgets {
             domain_counts: 512 << 20,
             topologies: 128 << 20,
             signatures: 256 << 20,
+            signature_tables: 128 << 20,
+            neighbours: 256 << 20,
+            scanner: 256 << 20,
+            signature_diagnoses: 64 << 20,
+            prepared_filters: 128 << 20,
         }
     }
 }

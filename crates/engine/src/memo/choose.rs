@@ -17,6 +17,10 @@ use super::sparse_domain_counts::SparseDomainCounts;
 use super::topology::Domain;
 
 /// The result of a choice.
+#[expect(
+    clippy::large_enum_variant,
+    reason = "there is one for each decision, which mostly has the best nodes"
+)]
 pub(crate) enum GroupChoice<'f> {
     /// No node is feasible.
     Nothing,

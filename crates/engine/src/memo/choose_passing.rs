@@ -266,3 +266,41 @@ impl Chooser<'_> {
         PassingChoice::Best { rows, is_scored }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Whether a node of this static and raw score need not be looked at any more, after nodes with these scores, the highest
+    /// static scores first.
+    fn is_beaten(want: Want, before: &[(i64, i64)], (static_score, raw): (i64, i64)) -> bool {
+        let mut highest = Highest::default();
+        for &(static_score, raw) in before {
+            highest.reach(static_score);
+            highest.add(static_score, raw);
+        }
+        highest.reach(static_score);
+        highest.before(want).is_some_and(|highest| raw <= highest)
+    }
+
+    #[test]
+    fn a_node_is_beaten_by_one_that_is_as_good_in_both_scores() {
+        for want in [Want::First, Want::Any, Want::All] {
+            assert!(is_beaten(want, &[(9, 5)], (8, 5)), "{want:?}");
+            assert!(is_beaten(want, &[(9, 5), (8, 7)], (7, 6)), "{want:?}");
+            assert!(!is_beaten(want, &[(9, 5)], (8, 6)), "{want:?}");
+            assert!(!is_beaten(want, &[], (8, 6)), "{want:?}");
+        }
+    }
+
+    #[test]
+    fn of_nodes_that_are_equal_only_the_first_one_counts_if_that_is_wanted() {
+        assert!(is_beaten(Want::First, &[(9, 5)], (9, 5)));
+        assert!(!is_beaten(Want::First, &[(9, 5)], (9, 6)));
+        for want in [Want::Any, Want::All] {
+            assert!(!is_beaten(want, &[(9, 5)], (9, 5)), "{want:?}");
+            // One with a higher static score beats it nevertheless.
+            assert!(is_beaten(want, &[(10, 5), (9, 4)], (9, 5)), "{want:?}");
+        }
+    }
+}

@@ -123,6 +123,13 @@ impl CountsCache {
         }
     }
 
+    /// How their accounted size differs from the sum of their sizes.
+    pub(super) fn bytes_differ(&self) -> Option<String> {
+        let anew: usize = self.all.iter().map(|(_, counts)| counts.bytes()).sum();
+        let differ = format!("domain counts take {anew} bytes, and not {}", self.bytes);
+        (anew != self.bytes).then_some(differ)
+    }
+
     /// Their approximate size in bytes, with what pods on nodes add to them.
     pub(super) fn bytes(&self) -> usize {
         self.bytes + self.counted_by.bytes() + self.by_label.bytes()

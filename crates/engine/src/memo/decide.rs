@@ -183,9 +183,10 @@ impl Memo {
             return None;
         }
         let node_set = self.node_set.as_ref();
-        let is_full = node_set.is_some_and(|one| one.is_full(self.budgets.topologies));
+        let is_full = node_set.is_some_and(|one| one.is_full(self.budgets.topologies))
+            || self.budgets.neighbours < self.neighbour_bytes();
         let of_profile = self.profiles.get_mut(profile)?;
-        if of_profile.is_full() || is_full {
+        if of_profile.is_full(self.budgets.signature_tables) || is_full {
             self.forget();
             return None;
         }

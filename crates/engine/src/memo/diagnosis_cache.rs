@@ -37,6 +37,18 @@ impl DiagnosisCache {
         self.by_signature.insert(profile, SignatureDiagnoses::new(profile));
     }
 
+    /// Those of each profile.
+    #[cfg(test)]
+    pub(super) fn by_signature(&self) -> impl Iterator<Item = &SignatureDiagnoses> {
+        self.by_signature.values()
+    }
+
+    /// Changes the memory for diagnoses and for example pods, in bytes.
+    #[cfg(test)]
+    pub(super) fn limit(&mut self, diagnoses: usize, signatures: usize) {
+        self.by_signature.values_mut().for_each(|one| one.limit(diagnoses, signatures));
+    }
+
     /// Forgets the diagnoses that hold only until the next change.
     pub(super) fn forget_signature_diagnoses(&mut self) {
         self.by_signature.values_mut().for_each(SignatureDiagnoses::forget);
@@ -89,9 +101,7 @@ impl Memo {
         let behind =
             self.make_ranking(profile, pod, RankingPlugins::All, set, Some(pod.priority), view);
         // Making the new ranking may have dropped this one.
-        if let Some(entry) = self.rankings.get_mut(ranking) {
-            entry.behind.insert(pod.priority, behind);
-        }
+        self.rankings.set_behind(ranking, pod.priority, behind);
         Some((behind, is_moved))
     }
 

@@ -1,5 +1,7 @@
 //! The counts by topology domain for pods of one signature.
 
+mod recount;
+
 use std::ops::Range;
 use std::sync::Arc;
 

@@ -6,13 +6,13 @@ use plimsoll_api::Node;
 use plimsoll_framework::parts::NodeReads;
 use plimsoll_framework::{Columns, Neighbour, NominatedPods, PodInfo, Row, View};
 
+use super::Memo;
 use super::counts_cache::CountsId;
 use super::name_order::NameOrder;
 use super::node_set::NodeSet;
 use super::nominations;
 use super::profile_memo::ProfileMemo;
 use super::signatures::SignatureId;
-use super::{FastMap, Memo};
 use crate::cache::{Changes, RowChange};
 
 impl Memo {
@@ -82,14 +82,15 @@ impl Memo {
             for pod in view.nodes.pods_on(row).iter() {
                 match self.neighbour(pod) {
                     Some(signature) => {
-                        *self.placed[signature as usize].entry(row).or_default() += 1;
+                        self.placed.add(signature, row);
                     }
                     None => self.is_overfull = true,
                 }
             }
         }
         let nominations = self.nominations(&name_order, view, nominated);
-        self.neighbours.count_from_here();
+        self.neighbours.count_from_here(self.budgets.neighbours);
+        self.neighbour_bytes_before = self.all_neighbour_bytes();
         self.node_set = Some(NodeSet::new(name_order, nominations));
         self.scanner.forget();
     }
@@ -98,7 +99,7 @@ impl Memo {
     pub(super) fn neighbour(&mut self, pod: &PodInfo) -> Option<SignatureId> {
         let (signature, is_new) = self.neighbours.number(pod)?;
         if is_new {
-            self.placed.push(FastMap::default());
+            self.placed.add_signature();
             self.counts.counted_by.add_signature(pod);
             if !pod.affinity.is_empty() {
                 self.with_terms.push(signature);
@@ -250,17 +251,14 @@ impl Memo {
             self.node_set = None;
             return;
         };
-        let count = self.placed[signature as usize].entry(row).or_default();
-        *count = count.saturating_add_signed(if times < 0 { -1 } else { 1 });
-        if *count == 0 {
-            self.placed[signature as usize].remove(&row);
-            if self.has_given_up
-                && !pod.affinity.is_empty()
-                && self.placed[signature as usize].is_empty()
-            {
-                self.has_given_up = false;
-                self.profiles.values_mut().for_each(ProfileMemo::forget_from_scratch);
-            }
+        if 0 < times {
+            self.placed.add(signature, row);
+        } else if self.placed.remove(signature, row)
+            && self.has_given_up
+            && !pod.affinity.is_empty()
+        {
+            self.has_given_up = false;
+            self.profiles.values_mut().for_each(ProfileMemo::forget_from_scratch);
         }
         if !self.counts.counted_by.has(signature) {
             self.find_counting(signature);

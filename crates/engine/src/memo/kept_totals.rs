@@ -50,6 +50,14 @@ impl RecentSupply {
         RecentSupply { chunks, since: end, end }
     }
 
+    /// The approximate size in bytes.
+    pub(super) fn bytes(&self) -> usize {
+        let of = |chunk: &RecentChunk| {
+            size_of::<RecentChunk>() + super::scan::bytes_of_supply(&chunk.supply)
+        };
+        self.chunks.first().map_or(0, of) * self.chunks.len()
+    }
+
     /// Tracks `resource` from now on, too.
     pub(super) fn cover(&mut self, resource: &Str, name_order: &NameOrder, view: View<'_>) {
         for chunk in &mut self.chunks {
@@ -207,6 +215,11 @@ impl KeptScans {
         self.bytes
     }
 
+    /// The approximate size of everything else, in bytes.
+    pub(super) fn table_bytes(&self) -> usize {
+        self.scans.capacity() * (size_of::<((SignatureId, TopologySet), KeptScan)>() + 1)
+    }
+
     /// The position in the change log of nodes of the totals that are kept for a class.
     pub(super) fn followed(&self, key: (SignatureId, TopologySet)) -> Option<u64> {
         Some(self.scans.get(&key)?.totals.as_ref()?.followed)
@@ -261,4 +274,97 @@ impl KeptScans {
 
 fn to_usize(number: u64) -> usize {
     usize::try_from(number).expect("the log lies in memory")
+}
+
+#[cfg(test)]
+mod tests {
+    use plimsoll_framework::{Columns, Stores};
+
+    use super::*;
+
+    /// The indices of the changes from a position on; `None` if they are not known any more.
+    fn from(recent: &RecentSupply, position: u64) -> Option<Vec<NameIndex>> {
+        let chunks = recent.from(position)?;
+        Some(chunks.flat_map(|(first, indices, _)| indices[first..].to_vec()).collect())
+    }
+
+    /// After changes of the indices `0..n`.
+    fn after(n_indices: usize, begins: u64, n: NameIndex) -> RecentSupply {
+        let (nodes, stores) = (Columns::default(), Stores::default());
+        let mut recent = RecentSupply::new(n_indices, begins);
+        let view = View { nodes: &nodes, stores: &stores };
+        (0..n).for_each(|index| recent.push(index, None, view));
+        recent
+    }
+
+    #[test]
+    fn changes_are_known_in_order_across_chunks() {
+        // It begins in the middle of a chunk.
+        let recent = after(1000, 50, 100);
+        assert_eq!(from(&recent, 50), Some((0..100).collect()));
+        assert_eq!(from(&recent, 113), Some((63..100).collect()));
+        assert_eq!(from(&recent, 114), Some((64..100).collect()));
+        assert_eq!(from(&recent, 150), Some(vec![]));
+        assert_eq!(from(&recent, 49), None, "what was before is not known");
+    }
+
+    #[test]
+    fn changes_that_were_overwritten_are_not_known() {
+        // Three chunks, of which one is always being overwritten.
+        let recent = after(1000, 0, 1000);
+        let n_known = u64::try_from((recent.chunks.len() - 1) * CHUNK).expect("few");
+        let first = 1000 - n_known;
+        let known = from(&recent, first).expect("so many are known");
+        assert_eq!(known.first().copied().map(u64::from), Some(first));
+        assert_eq!((known.len() as u64, known.last().copied()), (n_known, Some(999)));
+        assert_eq!(from(&recent, first - 1), None);
+    }
+
+    /// Totals that were followed up to a position.
+    fn totals(followed: u64) -> Box<KeptTotals> {
+        Box::new(KeptTotals {
+            base: (RankingId::made_up(1), 0, 0),
+            plugins: SmallVec::new(),
+            followed,
+            totals: Totals::default(),
+            groups: None,
+        })
+    }
+
+    #[test]
+    fn totals_are_taken_out_until_they_are_put_back() {
+        let (mut kept, key) = (KeptScans::default(), (1, 2));
+        // There was no scan yet. Totals are kept only for classes that were scanned for.
+        kept.put(key, totals(4));
+        assert_eq!((kept.bytes(), kept.followed(key)), (0, None));
+        assert!(matches!(kept.take(key, 5), (None, None)));
+        kept.put(key, totals(5));
+        assert_eq!((kept.bytes(), kept.followed(key)), (totals(5).bytes(), Some(5)));
+        let (last, taken) = kept.take(key, 9);
+        assert_eq!((last, taken.map(|one| one.followed)), (Some(5), Some(5)));
+        assert_eq!((kept.bytes(), kept.followed(key)), (0, None));
+        assert!(matches!(kept.take(key, 11), (Some(9), None)));
+    }
+
+    #[test]
+    fn totals_that_are_too_old_are_swept_from_time_to_time() {
+        let mut kept = KeptScans::default();
+        for (class, followed) in [(1, 10), (2, 95)] {
+            kept.take((class, 0), followed);
+            kept.put((class, 0), totals(followed));
+        }
+        let left = |kept: &KeptScans| [1, 2].map(|class| kept.followed((class, 0)).is_some());
+        // It is not worth to look before as many changes as are known.
+        kept.sweep(49, 50);
+        assert_eq!(left(&kept), [true, true]);
+        kept.sweep(100, 50);
+        assert_eq!((left(&kept), kept.bytes()), ([false, true], totals(95).bytes()));
+        kept.sweep(149, 50);
+        assert_eq!(left(&kept), [false, true]);
+        kept.sweep(150, 50);
+        assert_eq!((left(&kept), kept.bytes()), ([false, false], 0));
+        assert_ne!(kept.table_bytes(), 0);
+        kept.clear();
+        assert_eq!(kept.table_bytes(), 0);
+    }
 }

@@ -293,6 +293,7 @@ impl LateRejections {
 mod tests {
     use plimsoll_framework::{Columns, Stores};
 
+    use super::super::by_label::PlainPods;
     use super::super::domain_counts::CountPlan;
     use super::super::name_order::NameOrder;
     use super::super::node_ranking::RankingPlugins;
@@ -312,7 +313,7 @@ mod tests {
         let pod = PodInfo::from(lab::pod("p", &[]));
         let plugins = RankingPlugins::All;
         let ranking = NodeRanking::new(&profile, &pod, plugins, Vec::new(), None, (0, 0), cluster);
-        let mut counts = CountPlan::default().domain_counts(&pod, &[], cluster);
+        let mut counts = CountPlan::default().domain_counts(&pod, &[], PlainPods::None, cluster);
         counts.filter_names = by_counts.to_vec();
         let mut filters = UncachedFilters::none(&pod);
         filters.all.extend(uncached.iter().map(|&plugin| UncachedFilter {

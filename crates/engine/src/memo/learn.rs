@@ -19,7 +19,7 @@ impl Memo {
     /// One pod for each signature of pods on nodes and of nominated pods that have affinity terms.
     pub(super) fn neighbours_with_terms(&self) -> Vec<Neighbour<'_>> {
         let is_there = |signature: &&SignatureId| {
-            !self.placed[**signature as usize].is_empty()
+            self.placed.has(**signature)
                 || self.node_set.as_ref().is_some_and(|one| one.nominations.have(**signature))
         };
         let signatures = self.with_terms.iter().filter(is_there);
@@ -169,8 +169,6 @@ impl Memo {
             return None;
         }
         let mut countings: Vec<(SignatureId, Counting)> = Vec::new();
-        let n_signatures =
-            SignatureId::try_from(self.placed.len()).expect("signatures have 32 bits");
         let by_label = &self.counts.counted_by.by_label;
         let plain_pods = plan.plain_pods(|label| by_label.of(label).len());
         let signatures: Vec<SignatureId> = match &plain_pods {
@@ -182,11 +180,10 @@ impl Memo {
                 all.dedup();
                 all
             }
-            PlainPods::All => (0..n_signatures).collect(),
+            PlainPods::All => (0..self.placed.n_signatures()).collect(),
         };
         for signature in signatures {
-            let is_placed = !self.placed[signature as usize].is_empty();
-            if !is_placed && !self.counts.counted_by.has(signature) {
+            if !self.placed.has(signature) && !self.counts.counted_by.has(signature) {
                 continue;
             }
             match plan.count(Neighbour::from(&**self.neighbours.example(signature))) {
@@ -198,7 +195,7 @@ impl Memo {
         let mut domain_counts = plan.domain_counts(pod, &numbers, plain_pods, cluster);
         countings.retain(|(_, counting)| !counting.is_empty());
         for (signature, counting) in &countings {
-            for (&row, &times) in &self.placed[*signature as usize] {
+            for (row, times) in self.placed.rows(*signature) {
                 let node = (view.nodes, row);
                 domain_counts.add(counting, i64::from(times), row, node, cluster.places());
             }
@@ -256,6 +253,28 @@ impl Memo {
         domain_counts: CountsId,
         view: View<'_>,
     ) -> bool {
+        if !self.bring_up_ranking(profile, ranking, view) {
+            return false;
+        }
+        let node_set = self.node_set.as_ref().expect("it was built when changes were followed");
+        let cluster = node_set.with(view);
+        let counts = self.counts.using(domain_counts, self.n_decisions);
+        let counts = counts.expect("known signatures have their counts");
+        let follow = |sparse: &mut SparseDomainCounts, one: &NodeRanking| {
+            sparse.follow(one, counts, cluster)
+        };
+        let make = |one: &NodeRanking| SparseDomainCounts::new(one, counts, cluster);
+        self.rankings.bring_up_sparse(ranking, domain_counts, follow, make);
+        true
+    }
+
+    /// Updates a ranking. Returns `false` if its pods must be decided from scratch.
+    pub(super) fn bring_up_ranking(
+        &mut self,
+        profile: &Profile,
+        ranking: RankingId,
+        view: View<'_>,
+    ) -> bool {
         let node_set = self.node_set.as_ref().expect("it was built when changes were followed");
         let cluster = node_set.with(view);
         let entry = self.rankings.using(ranking, self.n_decisions);
@@ -280,17 +299,7 @@ impl Memo {
             }
         }
         self.rankings.weigh(ranking);
-        if is_broken {
-            return false;
-        }
-        let counts = self.counts.using(domain_counts, self.n_decisions);
-        let counts = counts.expect("known signatures have their counts");
-        let follow = |sparse: &mut SparseDomainCounts, one: &NodeRanking| {
-            sparse.follow(one, counts, cluster)
-        };
-        let make = |one: &NodeRanking| SparseDomainCounts::new(one, counts, cluster);
-        self.rankings.bring_up_sparse(ranking, domain_counts, follow, make);
-        true
+        !is_broken
     }
 
     /// Drops all domain counts if there are too many. Those in use are quickly made again.

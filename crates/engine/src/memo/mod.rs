@@ -43,6 +43,7 @@ mod node_set;
 mod nodes_by_score;
 mod nominations;
 mod pinned;
+mod placed_pods;
 mod preemption;
 mod profile_memo;
 mod rankings;
@@ -55,9 +56,9 @@ mod sparse_domain_counts;
 mod topology;
 mod totals;
 mod uncached_filters;
+mod verify;
 
 use hashbrown::HashMap;
-use plimsoll_framework::Row;
 use plimsoll_framework::parts::{ClusterReads, PodReads};
 use rustc_hash::FxBuildHasher;
 
@@ -68,6 +69,7 @@ use self::counts_cache::{CountsCache, CountsId};
 pub(crate) use self::decide::{Recognised, Remembered, Scanned, Want};
 use self::diagnosis_cache::DiagnosisCache;
 use self::node_set::NodeSet;
+use self::placed_pods::PlacedPods;
 use self::profile_memo::ProfileMemo;
 use self::rankings::{RankingId, Rankings};
 use self::scan::Scanner;
@@ -89,10 +91,12 @@ pub(crate) struct Memo {
     /// The pods on nodes have too many signatures. Until a node changes, every decision is made from scratch.
     is_overfull: bool,
     neighbours: Signatures,
+    /// The size of `neighbours` and `placed` when they were derived from the nodes, in bytes.
+    neighbour_bytes_before: usize,
     /// The signatures of pods on nodes that have affinity terms.
     with_terms: Vec<SignatureId>,
     /// For each signature of pods on nodes: how many of them are on each node. Valid as long as `node_set`.
-    placed: Vec<FastMap<Row, u32>>,
+    placed: PlacedPods,
     rankings: Rankings,
     counts: CountsCache,
     budgets: Budgets,
@@ -128,8 +132,9 @@ impl Memo {
             node_set: None,
             is_overfull: false,
             neighbours: neighbours(),
+            neighbour_bytes_before: 0,
             with_terms: Vec::new(),
-            placed: Vec::new(),
+            placed: PlacedPods::default(),
             rankings: Rankings::default(),
             counts: CountsCache::default(),
             budgets: Budgets::default(),
@@ -204,28 +209,71 @@ impl Memo {
         }
     }
 
+    /// What pods on nodes take beyond what they took when all was derived, in bytes.
+    fn neighbour_bytes(&self) -> usize {
+        self.all_neighbour_bytes().saturating_sub(self.neighbour_bytes_before)
+    }
+
+    fn all_neighbour_bytes(&self) -> usize {
+        self.neighbours.bytes() + self.placed.bytes() + self.counts.counted_by.by_label.bytes()
+    }
+
     fn drop_domain_counts(&mut self, id: CountsId) {
         self.counts.remove(id);
         self.rankings.forget_sparse_with(id);
     }
 
-    /// What the caches take and what they may take, in bytes.
+    /// What the caches take and what they may take, in bytes. Every field of the memo and of its budgets is named, so that a new
+    /// one is not forgotten.
     #[cfg(test)]
     pub(crate) fn weights(&self) -> Vec<(&'static str, usize, usize)> {
-        let [rankings, sparse, diagnoses] = self.rankings.bytes();
-        let kept_totals = self.profiles.values().map(|one| one.kept.bytes()).sum();
-        let Budgets { topologies, signatures, .. } = self.budgets;
+        let Memo {
+            profiles,
+            node_set,
+            is_overfull: _,
+            neighbours: _,
+            neighbour_bytes_before: _,
+            with_terms: _,
+            placed: _,
+            rankings,
+            counts,
+            budgets,
+            has_given_up: _,
+            diagnoses,
+            scanner,
+            scans: _,
+            n_decisions: _,
+            phases: _,
+            decided_by: _,
+            rankings_read: _,
+            domain_counts_read: _,
+            cluster_version: _,
+            n_built: _,
+            n_ranked: _,
+        } = self;
+        let [of_rankings, sparse, of_nodes] = rankings.bytes();
         let mut weights = vec![
-            ("rankings", rankings, self.budgets.rankings),
-            ("sparse counts", sparse, self.budgets.sparse_counts),
-            ("diagnoses", diagnoses, self.budgets.diagnoses),
-            ("domain counts", self.counts.bytes(), self.budgets.domain_counts),
-            ("kept totals", kept_totals, self.budgets.kept_totals),
+            ("rankings", of_rankings, budgets.rankings),
+            ("sparse counts", sparse, budgets.sparse_counts),
+            ("diagnoses", of_nodes, budgets.diagnoses),
+            ("domain counts", counts.bytes(), budgets.domain_counts),
+            ("neighbours", self.neighbour_bytes(), budgets.neighbours),
+            ("scanner", scanner.bytes(), budgets.scanner),
+            ("topologies", node_set.as_ref().map_or(0, NodeSet::bytes), budgets.topologies),
         ];
-        let node_set = self.node_set.as_ref();
-        weights.extend(node_set.map(|one| ("topologies", one.topology_bytes(), topologies)));
-        let of_profiles = self.profiles.values().flat_map(ProfileMemo::all_signatures);
-        weights.extend(of_profiles.map(|one| ("signatures", one.bytes(), signatures)));
+        let kept_totals = profiles.values().map(|one| one.kept.bytes()).sum();
+        weights.push(("kept totals", kept_totals, budgets.kept_totals));
+        for profile in profiles.values() {
+            weights.push(("signature tables", profile.table_bytes(), budgets.signature_tables));
+            let signatures = profile.all_signatures();
+            weights.extend(signatures.map(|one| ("signatures", one.bytes(), budgets.signatures)));
+        }
+        for diagnoses in diagnoses.by_signature() {
+            let ([of_pods, own], bytes) = (diagnoses.all_signatures(), diagnoses.bytes());
+            weights.push(("signature diagnoses", bytes, budgets.signature_diagnoses));
+            weights.push(("signatures", of_pods.bytes(), budgets.signatures));
+            weights.push(("signatures", own.bytes(), budgets.signatures));
+        }
         weights
     }
 
@@ -234,6 +282,7 @@ impl Memo {
     pub(crate) fn limit(&mut self, budgets: Budgets) {
         self.budgets = budgets;
         self.profiles.values_mut().for_each(|profile| profile.limit(budgets.signatures));
+        self.diagnoses.limit(budgets.signature_diagnoses, budgets.signatures);
         self.forget();
     }
 }

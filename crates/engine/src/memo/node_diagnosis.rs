@@ -6,7 +6,9 @@
 
 use plimsoll_framework::parts::{NodeReads, StoreReads};
 use plimsoll_framework::points::PostFilterPoint;
-use plimsoll_framework::{Code, ErasedByNode, PodInfo, Point, PostFilterAnswer, Rejection, Row};
+use plimsoll_framework::{
+    Code, ErasedByNode, PodInfo, Point, PostFilterAnswer, Prepared, Rejection, Row,
+};
 
 use super::change_log::ChangeLog;
 use super::counted_values::{CountedValues, ValueId};
@@ -116,6 +118,48 @@ impl NodeDiagnosis {
         }
         self.n_passing += usize::from(reason == PASSES);
         self.n_passing -= usize::from(before == PASSES);
+    }
+
+    /// How it differs from the same diagnosis made anew, without its candidates.
+    pub(super) fn difference(
+        &mut self,
+        anew: &NodeDiagnosis,
+        cluster: ClusterView<'_>,
+    ) -> Option<String> {
+        for at in 0..self.reason_of.len().max(anew.reason_of.len()) {
+            let reason = |of: &NodeDiagnosis| match of.reason_of[at] {
+                reason if reason < NO_NODE => Ok(of.reasons.value(reason).clone()),
+                none => Err(none),
+            };
+            let (known, anew) = (reason(self), reason(anew));
+            if known != anew {
+                return Some(format!("reason of {at}: {known:?}, anew {anew:?}"));
+            }
+        }
+        let could_help = |&(index, _): &(NameIndex, Row)| self.could_help(self.reason(index));
+        let rows = cluster.name_order.rows().filter(could_help).map(|(_, row)| row);
+        let mut places: Vec<Row> = rows.collect();
+        places.sort_unstable();
+        let numbers = (self.n_passing, self.reasons.iter(None).map(|(_, n)| n).sum::<usize>());
+        let anew = (anew.n_passing, anew.reasons.iter(None).map(|(_, n)| n).sum::<usize>());
+        if numbers != anew {
+            return Some(format!("passing and rejected nodes: {numbers:?}, anew {anew:?}"));
+        }
+        let known = self.places(cluster);
+        let what = format!("places: {known:?}, anew {places:?}");
+        (known != places).then_some(what)
+    }
+
+    /// How its candidates differ from those that are found anew, for a pod of its priority with these filters.
+    pub(super) fn difference_of_candidates<'p>(
+        &self,
+        pod: &PodInfo,
+        filters: &[Prepared],
+        plugin: impl Fn(&str) -> Option<&'p dyn ErasedByNode>,
+        cluster: ClusterView<'_>,
+    ) -> Option<String> {
+        let mut candidates = self.candidates.iter();
+        candidates.find_map(|(name, known)| known.difference(plugin(name)?, pod, filters, cluster))
     }
 
     /// Its approximate size in bytes.

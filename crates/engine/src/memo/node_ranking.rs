@@ -363,6 +363,47 @@ impl NodeRanking {
         NodeRanking::new(profile, pod, self.plugins, topologies, self.behind, followed, cluster)
     }
 
+    /// How it differs from the same ranking made anew.
+    pub(super) fn difference(&self, anew: &NodeRanking) -> Option<String> {
+        if anew.is_broken {
+            return None;
+        }
+        let place = |of: &NodeRanking, at: usize| {
+            let entry = of.entries[at];
+            let key = of.groups.get(entry.group as usize).map(|group| group.key.clone());
+            (of.verdicts[at], entry.static_score, key, of.totals.get(at).copied())
+        };
+        for at in 0..self.entries.len().max(anew.entries.len()) {
+            let (known, anew) = (place(self, at), place(anew, at));
+            if known != anew {
+                return Some(format!("node at {at}: {known:?}, anew {anew:?}"));
+            }
+        }
+        let mut n_in_groups = 0;
+        for (number, group) in (0..).zip(&self.groups) {
+            for (static_score, nodes) in group.nodes.highest_first() {
+                for index in nodes.iter() {
+                    n_in_groups += 1;
+                    let entry = self.entries[index as usize];
+                    if (entry.group, entry.static_score) != (number, static_score) {
+                        return Some(format!("node at {index} is also in group {number}"));
+                    }
+                }
+            }
+        }
+        let n_feasible = self.entries.iter().filter(|entry| entry.group != NO_GROUP).count();
+        let what = format!("groups have {n_in_groups} nodes, and {n_feasible} are feasible");
+        (n_in_groups != n_feasible).then_some(what)
+    }
+
+    /// A pod that it ranks nodes for, with this priority.
+    pub(super) fn pod_of_priority(&self, priority: i32) -> PodInfo {
+        let mut pod = self.pod.seen().clone();
+        std::sync::Arc::make_mut(&mut std::sync::Arc::make_mut(&mut pod).template).priority =
+            priority;
+        PodInfo::from(pod)
+    }
+
     /// Its approximate size in bytes.
     pub(crate) fn bytes(&self) -> usize {
         let n_indices = self.verdicts.len();
@@ -375,6 +416,7 @@ impl NodeRanking {
         self.pod_bytes
             + n_indices * per_index
             + self.totals.len() * size_of::<f32>()
+            + self.arrived.len() * size_of::<NameIndex>()
             + self.groups.len() * per_group
     }
 

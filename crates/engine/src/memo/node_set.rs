@@ -20,6 +20,16 @@ const MOST_SETS: usize = 1 << 12;
 /// How many nodes can come or go before those that have not looked since must look at all nodes.
 const MOST_CAME_OR_GONE: usize = 1 << 12;
 
+/// The approximate size of an entry for a key, in bytes.
+fn bytes_of_key(key: &TopologyKey) -> usize {
+    let text = match key {
+        TopologyKey::Node => 0,
+        TopologyKey::Label(label) | TopologyKey::NodeWith(label) => label.len(),
+        TopologyKey::EitherLabel(one, other) => one.len() + other.len(),
+    };
+    2 * size_of::<(TopologyKey, usize)>() + text
+}
+
 /// The nodes in the order of their names, their topology domains and their nominated pods. Nodes that come, go or
 /// change are followed one by one.
 pub(super) struct NodeSet {
@@ -33,6 +43,8 @@ pub(super) struct NodeSet {
     topology_bytes: usize,
     /// Sets of topologies by index, each ascending.
     pub(super) sets: Vec<Vec<usize>>,
+    /// The approximate size of `sets` in bytes.
+    set_bytes: usize,
     /// The changes of single nodes. [`NodeReads::all`] means that the index may have another node, or none.
     pub(super) changed: ChangeLog<(NameIndex, NodeReads)>,
     /// The rows whose node has come or gone.
@@ -72,6 +84,7 @@ impl NodeSet {
             without_nodes: [None; 2],
             topology_bytes: 0,
             sets: Vec::new(),
+            set_bytes: 0,
             nominations,
         }
     }
@@ -81,18 +94,15 @@ impl NodeSet {
         ClusterView { view, name_order, topologies, nominations }
     }
 
-    /// The approximate size of the topologies in bytes.
-    #[cfg(test)]
-    pub(super) fn topology_bytes(&self) -> usize {
-        self.topology_bytes
+    /// The approximate size of the topologies in bytes, with their keys and sets. What grows with the nodes alone is left out.
+    pub(super) fn bytes(&self) -> usize {
+        self.topology_bytes + self.set_bytes
     }
 
     /// Whether there are too many topologies, so that everything must be dropped. `budget` is the memory for their
     /// domains, in bytes.
     pub(super) fn is_full(&self, budget: usize) -> bool {
-        MOST_KEYS <= self.by_key.len()
-            || MOST_SETS <= self.sets.len()
-            || budget <= self.topology_bytes
+        MOST_KEYS <= self.by_key.len() || MOST_SETS <= self.sets.len() || budget <= self.bytes()
     }
 
     /// The index of a topology, which is made if necessary.
@@ -110,6 +120,7 @@ impl NodeSet {
         if let Some(sort) = without_nodes {
             self.without_nodes[sort] = Some(number);
         }
+        self.topology_bytes += bytes_of_key(key);
         self.by_key.insert(key.clone(), number);
         number
     }
@@ -118,6 +129,7 @@ impl NodeSet {
     pub(super) fn set_of(&mut self, topologies: &[usize]) -> usize {
         let known = self.sets.iter().position(|set| **set == *topologies);
         known.unwrap_or_else(|| {
+            self.set_bytes += size_of::<Vec<usize>>() + size_of_val(topologies);
             self.sets.push(topologies.to_vec());
             self.sets.len() - 1
         })
@@ -153,6 +165,19 @@ impl NodeSet {
 
     pub(super) fn places(&self) -> NodePlaces<'_> {
         NodePlaces { topologies: &self.topologies, name_order: &self.name_order }
+    }
+
+    /// How the topologies differ from those that are made anew.
+    pub(super) fn difference_of_topologies(&self, view: View<'_>) -> Option<String> {
+        self.by_key.iter().find_map(|(key, &number)| {
+            let known = &self.topologies[number];
+            let anew = Topology::new(key.clone(), view.nodes, &self.name_order);
+            let what = match self.without_nodes.contains(&Some(number)) {
+                true => (!anew.has_no_nodes()).then(|| "a node has it".to_owned()),
+                false => known.difference(&anew, view.nodes),
+            };
+            what.map(|what| format!("topology {key:?}: {what}"))
+        })
     }
 
     /// The domain of a node by topology.

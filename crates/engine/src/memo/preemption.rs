@@ -135,6 +135,36 @@ impl CandidateCache {
         }
     }
 
+    /// How it differs from what is found anew for a pod with these filters.
+    pub(super) fn difference(
+        &self,
+        plugin: &dyn ErasedByNode,
+        pod: &PodInfo,
+        filters: &[Prepared],
+        cluster: ClusterView<'_>,
+    ) -> Option<String> {
+        let rows: Vec<Row> = cluster.view.nodes.rows().collect();
+        let mut anew = CandidateCache::new(self.reads);
+        let mut search =
+            CandidateSearch::new(plugin, pod, filters, &rows, None, &mut anew, cluster);
+        for &row in rows.iter().filter(|row| row.index() < self.states.len()) {
+            let at = row.index();
+            let known = match self.states[at] {
+                CandidateState::Unknown => continue,
+                CandidateState::Possible => Ok(self.candidates[at].clone()),
+                CandidateState::Impossible => Err(self.reasons.value(self.reason_of[at]).clone()),
+            };
+            let found = search.dry_run(row).map(Some);
+            if known != found {
+                return Some(format!("candidate on {row:?}: {known:?}, anew {found:?}"));
+            }
+        }
+        let live = |at: usize| rows.binary_search(&Row::from_index(at)).is_ok();
+        let mut gone = (0..self.states.len()).filter(|&at| !live(at));
+        let left = gone.find(|&at| self.states[at] != CandidateState::Unknown);
+        left.map(|at| format!("a candidate is left in row {at}, where no node is"))
+    }
+
     fn learn(&mut self, row: Row, found: Result<PreemptionCandidate, Rejection>) {
         let at = row.index();
         match found {

@@ -185,11 +185,29 @@ impl ProfileMemo {
         Some(signature)
     }
 
-    /// Whether there are too many signatures, so that everything must be dropped.
-    pub(crate) fn is_full(&self) -> bool {
-        [&self.signatures, &self.ranking_signatures, &self.base_signatures, &self.count_signatures]
+    /// Whether there are too many signatures, so that everything must be dropped. `budget` is the memory for what is known of
+    /// each of them beside its example pod, in bytes.
+    pub(crate) fn is_full(&self, budget: usize) -> bool {
+        budget < self.table_bytes()
+            || [
+                &self.signatures,
+                &self.ranking_signatures,
+                &self.base_signatures,
+                &self.count_signatures,
+            ]
             .into_iter()
             .any(Signatures::is_full)
+    }
+
+    /// The approximate size of what is known of signatures beside their example pods, in bytes.
+    pub(crate) fn table_bytes(&self) -> usize {
+        type Key = (SignatureId, TopologySet);
+        self.entries.capacity() * size_of::<SignatureEntry>()
+            + (self.rankings.capacity() + self.bases.capacity())
+                * (size_of::<(Key, RankingId)>() + 1)
+            + self.costs.capacity() * (size_of::<(Key, Costs)>() + 1)
+            + self.domain_counts.capacity() * (size_of::<(SignatureId, CountsId)>() + 1)
+            + self.kept.table_bytes()
     }
 
     /// The signatures of each use.
@@ -236,6 +254,11 @@ impl ProfileMemo {
     ) -> SignatureCaches {
         let (ranking, base) = (self.ranking_of(ranking_key), self.base_of(base_key));
         SignatureCaches { ranking, base, domain_counts, ranking_key, base_key }
+    }
+
+    /// The rankings and the base rankings of all signatures.
+    pub(super) fn ranking_ids(&self) -> impl Iterator<Item = RankingId> {
+        self.rankings.values().chain(self.bases.values()).copied()
     }
 
     pub(crate) fn ranking_of(&self, ranking_key: (SignatureId, TopologySet)) -> Option<RankingId> {
@@ -293,9 +316,11 @@ impl ProfileMemo {
         ] {
             signatures.clear();
         }
-        self.entries.clear();
-        self.forget_rankings();
-        self.forget_domain_counts();
+        // They keep their memory otherwise.
+        self.entries = Vec::new();
+        (self.rankings, self.bases) = (FastMap::default(), FastMap::default());
+        (self.costs, self.domain_counts) = (FastMap::default(), FastMap::default());
+        self.kept.clear();
     }
 
     pub(crate) fn forget_rankings(&mut self) {

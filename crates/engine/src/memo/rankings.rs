@@ -11,6 +11,9 @@ use super::node_ranking::{ClusterView, NodeRanking};
 use super::node_set::NodeSet;
 use super::sparse_domain_counts::SparseDomainCounts;
 
+/// So many priorities may have had a ranking of their own, before those are forgotten whose ranking is gone.
+const FEW_PRIORITIES: usize = 64;
+
 /// The approximate size of a new ranking for each name index, in bytes.
 const BYTES_PER_INDEX: usize = 40;
 
@@ -35,6 +38,20 @@ impl RankingEntry {
     /// The sparse counts of the ranking with domain counts, if they are known.
     pub(super) fn sparse(&self, counts: CountsId) -> Option<&SparseDomainCounts> {
         self.sparse.get(&counts).map(|(sparse, _)| sparse)
+    }
+
+    /// The domain counts with which it has sparse counts.
+    pub(super) fn sparse_ids(&self) -> impl Iterator<Item = CountsId> {
+        self.sparse.keys().copied()
+    }
+
+    /// The ranking, and its diagnoses by priority.
+    pub(super) fn with_diagnoses(
+        &mut self,
+    ) -> (&mut NodeRanking, impl Iterator<Item = (i32, &mut NodeDiagnosis)>) {
+        let diagnoses = self.diagnoses.iter_mut();
+        let diagnoses = diagnoses.map(|(&priority, (diagnosis, _))| (priority, diagnosis));
+        (&mut self.ranking, diagnoses)
     }
 
     /// The ranking, its sparse counts and the diagnosis for pods of a priority, which is up to date. The others must
@@ -149,6 +166,26 @@ impl Rankings {
         self.sparse_bytes = self.sparse_bytes + now - std::mem::replace(bytes, now);
     }
 
+    /// Notes which ranking leaves room for the nominated pods of a priority.
+    pub(super) fn set_behind(&mut self, id: RankingId, priority: i32, behind: RankingId) {
+        let Rankings { all, .. } = self;
+        let Some(entry) = all.get(id) else { return };
+        // There are billions of priorities, and rankings for few of them are left.
+        let is_crowded = FEW_PRIORITIES <= entry.behind.len();
+        let gone: Vec<i32> = match is_crowded {
+            true => {
+                let gone = entry.behind.iter().filter(|&(_, &id)| !all.has(id));
+                gone.map(|(&priority, _)| priority).collect()
+            }
+            false => Vec::new(),
+        };
+        let Some(entry) = all.get_mut(id) else { return };
+        for priority in gone {
+            entry.behind.remove(&priority);
+        }
+        entry.behind.insert(priority, behind);
+    }
+
     /// Notes the size of a diagnosis that has changed.
     pub(super) fn weigh_diagnosis(&mut self, id: RankingId, priority: i32) {
         let Some(entry) = self.all.get_mut(id) else { return };
@@ -201,6 +238,7 @@ impl Rankings {
 mod tests {
     use plimsoll_framework::{PodInfo, Stores, View};
 
+    use super::super::by_label::PlainPods;
     use super::super::domain_counts::{CountPlan, DomainCounts};
     use super::super::node_ranking::RankingPlugins;
     use super::super::nominations::Nominations;
@@ -249,7 +287,8 @@ mod tests {
         /// Adds domain counts that count nothing.
         fn add_counts(&mut self) -> CountsId {
             let pod = PodInfo::from(lab::pod("p", &[]));
-            let counts = CountPlan::default().domain_counts(&pod, &[], self.cluster());
+            let counts =
+                CountPlan::default().domain_counts(&pod, &[], PlainPods::None, self.cluster());
             self.counts.insert(counts, 0)
         }
 
@@ -293,6 +332,22 @@ mod tests {
         // It is dropped once.
         bench.rankings.remove(two);
         assert_eq!(bench.rankings.bytes(), [0; 3]);
+    }
+
+    #[test]
+    fn priorities_whose_rankings_are_gone_do_not_pile_up() {
+        let mut bench = Bench::new();
+        let id = bench.add("cpu=1", 1);
+        let stays = bench.add("cpu=1", 1);
+        bench.rankings.set_behind(id, -1, stays);
+        for priority in 0..1000 {
+            let behind = bench.add("cpu=1", 1);
+            bench.rankings.set_behind(id, priority, behind);
+            bench.rankings.remove(behind);
+        }
+        let behind = &bench.rankings.get(id).expect("it stays").behind;
+        assert!(behind.len() <= FEW_PRIORITIES && behind.get(&-1) == Some(&stays));
+        assert!(behind.contains_key(&999), "the last one was just made");
     }
 
     #[test]

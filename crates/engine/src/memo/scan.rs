@@ -39,6 +39,12 @@ const MOST_RESOURCES: usize = 64;
 /// Up to this number, integers are exact in 32-bit floats.
 const MOST_TOTAL: i64 = 1 << 23;
 
+/// The approximate size of what nodes have left, in bytes: what is left of a resource, what a unit of it is, what is requested
+/// and what counts, for each node.
+pub(super) fn bytes_of_supply(supply: &Supply) -> usize {
+    supply.len() * supply.n_resources() * 4 * size_of::<f32>()
+}
+
 /// Whether adding and removing pods changes what is read.
 pub(super) fn reads_placement(reads: NodeReads) -> bool {
     reads.intersects(NodeReads::BY_PLACEMENT)
@@ -243,6 +249,7 @@ impl Scanner {
         log: &ChangeLog<(NameIndex, NodeReads)>,
         name_order: &NameOrder,
         view: View<'_>,
+        budget: usize,
     ) -> Option<()> {
         if MOST_RESOURCES < placement.n_needed() {
             return None;
@@ -271,11 +278,22 @@ impl Scanner {
             }
             self.follow_node_parts(one, resources, log, name_order, view);
         }
-        if MOST_RESOURCES < self.supply.n_resources() || MOST_RESOURCES < self.node_parts.len() {
+        let n_most = self.supply.n_resources().max(self.node_parts.len());
+        if MOST_RESOURCES < n_most || budget < self.bytes() {
             self.forget();
             return None;
         }
         Some(())
+    }
+
+    /// The approximate size in bytes.
+    pub(super) fn bytes(&self) -> usize {
+        let parts = self.node_parts.iter().map(|one| one.of.len() * size_of::<f32>());
+        bytes_of_supply(&self.supply)
+            + parts.sum::<usize>()
+            + self.totals.bytes()
+            + self.recent.bytes()
+            + self.groups.len() * size_of::<u32>()
     }
 
     /// Tracks `resource` from now on, too.
@@ -503,7 +521,8 @@ impl Memo {
         let chooser = Chooser::of(caches, with, cluster)?;
         let made = (base, self.rankings.get(base)?.n_made_again);
         let scanner = &mut self.scanner;
-        scanner.follow(&placement, &node_set.changed, cluster.name_order, view)?;
+        let budget = self.budgets.scanner;
+        scanner.follow(&placement, &node_set.changed, cluster.name_order, view, budget)?;
         // What other plugins or a sample have excluded must not be kept.
         let can_keep =
             uncached.is_none() && order.is_none() && chooser.domain_counts.n_terms() == 0;
@@ -606,4 +625,60 @@ pub(super) fn to_f32(total: i64) -> f32 {
 #[expect(clippy::cast_possible_truncation, reason = "totals are exact, see `are_totals_exact`")]
 pub(super) fn to_i64(total: f32) -> i64 {
     total as i64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn totals_are_exact_up_to_the_integers_that_floats_represent() {
+        let most = MOST_TOTAL / MAX_NODE_SCORE;
+        assert!(are_totals_exact([most].into_iter()));
+        assert!(!are_totals_exact([most, 1].into_iter()));
+        // What a negative weight takes away can be added before.
+        assert!(!are_totals_exact([most, -1].into_iter()));
+        assert!(!are_totals_exact([i64::MAX, i64::MIN].into_iter()));
+        assert!(are_totals_exact(std::iter::empty()));
+        assert_eq!(to_i64(to_f32(MOST_TOTAL)), MOST_TOTAL);
+        assert_eq!(to_i64(to_f32(MOST_TOTAL - 1)), MOST_TOTAL - 1);
+    }
+
+    #[test]
+    fn a_node_counts_in_its_group_while_it_has_enough_left() {
+        let mut groups = GroupTotals {
+            lens: vec![2, 0],
+            added: vec![Some(3), None],
+            by_group: vec![3.0, NEVER],
+        };
+        groups.count(0, true, false);
+        groups.count(1, false, true);
+        groups.count(1, true, true);
+        groups.count(0, false, false);
+        assert_eq!(groups.lens, [1, 1]);
+        let scores = [0, 1].map(|group| groups.score(group).to_bits());
+        assert_eq!(scores, [3.0_f32, NEVER].map(f32::to_bits));
+    }
+
+    #[test]
+    fn arrays_that_would_take_too_much_are_not_made() {
+        let mut nodes = Columns::default();
+        for number in 0..100 {
+            nodes.add(crate::tests::lab::node(&format!("n{number:02}"), &["cpu=4"]));
+        }
+        let stores = plimsoll_framework::Stores::default();
+        let (view, name_order) = (View { nodes: &nodes, stores: &stores }, NameOrder::of(&nodes));
+        let log = ChangeLog::new(name_order.n_indices());
+        let needs = Needs([("cpu".into(), 1)].into_iter().collect());
+        let (needs, scores) = (SmallVec::from_iter([needs]), SmallVec::new());
+        let placement = PlacementPlugins { needs, scores, reads: NodeReads::empty() };
+        let mut scanner = Scanner::default();
+        let mut follow = |budget| {
+            scanner.follow(&placement, &log, &name_order, view, budget).map(|()| scanner.bytes())
+        };
+        let bytes = follow(usize::MAX).expect("there is no limit");
+        assert!(name_order.n_indices() * 16 <= bytes, "{bytes}");
+        assert_eq!((follow(bytes), follow(bytes - 1)), (Some(bytes), None));
+        assert_eq!(scanner.bytes(), 0, "they are dropped");
+    }
 }

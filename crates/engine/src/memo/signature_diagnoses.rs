@@ -5,8 +5,8 @@ use plimsoll_framework::PodInfo;
 use plimsoll_framework::parts::PodReads;
 use plimsoll_framework::{Point, PostFilterAnswer};
 
-use super::FastMap;
 use super::signatures::{SignatureId, Signatures};
+use super::{Budgets, FastMap};
 use crate::cycle::{AttemptFailure, Cycle, CycleResult};
 use crate::profile::{PluginIndex, Profile};
 use crate::signature::OWN_PARTS;
@@ -14,8 +14,6 @@ use crate::signature::OWN_PARTS;
 /// Beyond this many signatures they are dropped at the next change.
 const MOST_SIGNATURES: usize = 1 << 12;
 
-/// The memory for diagnoses, in bytes. Most of it is for messages; pods are not included.
-const MOST_BYTES: usize = 64 << 20;
 /// The approximate size of a diagnosis without its message, in bytes.
 const BYTES_PER_DIAGNOSIS: usize = 512;
 
@@ -46,6 +44,8 @@ pub(crate) struct SignatureDiagnoses {
     known: FastMap<DiagnosisKey, (AttemptFailure, usize)>,
     /// The approximate size of `known` in bytes.
     bytes: usize,
+    /// Its limit.
+    most_bytes: usize,
 }
 
 impl SignatureDiagnoses {
@@ -71,7 +71,28 @@ impl SignatureDiagnoses {
             of_own,
             known: FastMap::default(),
             bytes: 0,
+            most_bytes: Budgets::default().signature_diagnoses,
         }
+    }
+
+    /// The approximate size of the diagnoses, in bytes.
+    #[cfg(test)]
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// The signatures of each use.
+    #[cfg(test)]
+    pub(super) fn all_signatures(&self) -> [&Signatures; 2] {
+        [&self.signatures, &self.own_signatures]
+    }
+
+    /// Changes the memory for diagnoses and for example pods, in bytes.
+    #[cfg(test)]
+    pub(super) fn limit(&mut self, diagnoses: usize, signatures: usize) {
+        self.most_bytes = diagnoses;
+        self.signatures.limit(signatures);
+        self.own_signatures.limit(signatures);
     }
 
     /// Whether no new signature can be added.
@@ -116,7 +137,7 @@ impl SignatureDiagnoses {
             })
         });
         if failure.nomination.is_none() && failure.record.is_none() && holds_for_all {
-            if MOST_BYTES < self.bytes || self.is_full() {
+            if self.most_bytes < self.bytes || self.is_full() {
                 self.forget();
             }
             let Some(key) = self.key(profile, pod) else { return };

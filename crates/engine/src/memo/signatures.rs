@@ -66,10 +66,10 @@ impl Signatures {
         Signatures { largest: usize::MAX, ..self }
     }
 
-    /// Applies the memory limit from now on, and only to signatures that are added later. The cluster holds
+    /// Applies this memory limit in bytes from now on, and only to signatures that are added later. The cluster holds
     /// the pods known so far in any case, so that they take no additional memory here.
-    pub(crate) fn count_from_here(&mut self) {
-        self.most_bytes = self.bytes.saturating_add(Budgets::default().signatures);
+    pub(crate) fn count_from_here(&mut self, most_bytes: usize) {
+        self.most_bytes = self.bytes.saturating_add(most_bytes);
     }
 
     /// The signature of `pod`, and whether it is new. `None` if there are too many signatures or the pod is
@@ -92,7 +92,7 @@ impl Signatures {
         if self.is_full() || self.largest < bytes {
             return None;
         }
-        self.bytes += bytes;
+        self.bytes += bytes + size_of::<(u64, SignatureId, PodInfo)>();
         let signature =
             SignatureId::try_from(self.pods.len()).expect("there are fewer than 2^32 signatures");
         self.pods.push(pod.clone());
@@ -121,7 +121,6 @@ impl Signatures {
     }
 
     /// The size of the example pods, in bytes.
-    #[cfg(test)]
     pub(super) fn bytes(&self) -> usize {
         self.bytes
     }
@@ -221,7 +220,7 @@ mod tests {
         let mut signatures = Signatures::new(PodReads::LABELS).of_any_size();
         signatures.begin();
         assert!(signatures.number(&large("a", 1 << 20)).is_some());
-        signatures.count_from_here();
+        signatures.count_from_here(1 << 30);
         signatures.most_bytes = signatures.bytes + 12_000;
         assert_eq!(signatures.number(&large("b", 8_000)), Some((1, true)));
         assert!(!signatures.is_full());

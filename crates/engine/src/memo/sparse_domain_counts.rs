@@ -268,6 +268,33 @@ impl SparseDomainCounts {
         group
     }
 
+    /// How it differs from what is derived anew from the same ranking and counts.
+    pub(super) fn difference(&self, anew: &SparseDomainCounts) -> Option<String> {
+        let place = |of: &SparseDomainCounts, index: &NameIndex| {
+            let group = of.groups.get(*of.members.get(index)? as usize);
+            Some(group.map(|group| (group.ranking_group, group.counts.clone())))
+        };
+        let both = self.members.keys().chain(anew.members.keys());
+        for index in both {
+            let (known, anew) = (place(self, index), place(anew, index));
+            if known != anew {
+                return Some(format!("sparse counts of {index}: {known:?}, anew {anew:?}"));
+            }
+        }
+        let is_in_group = |(&index, &group): (&NameIndex, &u32)| {
+            self.member_bits.has(index)
+                && (group == NO_GROUP || self.groups[group as usize].nodes.has(index))
+        };
+        let n_placed = self.members.values().filter(|group| **group != NO_GROUP).count();
+        let n_in_groups = self.groups.iter().map(|group| group.nodes.len()).sum::<usize>();
+        let excluded = (0..self.excluded.len().max(anew.excluded.len()))
+            .find(|&group| self.n_excluded(group) != anew.n_excluded(group));
+        if !self.members.iter().all(is_in_group) || n_in_groups != n_placed {
+            return Some(format!("sparse groups have {n_in_groups} nodes, and not {n_placed}"));
+        }
+        excluded.map(|group| format!("the sparse counts exclude other nodes of group {group}"))
+    }
+
     /// Its approximate size in bytes.
     pub(crate) fn bytes(&self) -> usize {
         self.groups.len() * (BYTES_PER_GROUP + self.fine.len() * size_of::<i64>())

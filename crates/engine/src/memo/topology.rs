@@ -151,6 +151,30 @@ impl Topology {
             + self.members.len() * size_of::<SmallVec<[Row; 2]>>()
     }
 
+    /// How it differs from the same topology made anew. The numbers of domains may differ.
+    pub(super) fn difference(&self, anew: &Topology, nodes: &Columns) -> Option<String> {
+        let numbers = |of: &Topology| (of.n_nodes, of.n_shared, of.n_empty);
+        if numbers(self) != numbers(anew) {
+            return Some(format!("numbers {:?}, anew {:?}", numbers(self), numbers(anew)));
+        }
+        let mut pairs = HashMap::<Domain, Domain, FxBuildHasher>::default();
+        for row in nodes.rows() {
+            let (known, domain) = (self.domain(row), anew.domain(row));
+            let has_members = !self.is_fine || known == NO_DOMAIN || {
+                let members = self.members(known);
+                members.contains(&row) && members.len() == self.sizes[known as usize] as usize
+            };
+            let is_same = (known == NO_DOMAIN) == (domain == NO_DOMAIN)
+                && *pairs.entry(known).or_insert(domain) == domain
+                && (known == NO_DOMAIN
+                    || self.sizes[known as usize] == anew.sizes[domain as usize]);
+            if !is_same || !has_members {
+                return Some(format!("{row:?} is in domain {known}, anew {domain}"));
+            }
+        }
+        None
+    }
+
     /// Whether there are too many domains to look at each.
     pub(crate) fn is_fine(&self) -> bool {
         self.is_fine

@@ -8,15 +8,25 @@ use plimsoll_framework::{Columns, CycleState, PodChange, PodInfo, Prepared, Row,
 
 use super::verdicts::Column;
 use crate::cache::Cache;
+use crate::memo::Budgets;
 use crate::profile::Profile;
+use crate::profiles::Profiles;
 use crate::signature::parts_are_alike;
 
 /// Filters that were prepared for the present state of the cluster, with what they say of the nodes.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct PreparedFilters {
     known: Vec<KnownFilter>,
     /// How often something was asked for.
     n_uses: u64,
+    /// The most that they may take, in bytes, beyond the one that was prepared last.
+    most_bytes: usize,
+}
+
+impl Default for PreparedFilters {
+    fn default() -> Self {
+        PreparedFilters::within(Budgets::default().prepared_filters)
+    }
 }
 
 /// A filter that was prepared for a pod.
@@ -32,7 +42,13 @@ struct KnownFilter {
     column: Option<Arc<Column>>,
     /// When it was last of use.
     used: u64,
+    /// Its approximate size in bytes.
+    bytes: usize,
 }
+
+/// What a filter knows about each node if it looks at more than one at a time, and what is known of each node that it was asked
+/// about, in bytes.
+const BYTES_PER_NODE: usize = 64;
 
 /// At most so many prepared filters are remembered, the last ones that were of use. A search tries a pod with a few dozen
 /// changes, and each of them with a few more.
@@ -93,9 +109,43 @@ impl ClusterChanges {
 }
 
 impl PreparedFilters {
+    /// None yet. They may take so many bytes.
+    pub(crate) fn within(most_bytes: usize) -> Self {
+        PreparedFilters { known: Vec::new(), n_uses: 0, most_bytes }
+    }
+
+    /// What they take, in bytes.
+    pub(crate) fn bytes(&self) -> usize {
+        self.known.iter().map(|known| known.bytes).sum()
+    }
+
     /// Forgets what was prepared after this revision: it was rolled back, and its number will be used again.
     pub(crate) fn forget_after(&mut self, revision: u64) {
         self.known.retain(|known| known.revision <= revision);
+    }
+
+    /// What is remembered of the present state and differs from what filters say that are prepared anew.
+    pub(crate) fn differences(&self, cache: &Cache, profiles: &Profiles) -> Vec<String> {
+        let mut differences = Vec::new();
+        for known in &self.known {
+            if cache.revision() < known.revision {
+                differences.push(format!("a filter is of revision {}, to come", known.revision));
+            }
+            let mut profiles = profiles.iter();
+            let profile = profiles.find(|profile| profile.index == known.profile);
+            let Some(profile) = profile.filter(|_| cache.revision() == known.revision) else {
+                continue;
+            };
+            let plugin = profile.get(known.plugin);
+            let (Some(column), Some(point)) = (&known.column, &plugin.points.filter) else {
+                continue;
+            };
+            let anew = point.prepare(&known.pod, &mut CycleState::new(), &cache.view());
+            if **column != Column::of(&anew, &known.pod, cache.view().nodes) {
+                differences.push(format!("what {} says of {}", plugin.name, known.pod.key));
+            }
+        }
+        differences
     }
 
     /// Prepares a filter for a pod, unless it was prepared for a pod that is equal in what the plugin reads, here or in a
@@ -131,6 +181,9 @@ impl PreparedFilters {
                 filter: filter.clone(),
                 column: None,
                 used: self.n_uses,
+                bytes: size_of::<KnownFilter>()
+                    + pod.bytes()
+                    + cache.view().nodes.len() * BYTES_PER_NODE,
             });
         }
         Some(Judging { plugin, filter, column: None })
@@ -191,11 +244,12 @@ impl PreparedFilters {
     }
 
     fn remember(&mut self, filter: KnownFilter) {
-        if MOST_KNOWN <= self.known.len() {
+        while MOST_KNOWN <= self.known.len()
+            || !self.known.is_empty() && self.most_bytes < self.bytes() + filter.bytes
+        {
             let oldest = self.known.iter().enumerate().min_by_key(|(_, known)| known.used);
-            if let Some((at, _)) = oldest {
-                self.known.swap_remove(at);
-            }
+            let Some((at, _)) = oldest else { break };
+            self.known.swap_remove(at);
         }
         self.known.push(filter);
     }

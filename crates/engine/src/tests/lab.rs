@@ -200,6 +200,11 @@ impl Lab {
         self.scheduler.audit().audited
     }
 
+    /// What is remembered and differs from what is derived anew.
+    pub(super) fn audit_memory(&mut self) -> Vec<String> {
+        self.scheduler.audit_memory()
+    }
+
     /// How often what is remembered was derived from all nodes.
     pub(super) fn node_sets_built(&self) -> usize {
         self.scheduler.memo.as_ref().map_or(0, |memo| memo.n_built)

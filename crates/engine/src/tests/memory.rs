@@ -1,6 +1,8 @@
 //! Decisions from memory that find no node or leave room for nominated pods. Each is audited.
 
 use expect_test::expect;
+use rand::{RngExt, SeedableRng};
+use rand_pcg::Pcg64;
 
 use super::flush_left;
 use super::lab::Lab;
@@ -14,6 +16,7 @@ fn check(script: &str, from_scratch: usize, expected: expect_test::Expect) {
     for line in script.lines().map(str::trim).filter(|line| !line.is_empty()) {
         lab.act(line);
     }
+    assert_eq!(lab.audit_memory(), [""; 0]);
     let (audited, trace) = (lab.audited(), flush_left(&lab.trace()));
     expected.assert_eq(&trace);
     let n_decisions = trace.lines().filter(|line| line.contains(" #")).count();
@@ -276,4 +279,49 @@ fn nodes_that_come_go_or_change_are_patched() {
     let bound = ["p to a", "q to c", "r to d", "s to a", "t to d", "u to d", "v to b"];
     let bound = bound.map(|bound| trace.contains(bound));
     assert_eq!(bound, [true; 7], "{trace}");
+}
+
+/// A random line of a script at this second: a pod comes, goes or comes to a node, or a node comes, goes or changes.
+fn random_line(rng: &mut Pcg64, second: u32) -> String {
+    let earlier = rng.random_range(0..second.max(1));
+    let mut any = |from: &[&'static str]| from[rng.random_range(0..from.len())];
+    let node = any(&["a", "b", "c", "d", "e", "b1", "b2"]);
+    let zone = any(&["", " zone=x", " zone=y", " zone=z"]);
+    let cpu = any(&["1", "2", "3"]);
+    let what = match any(&["pod", "pod", "pod", "on", "gone", "node", "node", "no node"]) {
+        "pod" => {
+            let profile = any(&["", " for=plain-lab", " for=plain-lab", " for=filters-lab"]);
+            let ousts = any(&[" prio=1", " prio=5 oust=yes", " prio=9 oust=yes"]);
+            format!("pod p{second} cpu={cpu}{zone}{profile}{ousts}")
+        }
+        "on" => format!("pod p{second} cpu={cpu}{zone} on={node}"),
+        "gone" => format!("delete pod p{earlier}"),
+        "node" => {
+            let taint = any(&["", "", " taint=old", " cordoned=yes"]);
+            format!("node {node} cpu={cpu}{zone}{taint}")
+        }
+        _ => format!("delete node {node}"),
+    };
+    format!("{second} {what}")
+}
+
+/// Rankings, domain counts, diagnoses with candidates, nominations and the order of names are patched change by change. After
+/// each of them they are as if they were derived from the nodes.
+#[test]
+fn after_every_change_all_is_as_if_it_were_derived_anew() {
+    let mut n_audited = 0;
+    for seed in 0..30 {
+        let mut rng = Pcg64::seed_from_u64(seed);
+        let mut lab = Lab::default();
+        if seed % 2 == 1 {
+            lab.act("0 evictions linger");
+        }
+        for second in 0..60 {
+            let line = random_line(&mut rng, second);
+            lab.act(&line);
+            assert_eq!(lab.audit_memory(), [""; 0], "seed {seed}, after {line:?}");
+        }
+        n_audited += lab.audited();
+    }
+    assert!(200 < n_audited, "only {n_audited} decisions are made from memory");
 }

@@ -361,7 +361,9 @@ fn report_judged(
 }
 
 fn shrink(file: &Path, to: &Path, registry: &Registry) -> Result<()> {
-    let Some((difference, summary)) = recordings::write_smallest(file, to, registry)? else {
+    let effort = (usize::MAX, recordings::FULL_EFFORT);
+    let Some((difference, summary)) = recordings::write_smallest(file, to, registry, effort)?
+    else {
         bail!("{}: no audit finds a difference: there is nothing to write", file.display());
     };
     let before = fs::metadata(file).map_or(0, |file| file.len());

@@ -33,7 +33,7 @@ use crate::deprecated::{PolicySource, no_effect};
 use crate::given::named_config_map;
 use crate::input::Source;
 use crate::journals::Begun;
-use crate::{journals, logs, notices, options, recordings};
+use crate::{difference_files, journals, logs, notices, options, recordings};
 
 /// The number of threads for requests; the engine has its own thread. One is enough for thousands of pods a second, and
 /// with one no other thread has to be woken for a task.
@@ -142,7 +142,11 @@ async fn begin(args: Run, registry: &Arc<Registry>) -> Result<()> {
     let asked: Vec<_> = extenders.iter().map(for_engine).collect();
     let recording = begin_recording(&record, header.with_extenders(&asked), main.ranking)?;
     let journalist = recorder.map(|recorder| Box::new(recorder) as Box<dyn Recorder>);
-    let recorders = recording.as_ref().map(Recording::recorder).into_iter().chain(journalist);
+    let differences =
+        record.record.clone().map(|path| difference_files::watch(path, registry.clone()));
+    let differences = differences.transpose()?.map(|one| Box::new(one) as Box<dyn Recorder>);
+    let recorders = recording.as_ref().map(Recording::recorder).into_iter();
+    let recorders = recorders.chain(journalist).chain(differences);
     let inputs = Inputs {
         registry: registry.clone(),
         cluster,

@@ -85,7 +85,8 @@ pub(crate) fn run(args: &Simulate, registry: &Registry) -> Result<()> {
 fn write_difference(recorded: &Path, registry: &Registry) -> Result<()> {
     let to = recordings::difference_path(recorded);
     let file = to.display();
-    match recordings::write_smallest(recorded, &to, registry)? {
+    let effort = (usize::MAX, recordings::FULL_EFFORT);
+    match recordings::write_smallest(recorded, &to, registry, effort)? {
         Some((difference, summary)) => {
             let recorded = recordings::describe(summary);
             notices::note(format_args!("{file}: {recorded}, which show that {difference}"));

@@ -1,25 +1,28 @@
 //! `plimsoll simulate --swarm`: simulates random clusters and audits every decision.
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
+use std::fs;
 use std::io::Write;
 use std::panic;
+use std::path::Path;
 
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
 use plimsoll_api::KindRef;
 use plimsoll_config::GivenGates;
-use plimsoll_engine::Profile;
+use plimsoll_engine::{Options, Profile, Recorder};
 use plimsoll_framework::{Registry, Release};
 use plimsoll_plugins::coscheduling::CoschedulingGroup;
-use plimsoll_sim::swarm::{self, Course, try_seed, try_seed_with_gangs};
+use plimsoll_sim::swarm::{self, Course, try_seed_recorded, try_seed_with_gangs_recorded};
 use plimsoll_sim::{Extent, GangArgs, GangKind, GangSpec};
 use serde_json::json;
 
 use crate::args::{Format, Simulate, With};
-use crate::notices;
 use crate::old_scale::{self, OldRanking};
 use crate::options::{Extenders, Setup, given_gates};
 use crate::progress::Progress;
 use crate::wording::count;
+use crate::{notices, recordings};
 
 /// At most 5 violations of one seed are shown: the first is usually the cause of the others.
 const VIOLATIONS: usize = 5;
@@ -46,8 +49,11 @@ pub(crate) fn run(args: &Simulate, registry: &Registry, n: u64) -> Result<()> {
         while !swarm.is_asked_for(seed) {
             seed = seed.wrapping_add(1);
         }
-        let course = swarm.course(seed)?;
+        let course = swarm.course(seed, &|_, _, _| None)?;
         progress.step();
+        if let Some(folder) = args.record.as_deref().filter(|_| 0 < course.audits_differing) {
+            swarm.write_difference(seed, folder)?;
+        }
         failed += u64::from(!course.violations.is_empty());
         match args.output.format {
             Format::Json => writeln!(out, "{}", record(seed, &course))?,
@@ -124,13 +130,51 @@ impl<'a> Swarm<'a> {
         }
     }
 
-    /// Runs the simulation of a seed.
-    fn course(&mut self, seed: u64) -> Result<Course> {
+    /// Runs the simulation of a seed, in which audits have found a difference, again, and writes the smallest recording that
+    /// shows one.
+    fn write_difference(&mut self, seed: u64, folder: &Path) -> Result<()> {
+        fs::create_dir_all(folder)
+            .with_context(|| format!("{}: cannot be made", folder.display()))?;
+        let to = folder.join(format!("seed-{seed}.difference"));
+        let path = |number: usize| folder.join(format!("seed-{seed}-run-{number}"));
+        let recordings = RefCell::new(Vec::new());
+        self.course(seed, &|setup, options, number| {
+            let header = recordings::header("simulate --swarm", setup, options, seed);
+            let begun = recordings::begin(&path(number), header);
+            let recorder = begun.as_ref().ok().map(plimsoll_recording::Recording::recorder);
+            recordings.borrow_mut().push((path(number), begun));
+            recorder
+        })?;
+        let mut written = None;
+        for (path, recording) in recordings.into_inner() {
+            recording?.finish()?;
+            if written.is_none() {
+                let effort = (usize::MAX, recordings::FULL_EFFORT);
+                written = recordings::write_smallest(&path, &to, self.registry, effort)?;
+            }
+            fs::remove_file(&path)
+                .with_context(|| format!("{}: cannot be removed", path.display()))?;
+        }
+        match written {
+            Some((difference, summary)) => {
+                let (file, recorded) = (to.display(), recordings::describe(summary));
+                notices::note(format_args!("{file}: {recorded}, which show that {difference}"));
+            }
+            None => notices::warning(format_args!(
+                "seed {seed}: the difference does not show up in a replay, which has no transactions"
+            )),
+        }
+        Ok(())
+    }
+
+    /// Runs the simulation of a seed. `recorders` is asked for a recorder of each of its runs.
+    fn course(&mut self, seed: u64, recorders: Recorders<'_>) -> Result<Course> {
         let release = self.args.cluster.emulation.release();
         match self.groups(seed) {
             Groups::ByGates => {
-                let profiles = || self.profiles(&self.setup);
-                Ok(try_seed(seed, &self.setup.gates, &profiles, self.extent)?)
+                let (setup, profiles) = (&self.setup, || self.profiles(&self.setup));
+                let recorders = of_runs(seed, setup, recorders);
+                Ok(try_seed_recorded(seed, &setup.gates, &profiles, self.extent, &recorders)?)
             }
             Groups::OfApi => {
                 let gates = swarm::group_gates(seed, release);
@@ -139,14 +183,18 @@ impl<'a> Swarm<'a> {
                     self.with_groups.insert(gates.clone(), setup);
                 }
                 let setup = &self.with_groups[&gates];
-                Ok(try_seed(seed, &setup.gates, &|| self.profiles(setup), self.extent)?)
+                let (profiles, recorders) =
+                    (|| self.profiles(setup), of_runs(seed, setup, recorders));
+                Ok(try_seed_recorded(seed, &setup.gates, &profiles, self.extent, &recorders)?)
             }
             Groups::Gangs => {
                 let gates = on(release, &swarm::gang_gates(seed, release))?;
                 let text = GangArgs::of(seed).configuration();
                 let setup = Setup::of_text("the profile of gangs", &text, self.registry, &gates)?;
                 let profiles = || self.profiles(&setup);
-                Ok(try_seed_with_gangs(seed, &setup.gates, &profiles, GANGS)?)
+                let recorders = of_runs(seed, &setup, recorders);
+                let gates = &setup.gates;
+                Ok(try_seed_with_gangs_recorded(seed, gates, &profiles, GANGS, &recorders)?)
             }
         }
     }
@@ -160,6 +208,19 @@ impl<'a> Swarm<'a> {
             None => profiles,
         }
     }
+}
+
+/// What records the runs of a seed, given the setup and the options of a run and its number.
+type Recorders<'a> = &'a dyn Fn(&Setup, &Options, usize) -> Option<Box<dyn Recorder>>;
+
+/// The same for the runs of one seed with a setup.
+fn of_runs<'a>(
+    seed: u64,
+    setup: &'a Setup,
+    recorders: Recorders<'a>,
+) -> impl Fn(usize) -> Option<Box<dyn Recorder>> + 'a {
+    let options = swarm::options(seed, &setup.gates);
+    move |number| recorders(setup, &options[number], number)
 }
 
 /// What groups of pods a simulation has.

@@ -196,6 +196,34 @@ profiles:
     assert!(answer.status == 1 && answer.err.contains(said), "{}", answer.err);
 }
 
+#[test]
+fn the_swarm_writes_the_smallest_recording_of_a_difference_and_nothing_else() {
+    const CONFIG: &str = "\
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+profiles:
+- plugins:
+    score: {enabled: [{name: Fickle, weight: 100}]}
+";
+    let folder = tempfile::tempdir().expect("there is room");
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    fs::write(path("config.yaml"), CONFIG).expect("there is room");
+    let (config, rec) = (path("config.yaml"), path("rec"));
+    let line = ["simulate", "--swarm", "2", "--seed", "1", "--config", &config, "--record", &rec];
+    assert_eq!(with_fickle(&line), format!("{:?}", ExitCode::FAILURE));
+    let files = fs::read_dir(&rec).expect("there are differences");
+    let names = files.map(|file| file.expect("it is there").file_name().display().to_string());
+    let names: Vec<String> = names.collect();
+    assert!(
+        !names.is_empty() && names.iter().all(|name| name.ends_with(".difference")),
+        "{names:?}"
+    );
+    for name in names {
+        let file = format!("{rec}/{name}");
+        assert_eq!(with_fickle(&["replay", &file]), format!("{:?}", ExitCode::SUCCESS));
+    }
+}
+
 fn object(kind: &str, name: &str, rest: &Value) -> Value {
     let metadata = json!({"name": name, "namespace": "default"});
     let mut object = json!({"apiVersion": "v1", "kind": kind, "metadata": metadata});

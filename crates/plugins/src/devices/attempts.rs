@@ -10,10 +10,15 @@ use plimsoll_devices::{Inventory, Reach};
 use plimsoll_framework::prelude::*;
 use rustc_hash::{FxBuildHasher, FxHasher};
 
-/// Beyond this many attempts all are forgotten: some 64 MiB.
-const MOST_ATTEMPTS: usize = 1 << 20;
-/// Beyond this many lists of claims that differ all are forgotten.
-const MOST_LISTS: usize = 4096;
+use super::sizes;
+
+/// Beyond this many bytes all attempts are forgotten: with small claims these are about a million.
+const MOST_BYTES: usize = 64 << 20;
+/// The size of an attempt beside the name of its node, in bytes.
+const BYTES_PER_ATTEMPT: usize = size_of::<(Str, ReachVersion, Outcome)>() + sizes::PLACE;
+
+/// Beyond this many bytes the versions of single nodes are forgotten: those of about 400,000 nodes.
+pub(super) const MOST_VERSION_BYTES: usize = 32 << 20;
 
 /// How an attempt ends that is no error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,12 +43,21 @@ pub(crate) struct ListId {
 ///
 /// A search depends on what the claims ask for and on the devices that are reached, not on the names of claims, pods and
 /// nodes. So all pods of a Deployment share their attempts, and so do all nodes that reach the same pools.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Attempts {
     lists: Vec<List>,
     by_hash: HashMap<u64, Vec<usize>, FxBuildHasher>,
-    n_known: usize,
+    /// The approximate size in bytes.
+    bytes: usize,
+    /// Its limit.
+    most_bytes: usize,
     era: u64,
+}
+
+impl Default for Attempts {
+    fn default() -> Self {
+        Attempts::within(MOST_BYTES)
+    }
 }
 
 /// What claims of equal specs found.
@@ -59,15 +73,37 @@ struct List {
 }
 
 impl Attempts {
+    /// No attempts yet. If they take more than `most_bytes`, all are forgotten.
+    fn within(most_bytes: usize) -> Self {
+        let (lists, by_hash) = (Vec::new(), HashMap::default());
+        Attempts { lists, by_hash, bytes: 0, most_bytes, era: 0 }
+    }
+
+    fn keep_within_bounds(&mut self) {
+        if self.most_bytes < self.bytes {
+            *self = Attempts { era: self.era + 1, ..Attempts::within(self.most_bytes) };
+        }
+    }
+
+    /// The approximate size in bytes, and its limit.
+    #[cfg(test)]
+    pub(super) fn weight(&self) -> (usize, usize) {
+        (self.bytes, self.most_bytes)
+    }
+
+    /// Changes the limit, in bytes, and forgets everything.
+    #[cfg(test)]
+    pub(super) fn limit(&mut self, most_bytes: usize) {
+        *self = Attempts { era: self.era + 1, ..Attempts::within(most_bytes) };
+    }
+
     /// The number of a list of claims without devices, in the order of the pod.
     pub(crate) fn list<'c>(
         &mut self,
         specs: impl Iterator<Item = &'c ClaimSpec> + Clone,
         most_steps: Option<u64>,
     ) -> ListId {
-        if MOST_ATTEMPTS < self.n_known || MOST_LISTS < self.lists.len() {
-            *self = Attempts { era: self.era + 1, ..Attempts::default() };
-        }
+        self.keep_within_bounds();
         let era = self.era;
         let alike = self.by_hash.entry(hash(specs.clone())).or_default();
         let is_known = |&&index: &&usize| {
@@ -79,6 +115,8 @@ impl Attempts {
         }
         let index = self.lists.len();
         alike.push(index);
+        let of_specs: usize = specs.clone().map(sizes::spec).sum();
+        self.bytes += size_of::<List>() + size_of::<(u64, Vec<usize>)>() + sizes::PLACE + of_specs;
         self.lists.push(List {
             specs: specs.cloned().collect(),
             most_steps,
@@ -118,7 +156,10 @@ impl Attempts {
             Some(node) => list.on_node.insert(node.into(), (now, outcome)),
             None => list.elsewhere.insert(reach.selected, (now, outcome)),
         };
-        self.n_known += usize::from(before.is_none());
+        if before.is_none() {
+            self.bytes += BYTES_PER_ATTEMPT + reach.own.map_or(0, str::len);
+            self.keep_within_bounds();
+        }
     }
 }
 
@@ -154,6 +195,8 @@ pub(crate) struct ReachVersion {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ReachVersions {
     of_node: HashMap<Str, u64, FxBuildHasher>,
+    /// The approximate size of `of_node` in bytes.
+    bytes: usize,
     of_all: u64,
     /// The last number that was given. Copies share it: they may change in different ways.
     last: Arc<MemoCell<u64>>,
@@ -173,6 +216,15 @@ impl ReachVersions {
     /// Something has changed that may matter to all nodes.
     pub(crate) fn all_changed(&mut self) {
         self.of_all = self.next();
+        // Together with the new number, none is a new version, too.
+        self.of_node.clear();
+        self.bytes = 0;
+    }
+
+    /// The approximate size in bytes.
+    #[cfg(test)]
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes
     }
 
     /// A pool has changed, or what claims hold of it. Before and after a change of its slices.
@@ -182,11 +234,22 @@ impl ReachVersions {
         for node in nodes {
             match self.of_node.get_mut(node) {
                 Some(version) => *version = next,
-                None => _ = self.of_node.insert(node.clone(), next),
+                None => {
+                    self.bytes += sizes::text(node) + size_of::<u64>() + sizes::PLACE;
+                    self.of_node.insert(node.clone(), next);
+                }
             }
         }
         if concerns_others {
             self.of_all = next;
+        }
+        self.forget_beyond(MOST_VERSION_BYTES);
+    }
+
+    /// Forgets the versions of single nodes if they take more than `most` bytes: nodes come and go under new names.
+    fn forget_beyond(&mut self, most: usize) {
+        if most < self.bytes {
+            self.all_changed();
         }
     }
 
@@ -285,6 +348,28 @@ mod tests {
     }
 
     #[test]
+    fn versions_of_nodes_that_are_forgotten_are_new() {
+        let inventory = inventory((0..40).map(|number| {
+            let node = format!("n{number}");
+            slice(&node, DeviceNodes::Node(node.as_str().into()))
+        }));
+        let mut versions = ReachVersions::default();
+        for number in 0..40 {
+            versions.pool_changed(&inventory, &DRIVER, &format!("n{number}").into());
+        }
+        let names: Vec<String> = (0..40).map(|number| format!("n{number}")).collect();
+        let all = |versions: &ReachVersions| -> Vec<ReachVersion> {
+            names.iter().map(|name| versions.of(reach(&inventory, name))).collect()
+        };
+        let (before, bytes) = (all(&versions), versions.bytes());
+        versions.forget_beyond(bytes);
+        assert_eq!(all(&versions), before);
+        versions.forget_beyond(bytes - 1);
+        assert_eq!((versions.bytes(), versions.of_node.len()), (0, 0));
+        assert!(all(&versions).iter().zip(&before).all(|(now, before)| now != before));
+    }
+
+    #[test]
     fn copies_that_change_differently_have_different_versions() {
         let mut one = ReachVersions::default();
         let mut other = one.clone();
@@ -330,14 +415,38 @@ mod tests {
 
     #[test]
     fn beyond_the_bound_all_is_forgotten() {
-        let mut attempts = Attempts::default();
+        let mut attempts = Attempts::within(64 << 10);
         let first = attempts.list([&spec(0)].into_iter(), None);
         let now = ReachVersions::default().of(COMMON);
         attempts.note(first, COMMON, now, Outcome::TooFew);
-        for (_, count) in (0..=MOST_LISTS).zip(1..) {
+        assert_eq!(attempts.find(first, COMMON, now), Some(Outcome::TooFew));
+        for count in 1..1000 {
             attempts.list([&spec(count)].into_iter(), None);
         }
         assert_eq!(attempts.find(first, COMMON, now), None);
-        assert!(attempts.lists.len() <= MOST_LISTS);
+        assert!(attempts.era != 0 && attempts.bytes <= (64 << 10) + 1024);
+    }
+
+    #[test]
+    fn what_claims_say_and_the_names_of_nodes_count() {
+        let mut attempts = Attempts::default();
+        let small = spec(1);
+        let list = attempts.list([&small].into_iter(), None);
+        let bytes = attempts.bytes;
+        let mut large = spec(1);
+        if let RequestKind::Exactly { ask, .. } = &mut large.requests[0].kind {
+            ask.selectors.push(Some("x".repeat(10_000).into()));
+        }
+        attempts.list([&large].into_iter(), None);
+        assert!(bytes + 10_000 < attempts.bytes);
+        let (before, name) = (attempts.bytes, "n".repeat(250));
+        let reach = Reach { own: Some(&name), selected: 0 };
+        let now = ReachVersions::default().of(reach);
+        attempts.note(list, reach, now, Outcome::TooFew);
+        let after = attempts.bytes;
+        assert!(before + name.len() < after);
+        // An attempt that is known is replaced.
+        attempts.note(list, reach, now, Outcome::Found(1));
+        assert_eq!(attempts.bytes, after);
     }
 }

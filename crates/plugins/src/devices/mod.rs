@@ -6,15 +6,19 @@ mod counted_devices;
 mod extended_resources;
 mod selector_fault;
 mod selector_results;
+mod sizes;
 mod sound;
+#[cfg(test)]
+mod tests;
 
+use std::any::Any;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use plimsoll_api::devices::{Allocation, DeviceTaintRule};
 use plimsoll_api::requests::RequestGates;
 use plimsoll_api::{AnyVersions, Derived, MemoCell, ObjectStores};
-use plimsoll_devices::{Allocated, DeviceIds, Features, Inventory};
+use plimsoll_devices::{Allocated, DeviceIds, Features, HeldDevices, Inventory};
 use plimsoll_framework::prelude::*;
 
 use self::attempts::ReachVersions;
@@ -216,6 +220,26 @@ impl Derived for Devices {
             self.rules_changed();
             self.inventory.settle();
             self.versions.all_changed();
+        }
+    }
+
+    /// Which of two classes stands for an extended resource depends on the order in which they came and changed, and so does
+    /// whether a device is held that several claims have.
+    fn history(&self, kind: KindRef) -> Option<Box<dyn Any + Send + Sync>> {
+        if kind.is::<ResourceClaim>() {
+            return Some(Box::new(self.allocated.held()));
+        }
+        kind.is::<DeviceClass>().then(|| Box::new(self.extended.clone()) as Box<_>)
+    }
+
+    fn restore(&mut self, history: &(dyn Any + Send + Sync)) {
+        if let Some(extended) = history.downcast_ref::<ExtendedResources>() {
+            self.extended = extended.clone();
+            self.versions.all_changed();
+        }
+        // That the pools have changed is known since the claim was put back.
+        if let Some(held) = history.downcast_ref::<HeldDevices>() {
+            self.allocated.put_back(held);
         }
     }
 }

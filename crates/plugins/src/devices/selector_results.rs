@@ -1,18 +1,20 @@
 //! What CEL selectors say about devices, remembered.
 
 use hashbrown::HashMap;
+use hashbrown::hash_map::Entry;
 use plimsoll_api::Str;
 use plimsoll_api::devices::{AttributeValue, Device};
 use plimsoll_cel::{AttributeValue as CelValue, Device as CelDevice, DomainPath, Expression};
 use plimsoll_devices::{DeviceId, DeviceRef, SelectorError, Selectors};
 use rustc_hash::FxBuildHasher;
 
-use super::DeviceGates;
+use super::{DeviceGates, sizes};
 
-/// Beyond this many expressions all are forgotten. A claim made from a template has those of all others.
-const MOST_EXPRESSIONS: usize = 4096;
-/// Beyond this many answers and known devices all are forgotten: some 64 MiB, unless expressions read whole devices.
-const MOST_ENTRIES: usize = 1 << 21;
+/// Beyond this many bytes all is forgotten. A claim made from a template has the expressions of all others, so that there are
+/// few.
+const MOST_BYTES: usize = 96 << 20;
+/// A compiled expression takes about this many bytes for each of its text.
+const COMPILED: usize = 48;
 
 type Answer = Result<bool, SelectorError>;
 
@@ -24,7 +26,10 @@ type Answer = Result<bool, SelectorError>;
 pub(crate) struct SelectorResults {
     expressions: HashMap<Str, Known, FxBuildHasher>,
     shapes: Vec<Shapes>,
-    n_entries: usize,
+    /// The approximate size in bytes.
+    bytes: usize,
+    /// Its limit.
+    most_bytes: usize,
     /// The device that was asked about last, as expressions see it.
     last: Option<(DeviceId, u64, CelDevice)>,
     rules: Rules,
@@ -80,8 +85,25 @@ impl SelectorResults {
     }
 
     fn of(rules: Rules) -> Self {
-        let expressions = HashMap::default();
-        SelectorResults { expressions, shapes: Vec::new(), n_entries: 0, last: None, rules }
+        Self::within(MOST_BYTES, rules)
+    }
+
+    /// No results yet. If they take more than `most_bytes`, all are forgotten.
+    fn within(most_bytes: usize, rules: Rules) -> Self {
+        let (expressions, shapes) = (HashMap::default(), Vec::new());
+        SelectorResults { expressions, shapes, bytes: 0, most_bytes, last: None, rules }
+    }
+
+    /// The approximate size in bytes, and its limit.
+    #[cfg(test)]
+    pub(super) fn weight(&self) -> (usize, usize) {
+        (self.bytes, self.most_bytes)
+    }
+
+    /// Changes the limit, in bytes, and forgets everything.
+    #[cfg(test)]
+    pub(super) fn limit(&mut self, most_bytes: usize) {
+        *self = Self::within(most_bytes, self.rules);
     }
 
     fn compile(&mut self, source: &str) {
@@ -90,22 +112,29 @@ impl SelectorResults {
         let shapes = self.shapes.iter().position(|one| one.reads.as_deref() == reads);
         let shapes = shapes.unwrap_or_else(|| {
             let reads = reads.map(<[DomainPath]>::to_vec);
+            let paths = reads.iter().flatten();
+            let paths: usize =
+                paths.map(|path| size_of_val(path) + path.domain.len() + path.id.len()).sum();
+            self.bytes += size_of::<Shapes>() + paths;
             self.shapes.push(Shapes { reads, known: HashMap::default(), of: HashMap::default() });
             self.shapes.len() - 1
         });
+        let error = compiled.as_ref().err().map_or(0, String::len);
+        self.bytes += size_of::<(Str, Known)>() + sizes::PLACE + error;
+        self.bytes += source.len() * (1 + COMPILED);
         self.expressions.insert(source.into(), Known { compiled, shapes, answers: Vec::new() });
     }
 }
 
 impl Selectors for SelectorResults {
     fn matches(&mut self, source: &str, device: DeviceRef<'_>) -> Answer {
-        if MOST_ENTRIES < self.n_entries || MOST_EXPRESSIONS < self.expressions.len() {
-            *self = Self::of(self.rules);
+        if self.most_bytes < self.bytes {
+            *self = Self::within(self.most_bytes, self.rules);
         }
         if !self.expressions.contains_key(source) {
             self.compile(source);
         }
-        let SelectorResults { expressions, shapes, n_entries, last, rules } = self;
+        let SelectorResults { expressions, shapes, bytes, last, rules, .. } = self;
         let Known { compiled, shapes: of, answers } =
             expressions.get_mut(source).expect("it is known now");
         let expression = match compiled {
@@ -113,8 +142,9 @@ impl Selectors for SelectorResults {
             Err(error) => return Err(SelectorError::Compile(error.clone())),
         };
         let allows = device.device.allow_multiple_allocations && !rules.is_for_scores;
-        let shape = shapes[*of].of(device, allows, n_entries);
+        let shape = shapes[*of].of(device, allows, bytes);
         if answers.len() <= shape {
+            *bytes += (shape + 1 - answers.len()) * size_of::<Option<Answer>>();
             answers.resize(shape + 1, None);
         }
         if let Some(answer) = &answers[shape] {
@@ -126,15 +156,18 @@ impl Selectors for SelectorResults {
         let (.., prepared) = last.as_ref().expect("it was just prepared");
         let answer = expression.matches(prepared);
         let answer = answer.map_err(|error| SelectorError::Runtime(error.to_string()));
+        *bytes += match &answer {
+            Err(SelectorError::Compile(text) | SelectorError::Runtime(text)) => text.len(),
+            Ok(_) => 0,
+        };
         answers[shape] = Some(answer.clone());
-        *n_entries += 1;
         answer
     }
 }
 
 impl Shapes {
     /// The number of the shape of a device.
-    fn of(&mut self, device: DeviceRef<'_>, allows_multiple: bool, n_entries: &mut usize) -> usize {
+    fn of(&mut self, device: DeviceRef<'_>, allows_multiple: bool, bytes: &mut usize) -> usize {
         if let Some((stamp, shape)) = self.of.get(&device.id)
             && *stamp == device.stamp
         {
@@ -142,14 +175,34 @@ impl Shapes {
         }
         let next = self.known.len();
         let shape = Shape::of(device, allows_multiple, self.reads.as_deref());
-        let shape = *self.known.entry(shape).or_insert(next);
-        self.of.insert(device.id, (device.stamp, shape));
-        *n_entries += 1;
+        let shape = match self.known.entry(shape) {
+            Entry::Occupied(known) => *known.get(),
+            Entry::Vacant(free) => {
+                *bytes += free.key().bytes();
+                *free.insert(next)
+            }
+        };
+        if self.of.insert(device.id, (device.stamp, shape)).is_none() {
+            *bytes += size_of::<(DeviceId, u64, usize)>() + sizes::PLACE;
+        }
         shape
     }
 }
 
 impl Shape {
+    /// The approximate size in bytes.
+    fn bytes(&self) -> usize {
+        let attributes =
+            self.attributes.iter().map(|(name, value)| sizes::text(name) + sizes::value(value));
+        let capacity =
+            self.capacity.iter().map(|(name, amount)| sizes::text(name) + sizes::text(amount));
+        size_of::<(Shape, usize)>()
+            + sizes::PLACE
+            + self.driver.len()
+            + attributes.sum::<usize>()
+            + capacity.sum::<usize>()
+    }
+
     fn of(
         DeviceRef { driver, device, .. }: DeviceRef<'_>,
         allows_multiple: bool,
@@ -264,6 +317,26 @@ mod tests {
         // The name may have the domain of the driver, or not.
         let other = device(&[("gpu.example.com/model", text("h100"))]);
         assert!(matches!(ask(&mut results, MODEL, 10, &other), Ok(false)));
+    }
+
+    #[test]
+    fn beyond_the_bound_all_is_forgotten() {
+        let most = 64 << 10;
+        let mut results = results();
+        results.limit(most);
+        let mut was_forgotten = false;
+        for id in 0..500 {
+            let device = device(&[("model", text(&format!("model-{id}")))]);
+            let source = format!(r#"device.attributes["gpu.example.com"].model == "model-{id}""#);
+            for source in [MODEL, &source] {
+                let before = results.bytes;
+                let answer = ask(&mut results, source, id, &device);
+                assert!(matches!(answer, Ok(is_it) if is_it == (source != MODEL)), "{id}");
+                was_forgotten |= results.bytes < before;
+                assert!(results.bytes <= most + (16 << 10), "{}", results.bytes);
+            }
+        }
+        assert!(was_forgotten);
     }
 
     #[test]

@@ -8,21 +8,32 @@ use plimsoll_devices::{Inventory, Selectors};
 use plimsoll_framework::prelude::*;
 use rustc_hash::FxBuildHasher;
 
-use super::SelectorResults;
+use super::{SelectorResults, sizes};
 
-/// Beyond this many lists of selectors all are forgotten.
-const MOST_LISTS: usize = 4096;
+/// Beyond this many bytes all lists of selectors are forgotten.
+const MOST_BYTES: usize = 16 << 20;
 /// Results per claim. As in types.go, AllocationResultsMaxSize.
 const MOST_RESULTS: i64 = 32;
 
 /// What is known of lists of selectors: whether one of them may fail for a device, and how many devices match. It is
 /// derived from the inventory of a revision, and computed again where devices have changed.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct SoundSelectors {
     /// By the selectors of class and request: the revision that was looked at, and what was seen.
     known: HashMap<Vec<Str>, (u64, Seen), FxBuildHasher>,
     /// The same for the node selectors of slices and devices, and the most devices that a node can reach.
     nodes: Option<(u64, Option<u64>)>,
+    /// The approximate size of `known` in bytes.
+    bytes: usize,
+    /// Its limit.
+    most_bytes: usize,
+}
+
+impl Default for SoundSelectors {
+    fn default() -> Self {
+        let (known, nodes) = (HashMap::default(), None);
+        SoundSelectors { known, nodes, bytes: 0, most_bytes: MOST_BYTES }
+    }
 }
 
 /// What a list of selectors says about all devices.
@@ -125,12 +136,28 @@ impl SoundSelectors {
             n_matching += 1;
             !checks_amounts || !has_negative(device.device)
         });
-        if MOST_LISTS < self.known.len() {
+        if self.most_bytes < self.bytes {
             self.known.clear();
+            self.bytes = 0;
         }
         let seen = Seen { is_sound, n_matching };
-        self.known.insert(all, (revision, seen));
+        let bytes = size_of::<(Vec<Str>, u64, Seen)>() + sizes::PLACE + sizes::texts(&all);
+        if self.known.insert(all, (revision, seen)).is_none() {
+            self.bytes += bytes;
+        }
         Some(seen)
+    }
+
+    /// The approximate size in bytes, and its limit.
+    #[cfg(test)]
+    pub(super) fn weight(&self) -> (usize, usize) {
+        (self.bytes, self.most_bytes)
+    }
+
+    /// Changes the limit, in bytes.
+    #[cfg(test)]
+    pub(super) fn limit(&mut self, most_bytes: usize) {
+        self.most_bytes = most_bytes;
     }
 
     /// The most devices that a node may reach. `None` if a node selector does not parse, or has several terms, which no

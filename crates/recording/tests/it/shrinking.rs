@@ -1,5 +1,7 @@
 //! Audit differences, and the smallest recordings that show them.
 
+use std::time::Duration;
+
 use plimsoll_api::{Asks, Node, ObjectKey, Pod, PodTemplate, Resources};
 use plimsoll_engine::{Detail, Engine, Options, Scans};
 use plimsoll_framework::parts::Requests;
@@ -8,10 +10,12 @@ use plimsoll_framework::{
     Registry, Requested, Verdict,
 };
 use plimsoll_plugins::in_tree;
-use plimsoll_recording::{Limits, Reader, shrink};
+use plimsoll_recording::{Effort, Limits, Reader, shrink};
 use plimsoll_sim::{InitialCluster, Simulation};
 
 use crate::lab::{header, options, profiles, recorded, replay};
+
+const ENOUGH: Effort = Effort { entries: 1_000_000, time: Duration::MAX };
 
 /// Deliberately wrong: its rule wants the CPU of the pod once, and what it says it needs is twice as much.
 struct Hesitant;
@@ -100,12 +104,18 @@ fn what_a_difference_does_not_need_is_left_out() {
         entries.push(entry);
     }
     let before = entries.len();
-    let shrunk = shrink(entries, &make, 1_000_000).expect("the replay differs, too");
+    let shrunk = shrink(entries.clone(), &make, ENOUGH).expect("the replay differs, too");
     // Two nodes, the pods that decide which of them is full, and their steps.
     let left = shrunk.entries.len();
     assert!(left <= 12 && 200 < before, "{left} of {before}: {:#?}", shrunk.entries);
-    let again = shrink(shrunk.entries.clone(), &make, 1_000_000).expect("it still differs");
+    let again = shrink(shrunk.entries.clone(), &make, ENOUGH).expect("it still differs");
     assert_eq!(again.entries.len(), left, "nothing more can be left out");
+    // Without time there is no result, and with too little work a larger one.
+    let no_time = Effort { time: Duration::ZERO, ..ENOUGH };
+    assert!(shrink(entries.clone(), &make, no_time).is_none());
+    let little = shrink(entries, &make, Effort { entries: 0, ..ENOUGH });
+    let little = little.expect("the first replay is not limited");
+    assert!(left < little.entries.len() && little.replays == 1);
 
     let small = directory.path().join("small");
     let destination = plimsoll_recording::Destination { path: small.clone(), limits: Limits::NONE };

@@ -17,5 +17,6 @@ mod profiles;
 mod rebalance;
 mod script;
 mod swarm;
+mod transactions;
 mod volumes;
 mod world;
