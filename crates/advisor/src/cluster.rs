@@ -105,9 +105,9 @@ enum NodeAction {
 /// What closes a node to pods.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Closed {
-    ByCordon,
-    ByTaints,
-    ByBoth,
+    Cordon,
+    Taints,
+    Both,
 }
 
 impl NodeChange {
@@ -172,13 +172,13 @@ pub(crate) fn opened(
     let is_cordoned = node.unschedulable || !of_cordon.is_empty();
     let has = (is_cordoned, !others.is_empty());
     match what {
-        Closed::ByCordon if has.0 => Some(without(node, node.unschedulable, &of_cordon)),
-        Closed::ByTaints if has.1 => Some(without(node, false, &others)),
-        Closed::ByBoth if has == (true, true) => {
+        Closed::Cordon if has.0 => Some(without(node, node.unschedulable, &of_cordon)),
+        Closed::Taints if has.1 => Some(without(node, false, &others)),
+        Closed::Both if has == (true, true) => {
             let all: Vec<usize> = of_cordon.into_iter().chain(others).collect();
             Some(without(node, node.unschedulable, &all))
         }
-        Closed::ByCordon | Closed::ByTaints | Closed::ByBoth => None,
+        Closed::Cordon | Closed::Taints | Closed::Both => None,
     }
 }
 

@@ -127,8 +127,8 @@ impl GroupPlan {
         let mut changes = Vec::new();
         for (before, after) in self.as_it_is.objects.iter().zip(&plan.objects) {
             match (&before.manifest, &after.manifest) {
-                (Some(before), Some(changed)) => {
-                    changes.extend(patch_of(reference(&after.group), before, changed));
+                (Some(before), Some(now)) => {
+                    changes.extend(patch_of(reference(&after.group), before, now));
                 }
                 (None, Some(new)) => changes.push(Change::Create { create: (**new).clone() }),
                 (_, None) => {}

@@ -13,7 +13,7 @@ use super::evictions;
 use super::plan::{Changed, GroupObject, GroupPlan, Member};
 use super::search::GroupSearch;
 use super::ways::{Field, STEPS, TOPOLOGY, Way, What, count, count_of, joined, named, pods};
-use crate::cluster::{Closed, NodeChange, opened};
+use crate::cluster::{Closed, opened};
 use crate::new_nodes::{self, OWN_TAINTS};
 use crate::relaxations::affinity::widenable;
 use crate::relaxations::{self, Relaxation, requests};
@@ -195,7 +195,7 @@ fn is_of_pods(group: &GroupRef) -> bool {
 }
 
 /// The ways in which each of these pods gives up the same. `of` has the pods with what they give up and how that is said.
-fn same_in_all(base: &Changed, field: Field, of: &[(usize, Relaxation, String)]) -> Vec<Way> {
+fn same_in_all(base: &Changed, field: Field, of: &[OfMember]) -> Vec<Way> {
     let at: Vec<usize> = of.iter().map(|(at, ..)| *at).collect();
     let ways = scopes(base, &at).into_iter().map(|(scope, pods, extra)| {
         let chosen: Vec<_> = of.iter().filter(|(at, ..)| scope.contains(at)).collect();
@@ -213,9 +213,12 @@ fn same_in_all(base: &Changed, field: Field, of: &[(usize, Relaxation, String)])
     ways.collect()
 }
 
+/// What is dropped of a member, by its index, and how that is said.
+type OfMember = (usize, Relaxation, String);
+
 /// What the pods select and demand, dropped.
 fn of_members(search: &GroupSearch<'_>, base: &Changed) -> Vec<Way> {
-    let mut known: Vec<(Relaxation, Vec<(usize, Relaxation, String)>)> = Vec::new();
+    let mut known: Vec<(Relaxation, Vec<OfMember>)> = Vec::new();
     let profiles = search.scheduler.profile_names();
     for (at, member) in base.members.iter().enumerate() {
         let Some(manifest) = &member.manifest else { continue };
@@ -426,21 +429,20 @@ fn closed_nodes(search: &GroupSearch<'_>, base: &Changed) -> Vec<Way> {
         }
     }
     let mut all = Vec::new();
-    for what in [Closed::ByCordon, Closed::ByTaints, Closed::ByBoth] {
-        let mut domains: BTreeMap<&Str, Vec<(u32, Reverse<i64>, &Str, NodeChange)>> =
-            BTreeMap::new();
+    for what in [Closed::Cordon, Closed::Taints, Closed::Both] {
+        let mut domains: BTreeMap<&Str, Vec<_>> = BTreeMap::new();
         for (domain, row) in &closed {
             let node = nodes.node(*row);
             if let Some(change) = opened(node, what, tolerated) {
                 let free = node.allocatable.milli_cpu - nodes.requested_of(*row).milli_cpu;
-                let one = (change.size, Reverse(free), &node.name, change);
+                let one = ((change.size, Reverse(free), &node.name), change);
                 domains.entry(domain).or_default().push(one);
             }
         }
         for mut changes in domains.into_values().take(MOST_DOMAINS) {
-            changes.sort_by(|a, b| (a.0, a.1, a.2).cmp(&(b.0, b.1, b.2)));
+            changes.sort_by(|one, other| one.0.cmp(&other.0));
             changes.truncate(MOST_OPENED);
-            let changes: Vec<_> = changes.into_iter().map(|(.., change)| change).collect();
+            let changes: Vec<_> = changes.into_iter().map(|(_, change)| change).collect();
             let (field, grades) = (Field::Nodes, changes.len());
             all.push(Way { field, grades, what: What::Open(changes) });
         }

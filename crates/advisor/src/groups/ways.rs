@@ -164,7 +164,7 @@ impl Way {
                 add_pods(changed, *like, *n)?;
                 pod(text.clone(), size::NEW_CLAIM + size::ONE_EVICTION * count(*n))
             }
-            What::Open(changes) => cluster(changed, NodeChange::together(changes.get(..grade)?)),
+            What::Open(nodes) => cluster(changed, NodeChange::together(nodes.get(..grade)?)),
             What::NewNodes(row) => {
                 let Sources { view, manifests } = sources;
                 cluster(changed, new_nodes::like(view, manifests, *row, grade))

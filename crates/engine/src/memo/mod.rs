@@ -247,6 +247,7 @@ impl Memo {
             decided_by: _,
             rankings_read: _,
             domain_counts_read: _,
+            notes_margins: _,
             cluster_version: _,
             n_built: _,
             n_ranked: _,

@@ -666,8 +666,8 @@ mod tests {
         for number in 0..100 {
             nodes.add(crate::tests::lab::node(&format!("n{number:02}"), &["cpu=4"]));
         }
-        let stores = plimsoll_framework::Stores::default();
-        let (view, name_order) = (View { nodes: &nodes, stores: &stores }, NameOrder::of(&nodes));
+        let objects = plimsoll_framework::Stores::default();
+        let (view, name_order) = (View { nodes: &nodes, stores: &objects }, NameOrder::of(&nodes));
         let log = ChangeLog::new(name_order.n_indices());
         let needs = Needs([("cpu".into(), 1)].into_iter().collect());
         let (needs, scores) = (SmallVec::from_iter([needs]), SmallVec::new());

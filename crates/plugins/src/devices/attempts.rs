@@ -232,12 +232,11 @@ impl ReachVersions {
         let (nodes, concerns_others) = inventory.reached_from(driver, pool);
         let next = self.next();
         for node in nodes {
-            match self.of_node.get_mut(node) {
-                Some(version) => *version = next,
-                None => {
-                    self.bytes += sizes::text(node) + size_of::<u64>() + sizes::PLACE;
-                    self.of_node.insert(node.clone(), next);
-                }
+            if let Some(version) = self.of_node.get_mut(node) {
+                *version = next;
+            } else {
+                self.bytes += sizes::text(node) + size_of::<u64>() + sizes::PLACE;
+                self.of_node.insert(node.clone(), next);
             }
         }
         if concerns_others {

@@ -104,7 +104,7 @@ fn largest(most: Option<usize>) -> [(&'static str, usize, usize); 5] {
         }
         for device in devices.inventory.slices().flat_map(|(_, devices)| devices) {
             let mut selectors = devices.score_selectors.open();
-            let is_it = &*device.pool == format!("n{number}");
+            let is_it = *device.pool == format!("n{number}");
             assert!(matches!(selectors.matches(&expression, device), Ok(is) if is == is_it));
         }
         let kind = RequestKind::Exactly { ask, admin_access: None };

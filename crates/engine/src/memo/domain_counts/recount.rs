@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use plimsoll_framework::{Neighbour, Row};
 
 use super::{CountedTerm, DomainCounts};
+use crate::memo::by_label::PlainPods;
 use crate::memo::node_ranking::ClusterView;
 use crate::memo::topology::Domain;
 
@@ -21,7 +22,7 @@ impl DomainCounts {
         let nodes = cluster.view.nodes;
         for (_, row) in cluster.name_order.rows() {
             for pod in nodes.pods_on(row).iter() {
-                if pod.affinity.is_empty() && !self.counts_plain_pods {
+                if pod.affinity.is_empty() && self.plain_pods == PlainPods::None {
                     continue;
                 }
                 let Some(counting) = self.counting(Neighbour::from(&**pod)) else {
