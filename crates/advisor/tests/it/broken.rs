@@ -174,23 +174,7 @@ pub(crate) fn break_it(world: &mut World, how: Break, rng: &mut impl Rng) -> u32
             spread(world, "rack", &json!({"app": "web"}));
             size::NO_SPREAD
         }
-        Break::Skew => {
-            let most = rng.random_range(2..5);
-            for node in nodes {
-                for number in 0..most - rng.random_range(0..2) {
-                    let mut spec = container(1, 1);
-                    spec["nodeName"] = json!(node);
-                    world.pod(&format!("spread-{node}-{number}"), &json!({"group": "s"}), &spec);
-                }
-            }
-            let allocatable = json!({"cpu": "4", "memory": "16Gi", "pods": "20"});
-            world.node("closed", &json!({"zone": "3", "disk": "ssd"}), &allocatable);
-            world.get_mut("Node", "closed")["spec"]["unschedulable"] = json!(true);
-            world.get_mut("Pod", POD)["metadata"]["labels"]["group"] = json!("s");
-            spread(world, "kubernetes.io/hostname", &json!({"group": "s"}));
-            // The closed node has none of these pods, and counts.
-            (size::SPREAD + size::ONE_SKEW * most).min(size::NO_SPREAD)
-        }
+        Break::Skew => skew(world, nodes, rng),
         Break::Full => {
             for node in nodes {
                 let mut spec = container(free_cpu(world, &node), 1);
@@ -209,6 +193,25 @@ pub(crate) fn break_it(world: &mut World, how: Break, rng: &mut impl Rng) -> u32
             size::GATE
         }
     }
+}
+
+/// Puts pods on all nodes but a closed one, which keeps the skew high. Returns the size of allowing that skew.
+fn skew(world: &mut World, nodes: Vec<String>, rng: &mut impl Rng) -> u32 {
+    let most = rng.random_range(2..5);
+    for node in nodes {
+        for number in 0..most - rng.random_range(0..2) {
+            let mut spec = container(1, 1);
+            spec["nodeName"] = json!(node);
+            world.pod(&format!("spread-{node}-{number}"), &json!({"group": "s"}), &spec);
+        }
+    }
+    let allocatable = json!({"cpu": "4", "memory": "16Gi", "pods": "20"});
+    world.node("closed", &json!({"zone": "3", "disk": "ssd"}), &allocatable);
+    world.get_mut("Node", "closed")["spec"]["unschedulable"] = json!(true);
+    world.get_mut("Pod", POD)["metadata"]["labels"]["group"] = json!("s");
+    spread(world, "kubernetes.io/hostname", &json!({"group": "s"}));
+    // The closed node has none of these pods, and counts.
+    (size::SPREAD + size::ONE_SKEW * most).min(size::NO_SPREAD)
 }
 
 /// Adds a constraint: pods with these labels are spread.

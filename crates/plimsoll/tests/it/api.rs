@@ -239,26 +239,7 @@ fn a_running_instance_answers_as_files_do() {
     let plan = ask("/api/v1/what-if", &json!({"actions": [{"addNodes": {"n": 1, "like": "n1"}}]}));
     is_of_schema("Plan", &plan);
     assert_eq!(plan["placed"], json!([{"pod": "shop/large", "to": "n1-new1"}]));
-    let free = json!({
-        "apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration",
-        "profiles": [{"plugins": {"multiPoint": {"disabled": [{"name": "NodeResourcesFit"}]}}}],
-        "extenders": [{"urlPrefix": "http://localhost:1", "filterVerb": "filter"}],
-    });
-    let plan = ask("/api/v1/what-if", &json!({"actions": [], "configuration": free}));
-    is_of_schema("Plan", &plan);
-    assert_eq!(plan["placed"], json!([{"pod": "shop/large", "to": "n1"}]));
-    let warning = plan["warnings"][0].as_str().expect("extenders are not called");
-    assert!(warning.starts_with("configuration:1: extenders: "), "{warning}");
-    let wrong = ask("/api/v1/what-if", &json!({"actions": [], "configuration": 7}));
-    assert_eq!(
-        (&wrong["code"], &wrong["message"]),
-        (
-            &json!(400),
-            &json!(
-                "configuration: write the text of a configuration file, or what it holds as an object"
-            )
-        )
-    );
+    another_configuration_decides(&ask);
     let wrong = ask("/api/v1/what-if", &json!({"actions": [{"drain": "n7"}]}));
     assert_eq!(
         (&wrong["code"], &wrong["message"]),
@@ -298,6 +279,30 @@ fn a_running_instance_answers_as_files_do() {
     see("token-of-shop", "pod?pod=shop/gated", "Pod");
     let page = serving.client.get("/ui/").expect("it answers");
     assert!(page.body.starts_with("<!doctype html>"), "{}", page.body);
+}
+
+/// Asks an instance with the pod shop/large, for which node n1 is too small.
+fn another_configuration_decides(ask: impl Fn(&str, &Value) -> Value) {
+    let free = json!({
+        "apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration",
+        "profiles": [{"plugins": {"multiPoint": {"disabled": [{"name": "NodeResourcesFit"}]}}}],
+        "extenders": [{"urlPrefix": "http://localhost:1", "filterVerb": "filter"}],
+    });
+    let plan = ask("/api/v1/what-if", &json!({"actions": [], "configuration": free}));
+    is_of_schema("Plan", &plan);
+    assert_eq!(plan["placed"], json!([{"pod": "shop/large", "to": "n1"}]));
+    let warning = plan["warnings"][0].as_str().expect("extenders are not called");
+    assert!(warning.starts_with("configuration:1: extenders: "), "{warning}");
+    let wrong = ask("/api/v1/what-if", &json!({"actions": [], "configuration": 7}));
+    assert_eq!(
+        (&wrong["code"], &wrong["message"]),
+        (
+            &json!(400),
+            &json!(
+                "configuration: write the text of a configuration file, or what it holds as an object"
+            )
+        )
+    );
 }
 
 #[test]
