@@ -9,7 +9,7 @@ use futures::future::BoxFuture;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
 use plimsoll_api::wire::{Object, object};
-use plimsoll_api::{KindRef, ObjectKey, PodKey};
+use plimsoll_api::{KindRef, ObjectKey, Pod, PodKey};
 use plimsoll_engine::metrics::Family;
 use plimsoll_engine::{
     ClusterSnapshot, Event, Observation, Options as EngineOptions, PendingPod, Profile,
@@ -23,8 +23,8 @@ use serde_json::{Value, json};
 
 use super::fixture::{FakeAdvisor, ServerFixture, Signed};
 use crate::serve::{
-    Advisor, Clients, EngineHandle, Explained, ManifestError, SchedulerView, Soon, Unresponsive,
-    VerbosityError,
+    Advisor, Clients, EngineHandle, Explained, ManifestError, SchedulerView, SnapshotQueries, Soon,
+    Unresponsive, VerbosityError,
 };
 
 fn user(name: &str, rights: Vec<Right>) -> User {
@@ -200,6 +200,55 @@ async fn an_engine_on_its_own_thread_answers_through_its_handle() {
     let (handle, questions) = EngineHandle::new();
     drop(questions);
     assert_eq!(handle.dump().await, Err(Unresponsive));
+}
+
+#[tokio::test]
+async fn the_engine_goes_on_between_the_parts_of_a_snapshot() {
+    const PODS: usize = 20_000;
+    let (handle, mut queries) = EngineHandle::new();
+    let mut scheduler = scheduler();
+    let node = json!({
+        "apiVersion": "v1", "kind": "Node", "metadata": { "name": "a" },
+        "status": { "allocatable": { "cpu": "2", "pods": "30000" } },
+    });
+    scheduler.observe(Time::ZERO, seen(&node));
+    let Ok(Object::Pod(model)) = object(&pod("small", "0")) else { panic!("it is a pod") };
+    let key = |number: usize| PodKey::new("team", format!("placed-{number}"));
+    for number in 0..PODS {
+        let node_name = Some("a".into());
+        let placed = Pod { key: key(number), node_name, ..Pod::clone(&model) };
+        scheduler.observe(Time::ZERO, Event::pod(placed));
+    }
+    scheduler.observe(Time::ZERO, seen(&pod("large", "4")));
+    let large = PodKey::new("team", "large");
+    let ask = |pod: &PodKey| {
+        let (handle, pod) = (handle.clone(), Some(pod.clone()));
+        tokio::spawn(async move { handle.snapshot(pod).await })
+    };
+    let (asked, given_up) = (ask(&large), ask(&large));
+    let mut snapshots = SnapshotQueries::default();
+    for _ in 0..2 {
+        let query = queries.recv().await.expect("the handle is there");
+        query.answer_in_parts(Time::ZERO, &mut scheduler, &mut snapshots);
+    }
+    given_up.abort();
+    let _ = given_up.await;
+    let mut n_parts = 0;
+    while snapshots.are_waiting() {
+        let now = Time::from_millis(n_parts);
+        snapshots.go_on(now, &mut scheduler);
+        n_parts += 1;
+        // What is read last is gone before, and the pod that was asked about is tried.
+        scheduler.observe(now, Event::pod_gone(key(PODS - 1)));
+        scheduler.step(now, &mut Vec::new());
+    }
+    let answer = asked.await.expect("it does not panic").expect("it is answered");
+    let (snapshot, Some(pending)) = answer else { panic!("the pod is pending") };
+    assert_eq!((snapshot.taken, snapshot.pods.len()), (Time::ZERO, PODS + 1));
+    assert!(snapshot.pods.iter().any(|pod| pod.key == key(PODS - 1)));
+    assert_eq!((&pending.info.pod.key, pending.info.attempts), (&large, 0));
+    // Nobody waits for the second one any more: it is not taken.
+    assert!((3..6).contains(&n_parts), "{n_parts} parts of at most 8,192");
 }
 
 #[test]
