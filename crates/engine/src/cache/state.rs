@@ -4,9 +4,10 @@ use super::Cache;
 use crate::state::unordered;
 
 impl Cache {
-    /// All that the cache holds, in lines of text. What is derived from the rest is left out, and so are numbers that only grow.
+    /// All that the cache holds, in lines of text. What is derived from the rest is left out, and so are numbers that only tell
+    /// whether something has changed.
     pub(crate) fn state(&self) -> Vec<String> {
-        let mut lines = vec![format!("revision {}", self.revision)];
+        let mut lines = Vec::new();
         for row in self.columns.rows() {
             let (node, pods) = (self.columns.node(row), self.columns.row_pods(row));
             let ids = &self.on_rows[row.index()];

@@ -17,7 +17,7 @@ fn writes_until_it_is_killed() {
     let Some(path) = std::env::var_os(VARIABLE) else { return };
     let path = std::path::PathBuf::from(path);
     let (_journal, mut sender) =
-        Journal::begin(&path, Retention::default(), WhenFull::Lose, |_| ())
+        Journal::begin(&path, Retention::default(), WhenFull::Wait, |_| ())
             .expect("it can be written");
     let begun = Instant::now();
     for number in 1_u32.. {
