@@ -169,7 +169,8 @@ kind: KubeSchedulerConfiguration
 profiles: [{schedulerName: default-scheduler}, {schedulerName: other}]
 ";
     let files = [("tree.yaml", tree.as_str()), ("s.yaml", profiles)];
-    let gates = "--feature-gates GenericWorkload=true,CompositePodGroup=true";
+    let gates = "--feature-gates \
+                 GenericWorkload=true,TopologyAwareWorkloadScheduling=true,CompositePodGroup=true";
     for group in ["a", "job"] {
         let line = format!(
             "why -f tree.yaml --config s.yaml --group {group} {gates} -o json --canary podNamespace==\"default\"=other"
