@@ -133,15 +133,14 @@ fn a_group_is_told_what_would_let_it_be_scheduled() {
 
 #[test]
 fn a_canary_decides_all_groups_of_a_tree_also_if_one_of_them_is_asked_about() {
-    let mut tree = "\
+    let root = "\
 apiVersion: scheduling.k8s.io/v1alpha3
 kind: CompositePodGroup
 metadata: {name: job, namespace: default, uid: job}
 spec: {schedulingPolicy: {gang: {minGroupCount: 2}}}
-"
-    .to_owned();
-    for (number, group) in ["a", "b"].into_iter().enumerate() {
-        tree.push_str(&format!(
+";
+    let part = |number: usize, group: &str| {
+        format!(
             "\
 ---
 apiVersion: v1
@@ -161,8 +160,9 @@ spec:
   schedulingGroup: {{podGroupName: {group}}}
   containers: [{{name: c, resources: {{requests: {{cpu: '3'}}}}}}]
 "
-        ));
-    }
+        )
+    };
+    let tree = format!("{root}{}{}", part(0, "a"), part(1, "b"));
     let profiles = "\
 apiVersion: kubescheduler.config.k8s.io/v1
 kind: KubeSchedulerConfiguration
