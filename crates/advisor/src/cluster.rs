@@ -158,8 +158,8 @@ impl NodeAction {
     }
 }
 
-/// The node opened to pods that tolerate the taints of which `is_tolerated` says so: what closes it is taken away, or only the
-/// cordon, or only the other taints. `None` if that is not what closes it.
+/// The node opened to pods that tolerate the taints of which `is_tolerated` says so: all that closes it is taken away, or only
+/// the cordon, or only the other taints. `None` if that is not what closes it.
 pub(crate) fn opened(
     node: &Node,
     what: Closed,
@@ -174,7 +174,7 @@ pub(crate) fn opened(
     match what {
         Closed::Cordon if has.0 => Some(without(node, node.unschedulable, &of_cordon)),
         Closed::Taints if has.1 => Some(without(node, false, &others)),
-        Closed::Both if has == (true, true) => {
+        Closed::Both if has.0 || has.1 => {
             let all: Vec<usize> = of_cordon.into_iter().chain(others).collect();
             Some(without(node, node.unschedulable, &all))
         }

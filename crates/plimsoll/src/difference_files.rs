@@ -1,10 +1,12 @@
-//! Writes the smallest recordings of audit differences while `run` goes on.
+//! Writes the smallest recording of the first audit difference while `run` goes on.
 //!
 //! What makes a recording small replays it many times. So a thread of its own does that, which has limits in memory, time and
-//! files; the thread of the engine only says that there is something to do, and never waits.
+//! files; the thread of the engine only says that there is something to do, and never waits. A replay stops at the first
+//! difference, so the others of the same recording are in the log only.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -14,13 +16,11 @@ use plimsoll_engine::{Audit, AuditDifference, Effect, Event, Recorder};
 use plimsoll_framework::{Registry, Time, WaitingDecision};
 use plimsoll_recording::Effort;
 
-use crate::recordings;
+use crate::recordings::{self, TooLong};
 
-/// At most this many files are written beside a recording, and none is overwritten. They take little, but differences can go on
-/// for as long as a mistake is there.
+/// At most this many files are written beside a recording, one by each run, and none is overwritten. They take little, but runs
+/// can go on for as long as a mistake is there.
 const MOST_FILES: u32 = 4;
-/// At most this many differences wait. Those beyond are in the log only.
-const MOST_WAITING: usize = 4;
 /// A recording with more entries is not read: it would take about half a gigabyte.
 const MOST_READ: usize = 500_000;
 /// How much is done for one file.
@@ -28,12 +28,13 @@ const EFFORT: Effort = Effort { entries: recordings::MOST_REPLAYED, time: Durati
 /// What was recorded is in the file after about a second.
 const SETTLES_IN: Duration = Duration::from_secs(3);
 
-/// Notices audit differences, and has them written.
+/// Notices audit differences, and has the first one written.
 #[derive(Debug)]
 pub(crate) struct DifferenceRecorder {
     /// How many differences there were.
-    noticed: u64,
-    writing: SyncSender<AuditDifference>,
+    noticed: Arc<AtomicU64>,
+    /// `None` after the first one.
+    writing: Option<SyncSender<AuditDifference>>,
 }
 
 /// The recorder for a scheduler that is recorded to `path`.
@@ -41,30 +42,32 @@ pub(crate) fn watch(path: PathBuf, registry: Arc<Registry>) -> Result<Difference
     Ok(begin(path, registry, SETTLES_IN)?.0)
 }
 
-/// The same with the thread, which ends after the recorder is dropped and all is written.
+/// The same with the thread, which ends after the recorder is dropped or a file is written.
 fn begin(
     path: PathBuf,
     registry: Arc<Registry>,
     settles_in: Duration,
 ) -> Result<(DifferenceRecorder, JoinHandle<()>)> {
-    let (writing, differences) = sync_channel(MOST_WAITING);
+    let (writing, difference) = sync_channel(1);
+    let noticed = Arc::new(AtomicU64::new(0));
+    let recorder = DifferenceRecorder { noticed: noticed.clone(), writing: Some(writing) };
     let thread = std::thread::Builder::new().name("differences".to_owned());
-    let thread = thread.spawn(move || write_all(&path, &registry, &differences, settles_in));
+    let thread =
+        thread.spawn(move || write_first(&path, &registry, (&difference, &noticed), settles_in));
     let thread = thread.context("cannot start the thread for audit differences")?;
-    Ok((DifferenceRecorder { noticed: 0, writing }, thread))
+    Ok((recorder, thread))
 }
 
 impl Recorder for DifferenceRecorder {
     fn observed(&mut self, _: Time, _: &Event) {}
 
     fn stepped(&mut self, _: Time, _: &[Effect], audit: &Audit) {
-        if self.noticed == audit.differing {
-            return;
-        }
-        self.noticed = audit.differing;
-        if let Some(last) = audit.differences.last() {
-            // If too many wait, the log of the engine has them all.
-            let _ = self.writing.try_send(last.clone());
+        self.noticed.store(audit.differing, Ordering::Relaxed);
+        if let Some(first) = audit.differences.first()
+            && let Some(writing) = self.writing.take()
+        {
+            // The channel has room for it, and the log of the engine has all of them.
+            let _ = writing.try_send(first.clone());
         }
     }
 
@@ -73,21 +76,20 @@ impl Recorder for DifferenceRecorder {
     fn waiting_pod(&mut self, _: &WaitingDecision) {}
 }
 
-fn write_all(
+/// Waits for the first difference. There is one try: another one would read the same recording, and show the same difference.
+fn write_first(
     path: &Path,
     registry: &Registry,
-    differences: &Receiver<AuditDifference>,
+    (difference, noticed): (&Receiver<AuditDifference>, &AtomicU64),
     settles_in: Duration,
 ) {
-    while let Ok(difference) = differences.recv() {
+    if let Ok(difference) = difference.recv() {
         std::thread::sleep(settles_in);
-        // One file has the first of those that have come until then: the others mostly follow from it.
-        let n_others = differences.try_iter().count();
-        write(path, registry, &difference, n_others);
+        write(path, registry, &difference, noticed);
     }
 }
 
-fn write(path: &Path, registry: &Registry, difference: &AuditDifference, n_others: usize) {
+fn write(path: &Path, registry: &Registry, difference: &AuditDifference, noticed: &AtomicU64) {
     let recording = path.display();
     let Some(to) = free_name(path) else {
         tracing::warn!(
@@ -101,6 +103,7 @@ fn write(path: &Path, registry: &Registry, difference: &AuditDifference, n_other
     match recordings::write_smallest(path, &to, registry, (MOST_READ, EFFORT)) {
         Ok(Some((shown, summary))) => {
             let (events, bytes) = (summary.events, summary.bytes);
+            let n_others = noticed.load(Ordering::Relaxed).saturating_sub(1);
             tracing::error!(
                 %file, events, bytes, difference = %shown, n_others,
                 "wrote the smallest recording that shows an audit difference; look at what it contains, \
@@ -113,10 +116,15 @@ fn write(path: &Path, registry: &Registry, difference: &AuditDifference, n_other
              and please send them with a report",
             EFFORT.time
         ),
-        Err(error) => tracing::warn!(
+        Err(error) if error.is::<TooLong>() => tracing::warn!(
             %recording, %difference, error = format!("{error:#}"),
             "no smallest recording can be made here of an audit difference; keep all parts of the recording, \
              and run `plimsoll replay {recording} --shrink OUT` on another machine"
+        ),
+        Err(error) => tracing::warn!(
+            %recording, %difference, error = format!("{error:#}"),
+            "no smallest recording can be made of an audit difference; keep all parts of the recording, \
+             and please send them with a report"
         ),
     }
 }
@@ -130,7 +138,7 @@ fn free_name(path: &Path) -> Option<PathBuf> {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::{AtomicU32, Ordering};
+    use std::sync::atomic::AtomicU32;
 
     use plimsoll_api::{Labels, Node, ObjectKey, Pod, PodTemplate, Resources};
     use plimsoll_config::GivenGates;
@@ -212,7 +220,7 @@ profiles:
     }
 
     #[test]
-    fn each_difference_leaves_a_small_recording_until_there_are_enough() {
+    fn each_run_leaves_one_small_recording_until_there_are_enough() {
         let folder = tempfile::tempdir().expect("there is room");
         let (path, registry) = (folder.path().join("rec"), Arc::new(registry()));
         let mut audit = recorded(&path, &registry);
@@ -220,7 +228,8 @@ profiles:
         let begun = begin(path.clone(), registry.clone(), Duration::ZERO);
         let (mut recorder, thread) = begun.expect("there is a thread");
         recorder.stepped(Time::ZERO, &[], &audit);
-        // The same differences again are not new.
+        // A replay stops at the first one, so that a file for another one would have the same.
+        audit.differing += 1;
         recorder.stepped(Time::ZERO, &[], &audit);
         drop(recorder);
         thread.join().expect("it ends");

@@ -6,13 +6,14 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use plimsoll_engine::{AuditDifference, Engine, Options, Scheduler};
 use plimsoll_framework::Registry;
 use plimsoll_recording::{
     Destination, Effort, Ending, Entry, Header, Limits, ReadError, Reader, Recording, Summary,
     WhenFull, part_path, shrink,
 };
+use thiserror::Error;
 
 use crate::options::Setup;
 
@@ -30,6 +31,14 @@ const UNFINISHED: &str = ".unfinished";
 
 /// What an audit difference of a recording is written to.
 const DIFFERENCE: &str = ".difference";
+
+/// A recording with more entries than are read here.
+#[derive(Debug, Error)]
+#[error("{}: has more than {most} entries", .path.display())]
+pub(crate) struct TooLong {
+    path: PathBuf,
+    most: usize,
+}
 
 /// The header for a scheduler of this setup.
 pub(crate) fn header(command: &str, setup: &Setup, options: &Options, seed: u64) -> Header {
@@ -76,11 +85,17 @@ pub(crate) fn write_smallest(
     let mut unfinished: OsString = to.as_os_str().to_owned();
     unfinished.push(UNFINISHED);
     let unfinished = PathBuf::from(unfinished);
-    let recording = begin(&unfinished, audited)?;
-    shrunk.record(scheduler(), recording.recorder());
-    let summary = recording.finish()?;
-    rename(&unfinished, to)?;
-    Ok(Some((shrunk.difference, summary)))
+    let written = begin(&unfinished, audited).and_then(|recording| {
+        shrunk.record(scheduler(), recording.recorder());
+        let summary = recording.finish()?;
+        rename(&unfinished, to)?;
+        Ok(summary)
+    });
+    if written.is_err() {
+        // The error says what is wrong. A part of a recording is of no use.
+        let _ = fs::remove_file(&unfinished);
+    }
+    Ok(Some((shrunk.difference, written?)))
 }
 
 /// All entries of a recording from its first part on, with the header. It is an error if there are more than `most`.
@@ -102,7 +117,7 @@ fn read(path: &Path, registry: &Registry, most: usize) -> Result<(Header, Vec<En
                 _ => {}
             }
             if most < entries.len() {
-                bail!("{}: has more than {most} entries", path.display());
+                return Err(TooLong { path: path.to_owned(), most }.into());
             }
         }
         match next_part(path, &reader, registry)? {

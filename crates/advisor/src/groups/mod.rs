@@ -32,7 +32,7 @@ pub struct GroupSubject<'a> {
     /// How many remedies are returned.
     pub remedies: usize,
     /// What another scheduler knows of its pending pods, of whose cluster this one has a copy; `None` to take it from this
-    /// one.
+    /// one. Those of other groups are left out.
     pub pending: Option<&'a [PendingPod]>,
 }
 
@@ -160,7 +160,11 @@ pub fn why_group(
     let placed: Vec<PodKey> = placed.map(|(pod, _)| pod.clone()).collect();
     let pending: Vec<PodKey> = states.iter().flat_map(|state| plan::pending(state)).collect();
     let waiting = match subject.pending {
-        Some(known) => waiting(scheduler, known, true),
+        Some(known) => {
+            let is_own = |known: &&PendingPod| pending.contains(&known.info.pod.key);
+            let own: Vec<PendingPod> = known.iter().filter(is_own).cloned().collect();
+            waiting(scheduler, &own, true)
+        }
         None => waiting(scheduler, &states_of(scheduler, &pending), false),
     };
     let is_composite = matches!(asked, GroupRef::Composite(_));

@@ -67,7 +67,7 @@ impl GroupPlan {
             Err(_) => asked.clone(),
         };
         let mut objects = Vec::new();
-        for group in all_of(&forest, &root) {
+        for group in forest.all(&root) {
             let reference = reference(&group);
             let manifest = match group == asked || is_there(&forest, &group) {
                 true if group == asked => subject.manifests.look(&reference),
@@ -217,15 +217,6 @@ impl Member {
 pub(super) fn pending(state: &PodGroupState) -> Vec<PodKey> {
     let placed: BTreeSet<&PodKey> = state.placed().map(|(pod, _)| pod).collect();
     state.pods().filter(|pod| !placed.contains(pod)).cloned().collect()
-}
-
-/// A group and all that are part of it, each before its parts.
-fn all_of(forest: &GroupForest<'_>, root: &GroupRef) -> Vec<GroupRef> {
-    let mut all = vec![root.clone()];
-    for child in forest.children(root) {
-        all.extend(all_of(forest, &child));
-    }
-    all
 }
 
 fn is_there(forest: &GroupForest<'_>, group: &GroupRef) -> bool {

@@ -19,8 +19,14 @@ use crate::relaxations::affinity::widenable;
 use crate::relaxations::{self, Relaxation, requests};
 use crate::remedy::size;
 
+/// At most so many ways are tried. Each is one decision about the whole group.
+const MOST_WAYS: usize = 256;
+/// What could change in the objects of the first so many groups of a tree comes before what pods give up.
+const MOST_OBJECTS: usize = 16;
 /// At most so many new nodes are tried together.
 const MOST_NEW_NODES: usize = 64;
+/// At most so many new pods are tried together.
+const MOST_NEW_PODS: usize = 1000;
 /// Nodes like at most so many that there are.
 const MOST_SORTS: usize = 3;
 /// At most so many wider labels of nodes are tried as topology.
@@ -29,7 +35,7 @@ const MOST_KEYS: usize = 4;
 const MOST_VALUES: usize = 4;
 /// At most so many different sets of taints are tolerated.
 const MOST_TAINTS: usize = 12;
-/// At most so many nodes are opened together, in at most so many domains each.
+/// At most so many nodes are opened together, each time in one of at most so many domains.
 const MOST_OPENED: usize = 32;
 const MOST_DOMAINS: usize = 8;
 /// A spread constraint becomes a preference beyond so much more skew.
@@ -56,7 +62,23 @@ pub(super) fn ways(search: &GroupSearch<'_>, base: &Changed) -> Vec<Way> {
         grades: units.len(),
         what: What::Gone { units, priority },
     }));
-    all
+    limited(all)
+}
+
+/// Not more ways than are tried, in their order: first those in the cluster, then those of most pods.
+fn limited(all: Vec<Way>) -> Vec<Way> {
+    let n_pods = |way: &Way| match &way.what {
+        What::Members { of, .. } => of.len(),
+        What::Spread { of, .. } | What::Request { of, .. } => of.len(),
+        What::Count { object, .. } | What::Topology { object, .. } if MOST_OBJECTS <= *object => 0,
+        What::NewPods { .. } => 0,
+        _ => usize::MAX,
+    };
+    let mut kept: Vec<(usize, Way)> = all.into_iter().enumerate().collect();
+    kept.sort_by_key(|(at, way)| (Reverse(n_pods(way)), *at));
+    kept.truncate(MOST_WAYS);
+    kept.sort_by_key(|(at, _)| *at);
+    kept.into_iter().map(|(_, way)| way).collect()
 }
 
 /// How many pods of a group there are, and how many groups of a composite one.
@@ -395,7 +417,10 @@ fn new_pods(search: &GroupSearch<'_>, base: &Changed) -> Vec<Way> {
         let GroupRef::Pods(group) = &object.group else { return None };
         let (min_count, _) = count_of(object.manifest.as_ref()?)?;
         let there = n_parts(search, base, &object.group);
-        let n = usize::try_from(min_count).ok()?.checked_sub(there).filter(|n| 0 < *n)?;
+        let n = usize::try_from(min_count).ok()?.checked_sub(there)?;
+        if !(1..=MOST_NEW_PODS).contains(&n) {
+            return None;
+        }
         let is_model = |member: &Member| member.group == *group && member.manifest.is_some();
         let like = base.members.iter().position(is_model)?;
         let name = &base.members[like].pod.key.name;
@@ -429,6 +454,7 @@ fn closed_nodes(search: &GroupSearch<'_>, base: &Changed) -> Vec<Way> {
         }
     }
     let mut all = Vec::new();
+    let (mut with_cordons, mut with_taints) = (BTreeSet::new(), BTreeSet::new());
     for what in [Closed::Cordon, Closed::Taints, Closed::Both] {
         let mut domains: BTreeMap<&Str, Vec<_>> = BTreeMap::new();
         for (domain, row) in &closed {
@@ -438,6 +464,13 @@ fn closed_nodes(search: &GroupSearch<'_>, base: &Changed) -> Vec<Way> {
                 let one = ((change.size, Reverse(free), &node.name), change);
                 domains.entry(domain).or_default().push(one);
             }
+        }
+        match what {
+            Closed::Cordon => with_cordons.extend(domains.keys().copied()),
+            Closed::Taints => with_taints.extend(domains.keys().copied()),
+            // Elsewhere it is the same as one of the two.
+            Closed::Both => domains
+                .retain(|domain, _| with_cordons.contains(domain) && with_taints.contains(domain)),
         }
         for mut changes in domains.into_values().take(MOST_DOMAINS) {
             changes.sort_by(|one, other| one.0.cmp(&other.0));
@@ -455,4 +488,32 @@ fn new_nodes_of(search: &GroupSearch<'_>, base: &Changed) -> Vec<Way> {
     let grades = base.members.len().clamp(1, MOST_NEW_NODES);
     let way = |row| Way { field: Field::NewNodes, grades, what: What::NewNodes(row) };
     rows.into_iter().take(MOST_SORTS).map(way).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_too_many_ways_those_of_most_pods_are_kept_in_their_order() {
+        let way = |n: usize| {
+            let of = (0..n).map(|at| (at, Vec::new())).collect();
+            let what = What::Members { of, text: n.to_string(), size: 1 };
+            Way { field: Field::Wider, grades: 1, what }
+        };
+        let nodes = Way { field: Field::Nodes, grades: 1, what: What::Open(Vec::new()) };
+        let mut all: Vec<Way> = (0..2 * MOST_WAYS).map(|_| way(1)).collect();
+        all.insert(7, way(3));
+        all.push(way(2));
+        all.push(nodes);
+        let kept = limited(all);
+        assert_eq!(kept.len(), MOST_WAYS);
+        let n_pods = |way: &Way| match &way.what {
+            What::Members { of, .. } => of.len(),
+            _ => 0,
+        };
+        let n_pods: Vec<usize> = kept.iter().map(n_pods).collect();
+        assert_eq!((n_pods[6], n_pods[7], n_pods[8]), (1, 3, 1));
+        assert_eq!(n_pods[MOST_WAYS - 2..], [2, 0]);
+    }
 }

@@ -162,7 +162,7 @@ impl Way {
             }
             What::NewPods { like, n, text } => {
                 add_pods(changed, *like, *n)?;
-                pod(text.clone(), size::NEW_CLAIM + size::ONE_EVICTION * count(*n))
+                pod(text.clone(), size::NEW_CLAIM + size::ONE_EVICTION.saturating_mul(count(*n)))
             }
             What::Open(nodes) => cluster(changed, NodeChange::together(nodes.get(..grade)?)),
             What::NewNodes(row) => {

@@ -61,7 +61,11 @@ pub(super) fn drop_term(manifest: &mut Value, name: &str, at: usize) {
 /// Allows one more value of a label: it becomes an expression of the node affinity.
 pub(super) fn allow_label(manifest: &mut Value, key: &str, value: &str) {
     let selector = manifest.pointer_mut("/spec/nodeSelector").and_then(Value::as_object_mut);
-    let Some(before) = selector.and_then(|selector| selector.remove(key)) else { return };
+    let Some(before) = selector.and_then(|selector| selector.remove(key)) else {
+        // Another value has been allowed before.
+        allow_in_all_terms(manifest, key, value);
+        return;
+    };
     let expression = json!({"key": key, "operator": "In", "values": [before, value]});
     if list(manifest, NODE_TERMS).is_empty() {
         manifest["spec"]["affinity"]["nodeAffinity"][REQUIRED]["nodeSelectorTerms"] = json!([{}]);
@@ -72,6 +76,19 @@ pub(super) fn allow_label(manifest: &mut Value, key: &str, value: &str) {
         match expressions.as_array_mut() {
             Some(all) => all.push(expression.clone()),
             None => *expressions = json!([expression.clone()]),
+        }
+    }
+}
+
+fn allow_in_all_terms(manifest: &mut Value, key: &str, value: &str) {
+    let terms = manifest.pointer_mut(NODE_TERMS).and_then(Value::as_array_mut);
+    for term in terms.into_iter().flatten() {
+        // A term may have had an expression with this key before: the one that stands for the selector is the last.
+        let expressions = term["matchExpressions"].as_array_mut().into_iter().flatten();
+        let is_it = |one: &&mut Value| one["operator"] == "In" && one["key"] == key;
+        let values = expressions.filter(is_it).last().and_then(|one| one["values"].as_array_mut());
+        if let Some(values) = values {
+            values.push(value.into());
         }
     }
 }
@@ -163,4 +180,27 @@ pub(crate) fn selector(selector: &Value) -> String {
     let expressions = list_of(selector, "matchExpressions").iter().map(requirement);
     let all: Vec<_> = labels.chain(expressions).collect();
     if all.is_empty() { "any labels".to_owned() } else { all.join(",") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn two_more_values_of_a_label_of_the_selector_are_allowed_in_each_term() {
+        let own = json!({"key": "zone", "operator": "In", "values": ["c", "d"]});
+        let other = json!({"key": "disk", "operator": "Exists"});
+        let mut pod = json!({"spec": {"nodeSelector": {"zone": "a"}}});
+        pod["spec"]["affinity"]["nodeAffinity"][REQUIRED]["nodeSelectorTerms"] =
+            json!([{"matchExpressions": [own]}, {"matchExpressions": [other]}]);
+        allow_label(&mut pod, "zone", "b");
+        allow_label(&mut pod, "zone", "c");
+        let allowed = json!({"key": "zone", "operator": "In", "values": ["a", "b", "c"]});
+        let terms = [
+            json!({"matchExpressions": [own, allowed]}),
+            json!({"matchExpressions": [other, allowed]}),
+        ];
+        assert_eq!(list(&pod, NODE_TERMS), terms);
+        assert_eq!(pod["spec"]["nodeSelector"], json!({}));
+    }
 }

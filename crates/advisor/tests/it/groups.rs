@@ -597,3 +597,46 @@ fn as_few_nodes_are_opened_as_the_gang_needs_in_the_domain_where_it_needs_fewest
     find(&why, "uncordon n1 and n2");
     check_all(&world, (Release::V1_36, GROUP), &why, "cordons");
 }
+
+#[test]
+fn nodes_with_cordons_and_nodes_with_taints_are_opened_together() {
+    let mut world = racks();
+    world.get_mut("PodGroup", GROUP)["spec"]["schedulingConstraints"] = Value::Null;
+    world.get_mut("Node", "n1")["spec"]["unschedulable"] = json!(true);
+    let taint = json!({"key": "team", "value": "a", "effect": "NoSchedule"});
+    world.get_mut("Node", "n2")["spec"]["taints"] = json!([taint]);
+    let why = world.ask_group(GROUP);
+    find(&why, "uncordon n1 and remove the taint team=a:NoSchedule from n2");
+    check_all(&world, (Release::V1_36, GROUP), &why, "a cordon and a taint");
+}
+
+#[test]
+fn composite_groups_that_are_part_of_each_other_have_an_answer() {
+    let mut world = tree();
+    world.get_mut("CompositePodGroup", "job")["spec"]["parentCompositePodGroupName"] =
+        json!("other");
+    world.add(json!({
+        "apiVersion": "scheduling.k8s.io/v1alpha3", "kind": "CompositePodGroup",
+        "metadata": {"name": "other", "namespace": "default", "uid": "other"},
+        "spec": {
+            "schedulingPolicy": {"gang": {"minGroupCount": 1}}, "parentCompositePodGroupName": "job",
+        },
+    }));
+    for group in ["job", "other", "a"] {
+        let why = world.ask_group_under(Release::V1_37, group);
+        let pending = if group == "a" { 2 } else { 4 };
+        assert_eq!((why.pending, why.running, why.placed), (pending, 0, 0), "{group}");
+        assert_ne!(why.state, "scheduled", "{group}");
+    }
+}
+
+#[test]
+fn no_pods_are_created_for_a_gang_of_too_many() {
+    let mut world = racks();
+    world.get_mut("PodGroup", GROUP)["spec"]["schedulingConstraints"] = Value::Null;
+    world.get_mut("PodGroup", GROUP)["spec"]["schedulingPolicy"]["gang"]["minCount"] =
+        json!(i32::MAX);
+    let why = world.ask_group(GROUP);
+    find(&why, "set minCount to 4 instead of 2147483647");
+    assert!(!why.remedies.iter().any(|remedy| remedy.text.contains("create")), "{why:#?}");
+}

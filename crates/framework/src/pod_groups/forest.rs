@@ -144,20 +144,34 @@ impl<'a> GroupForest<'a> {
     /// The PodGroups of a group: itself, or those of a composite group on all levels, in the order of
     /// [`children`](Self::children).
     pub fn leaves(&self, group: &GroupRef) -> Vec<ObjectKey> {
-        let mut leaves = Vec::new();
-        self.add_leaves(group, LEVELS, &mut leaves);
-        leaves
+        let of_pods = self.all(group).into_iter().filter_map(|one| match one {
+            GroupRef::Pods(key) => Some(key),
+            GroupRef::Composite(_) => None,
+        });
+        of_pods.collect()
     }
 
-    fn add_leaves(&self, group: &GroupRef, levels: usize, leaves: &mut Vec<ObjectKey>) {
-        match group {
-            GroupRef::Pods(key) => leaves.push(key.clone()),
-            GroupRef::Composite(_) if levels == 0 => {}
-            GroupRef::Composite(_) => {
-                for child in self.children(group) {
-                    self.add_leaves(&child, levels - 1, leaves);
-                }
+    /// The group and those that are part of it on all levels, each once and before its parts, in the order of
+    /// [`children`](Self::children).
+    pub fn all(&self, group: &GroupRef) -> Vec<GroupRef> {
+        let (mut above, mut all) = (Vec::new(), Vec::new());
+        self.add_all(group, &mut above, &mut all);
+        all
+    }
+
+    fn add_all(&self, group: &GroupRef, above: &mut Vec<GroupRef>, all: &mut Vec<GroupRef>) {
+        let is_composite = matches!(group, GroupRef::Composite(_));
+        // A group has one parent, so it comes twice only if it is part of itself.
+        if is_composite && (LEVELS <= above.len() || above.contains(group)) {
+            return;
+        }
+        all.push(group.clone());
+        if is_composite {
+            above.push(group.clone());
+            for child in self.children(group) {
+                self.add_all(&child, above, all);
             }
+            above.pop();
         }
     }
 
@@ -296,7 +310,13 @@ mod tests {
     #[test]
     fn a_circle_and_a_tree_that_is_too_deep_have_no_root() {
         let circle = stores("A<B B<A a<A");
-        assert!(GroupForest::of(&circle, ON).root(&key("a")).is_err());
+        let forest = GroupForest::of(&circle, ON);
+        assert!(forest.root(&key("a")).is_err());
+        let [a, b] = ["A", "B"].map(|name| GroupRef::Composite(key(name)));
+        let leaf = GroupRef::Pods(key("a"));
+        assert_eq!(forest.all(&a), [a.clone(), b.clone(), leaf.clone()]);
+        assert_eq!(forest.all(&b), [b, a.clone(), leaf]);
+        assert_eq!(forest.leaves(&a), [key("a")]);
         let deep = stores("A B<A C<B D<C c<C d<D");
         assert!(GroupForest::of(&deep, ON).root(&key("c")).is_ok());
         assert!(GroupForest::of(&deep, ON).root(&key("d")).is_err());

@@ -3,8 +3,10 @@
 use std::fmt;
 use std::sync::Arc;
 
-use plimsoll_api::{ObjectKey, PodKey};
+use plimsoll_api::{AnyObject, CompositePodGroup, KindRef, ObjectKey, PodGroup, PodKey};
 use plimsoll_engine::{ClusterSnapshot, Decision, PendingPod};
+use plimsoll_framework::PodInfo;
+use plimsoll_framework::pod_groups::group_of;
 use serde_json::Value;
 
 use super::scheduler_view::ManifestError;
@@ -46,12 +48,33 @@ pub struct WhyGroupQuestion {
     pub manifests: Arc<dyn ManifestSource>,
     /// The cluster.
     pub snapshot: ClusterSnapshot,
-    /// What the scheduler knows of the pods of the group that are pending.
+    /// What the scheduler knows of the pods of the group, and of the other groups of its tree, that are pending.
     pub pending: Vec<PendingPod>,
     /// How many changes are wanted; `None` for the default.
     pub remedies: Option<usize>,
     /// Whether the answer has a `text` for people beside the data.
     pub with_text: bool,
+}
+
+impl WhyGroupQuestion {
+    /// `CompositePodGroup` if the cluster has one of this name and neither a PodGroup nor a pod of it; else `PodGroup`.
+    pub fn kind(&self) -> KindRef {
+        let objects = || self.snapshot.objects.iter();
+        let is_composite = |object: &AnyObject| {
+            object.get::<CompositePodGroup>().is_some_and(|one| one.key == self.group)
+        };
+        let is_of_pods =
+            |object: &AnyObject| object.get::<PodGroup>().is_some_and(|one| one.key == self.group);
+        let is_member = |pod: &PodInfo| group_of(pod).as_ref() == Some(&self.group);
+        if objects().any(is_composite)
+            && !objects().any(is_of_pods)
+            && !self.snapshot.pods.iter().any(is_member)
+        {
+            KindRef::of::<CompositePodGroup>()
+        } else {
+            KindRef::of::<PodGroup>()
+        }
+    }
 }
 
 /// Answers questions on a copy of the cluster. It may take its time: it does not run on the thread of the engine.
@@ -98,4 +121,49 @@ pub enum AdviceError {
     /// It should have been answered.
     #[error("{0}")]
     Failed(String),
+}
+
+#[cfg(test)]
+mod tests {
+    use plimsoll_api::Pod;
+    use plimsoll_framework::Time;
+
+    use super::*;
+
+    #[derive(Debug)]
+    struct NoManifests;
+
+    impl ManifestSource for NoManifests {
+        fn read(&self, _: &str, _: &ObjectKey) -> Result<Option<Value>, ManifestError> {
+            Ok(None)
+        }
+    }
+
+    #[test]
+    fn a_group_of_groups_has_neither_a_pod_group_nor_pods() {
+        let key = ObjectKey::new("shop", "train");
+        let composite = CompositePodGroup { key: key.clone(), ..CompositePodGroup::default() };
+        let of_pods = PodGroup { key: key.clone(), ..PodGroup::default() };
+        let mut member = Pod { key: PodKey::new("shop", "train-0"), ..Pod::default() };
+        member.scheduling_group = Some("train".into());
+        let kind = |objects: Vec<AnyObject>, pods: Vec<Pod>| {
+            let snapshot = ClusterSnapshot {
+                taken: Time::ZERO,
+                nodes: Vec::new(),
+                pods: pods.into_iter().map(PodInfo::from).collect(),
+                nominated: Vec::new(),
+                objects,
+            };
+            let (group, manifests) = (key.clone(), Arc::new(NoManifests));
+            let (pending, remedies, with_text) = (Vec::new(), None, false);
+            let question =
+                WhyGroupQuestion { group, manifests, snapshot, pending, remedies, with_text };
+            question.kind()
+        };
+        let (one, other) = (KindRef::of::<CompositePodGroup>(), KindRef::of::<PodGroup>());
+        assert_eq!(kind(vec![composite.clone().into()], Vec::new()), one);
+        assert_eq!(kind(vec![composite.clone().into(), of_pods.into()], Vec::new()), other);
+        assert_eq!(kind(vec![composite.into()], vec![member]), other);
+        assert_eq!(kind(Vec::new(), Vec::new()), other);
+    }
 }

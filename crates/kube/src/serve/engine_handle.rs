@@ -6,7 +6,7 @@ use std::fmt;
 use plimsoll_api::{ObjectKey, PodKey};
 use plimsoll_engine::metrics::Family;
 use plimsoll_engine::{ClusterSnapshot, PendingPod, Scheduler};
-use plimsoll_framework::{PodGroupState, PodInfo, Time};
+use plimsoll_framework::{GroupForest, GroupRef, PodGroupState, PodInfo, Time};
 use plimsoll_ui::{ClusterAndQueue, CountedCluster};
 use tokio::sync::{mpsc, oneshot};
 
@@ -54,15 +54,24 @@ impl SnapshotQuery {
         }
     }
 
-    /// What is known of the pod, or of the pods of the group, that are pending.
+    /// What is known of the pod, or of the pods of the group and of the others of its tree, that are pending.
     fn pending(&self, scheduler: &Scheduler) -> Vec<PendingPod> {
         match self {
             SnapshotQuery::OfPod(pod, _) => {
                 pod.iter().filter_map(|pod| scheduler.pending_state(pod)).collect()
             }
             SnapshotQuery::OfGroup(group, _) => {
-                let state = scheduler.view().stores.groups.get(group);
-                let pods = state.into_iter().flat_map(PodGroupState::pods);
+                let stores = scheduler.view().stores;
+                let forest = GroupForest::of(stores, scheduler.group_gates());
+                let asked = match (stores.groups.get(group), forest.composite(group)) {
+                    (None, Some(_)) => GroupRef::Composite(group.clone()),
+                    (_, _) => GroupRef::Pods(group.clone()),
+                };
+                // All groups of a tree are decided together.
+                let root = forest.chain(asked.clone()).ok().and_then(|mut chain| chain.pop());
+                let leaves = forest.leaves(&root.unwrap_or(asked));
+                let states = leaves.iter().filter_map(|leaf| stores.groups.get(leaf));
+                let pods = states.flat_map(PodGroupState::pods);
                 pods.filter_map(|pod| scheduler.pending_state(pod)).collect()
             }
         }
@@ -214,7 +223,8 @@ impl EngineHandle {
         self.query(|to| QueryKind::Snapshot(SnapshotQuery::OfPod(pod, to))).await
     }
 
-    /// The cluster at this moment, and what is known of those pods of `group` that are pending.
+    /// The cluster at this moment, and what is known of those pods of `group`, and of the other groups of its tree, that are
+    /// pending.
     pub async fn snapshot_of_group(
         &self,
         group: ObjectKey,

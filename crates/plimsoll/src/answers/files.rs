@@ -8,11 +8,11 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use plimsoll_advisor::{Manifests, Reference};
-use plimsoll_api::{Kinds, PodKey};
+use plimsoll_api::{Kinds, Pod, PodKey};
 use plimsoll_config::Configuration;
 use plimsoll_engine::{ClusterSnapshot, Outcome, QueuePlace, QueuedPodInfo, Scheduler};
 use plimsoll_framework::pod_groups::group_of;
-use plimsoll_framework::{Registry, Time};
+use plimsoll_framework::{GroupForest, GroupRef, Registry, Time};
 use plimsoll_journal::{JournalError, Reader};
 use plimsoll_kube::serve::{AdviceError, Advisor, OPENAPI};
 use plimsoll_sim::{InitialCluster, Simulation};
@@ -277,8 +277,17 @@ impl Source for FilesSource {
     fn why_group(&self, question: &WhyGroupQuestion) -> Result<Value, Failure> {
         let cluster = self.cluster()?;
         let WhyGroupQuestion { group, remedies, with_text } = question;
-        let mut members =
-            cluster.snapshot.pods.iter().filter(|pod| group_of(pod).as_ref() == Some(group));
+        let leaves = {
+            let scheduler = lock(&cluster.scheduler);
+            let stores = scheduler.view().stores;
+            let forest = GroupForest::of(stores, scheduler.group_gates());
+            match (stores.groups.get(group), forest.composite(group)) {
+                (None, Some(_)) => forest.leaves(&GroupRef::Composite(group.clone())),
+                (_, _) => vec![group.clone()],
+            }
+        };
+        let is_member = |pod: &Pod| group_of(pod).is_some_and(|group| leaves.contains(&group));
+        let mut members = cluster.snapshot.pods.iter().filter(|pod| is_member(pod));
         let choice = members.next().and_then(|pod| cluster.chosen.get(&pod.key));
         let find = |object: &Reference| cluster.manifest(&object.to_string());
         let snapshot = cluster.snapshot.clone();

@@ -164,11 +164,11 @@ impl Answers {
                 "groups of pods are off: add --feature-gates GenericWorkload=true".to_owned(),
             ));
         }
-        let profile = choice.map(|choice| choice.profile.as_str());
+        // The rules have been asked about all pods already, also about those of other groups of the tree.
+        let profiles = profiles_of(snapshot.pods.iter().map(|info| &**info));
         let find = |object: &Reference| {
             let manifest = find(object)?;
-            let of_pod = &manifest["spec"]["schedulingGroup"]["podGroupName"];
-            let profile = profile.filter(|_| *of_pod == group.name.as_str());
+            let profile = profiles.get(object).map(Str::as_str);
             Some(decided_by(&manifest, profile).into_owned())
         };
         let mut scheduler = present.copy_for_groups(snapshot)?;
@@ -279,6 +279,7 @@ impl Present {
     }
 
     fn try_why_group(&self, question: WhyGroupQuestion) -> Result<Value, AdviceError> {
+        let kind = question.kind();
         let WhyGroupQuestion { group, manifests, snapshot, pending, remedies, with_text } =
             question;
         if !self.options.gates.groups.generic_workload {
@@ -287,19 +288,15 @@ impl Present {
             ));
         }
         // A group without a PodGroup is one thing, and one whose PodGroup cannot be read another.
-        manifests.read("PodGroup", &group).map_err(failed)?;
+        manifests.read(kind.as_str(), &group).map_err(failed)?;
         // Their manifests have another scheduler name if a canary decides them.
-        let decided = |pod: &PendingPod| {
-            let reference = Reference::pod(&pod.info.pod.key);
-            (reference, pod.info.pod.scheduler_name.clone())
-        };
-        let profiles: BTreeMap<Reference, Str> = pending.iter().map(decided).collect();
+        let profiles = profiles_of(pending.iter().map(|pending| &*pending.info.pod));
         let find = |object: &Reference| {
             let manifest = read_manifest(&*manifests, object)?;
             let profile = profiles.get(object).map(Str::as_str);
             Some(decided_by(&manifest, profile).into_owned())
         };
-        // One profile decides a group.
+        // One profile decides all groups of a tree.
         let canary = profiles.first_key_value().and_then(|(first, profile)| {
             let choice = self.choice(&read_manifest(&*manifests, first)?)?;
             (choice.profile == *profile).then_some(choice)
@@ -360,6 +357,13 @@ impl Present {
         };
         Ok(plimsoll_advisor::why(scheduler, now, &subject)?)
     }
+}
+
+/// The profiles that decide these pods.
+pub(crate) fn profiles_of<'p>(pods: impl Iterator<Item = &'p Pod>) -> BTreeMap<Reference, Str> {
+    pods.filter(|pod| pod.scheduling_group.is_some())
+        .map(|pod| (Reference::pod(&pod.key), pod.scheduler_name.clone()))
+        .collect()
 }
 
 /// The answer about a pod, with the rule that has chosen its profile.

@@ -16,7 +16,7 @@ use plimsoll_engine::{Options, Profile, Scheduler};
 use plimsoll_framework::{FeatureGates, Prioritize, Registry};
 
 pub(crate) use self::files::FilesSource;
-pub(crate) use self::live::{Answers, decided_by};
+pub(crate) use self::live::{Answers, decided_by, profiles_of};
 use crate::options::Setup;
 
 /// Ties are broken by name.

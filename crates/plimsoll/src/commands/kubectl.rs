@@ -44,7 +44,13 @@ async fn ask(args: Kubectl) -> Result<ExitCode> {
     let instance = Instance::find(&connection, &place(scheduler)).await?;
     let session = instance.open().await?;
     let asked = prepared.ask(&session, &namespace, output.format).await?;
-    let answer = told(&session, &asked)?;
+    let mut answer = told(&session, &asked)?;
+    let warnings = answer.get_mut("warnings").and_then(Value::as_array_mut);
+    for warning in warnings.into_iter().flatten() {
+        if let Some(text) = warning.as_str() {
+            *warning = in_file(text, asked.configuration.as_deref()).into();
+        }
+    }
     print(&answer, output.format)?;
     let fails = asked.fails_if_pending && answer["leavesPodsPending"] == true;
     Ok(if fails { ExitCode::from(PENDING) } else { ExitCode::SUCCESS })
@@ -55,7 +61,7 @@ enum Prepared {
     Why { pod: NamedPod, remedies: usize, nearest: usize },
     WhyGroup { group: NamedPod, remedies: usize },
     Explain { pod: NamedPod },
-    WhatIf { body: Value, fails_if_pending: bool },
+    WhatIf { body: Value, configuration: Option<PathBuf>, fails_if_pending: bool },
     Capacity { body: Value },
     Rebalance { body: Value },
 }
@@ -67,6 +73,8 @@ struct Asked {
     path: &'static str,
     /// The pod or the group that was asked about.
     about: Option<About>,
+    /// The file with the configuration that was sent.
+    configuration: Option<PathBuf>,
     fails_if_pending: bool,
 }
 
@@ -90,10 +98,14 @@ impl Prepared {
                 let actions = actions.0.into_iter().map(requested);
                 let actions: Vec<Value> = actions.collect::<Result<_>>()?;
                 let mut body = json!({ "actions": actions });
-                if let Some(file) = with_config {
-                    body["configuration"] = Source::read(&file)?.text.into();
+                if let Some(file) = &with_config {
+                    body["configuration"] = Source::read(file)?.text.into();
                 }
-                Prepared::WhatIf { body, fails_if_pending: fail_if_pending }
+                Prepared::WhatIf {
+                    body,
+                    configuration: with_config,
+                    fails_if_pending: fail_if_pending,
+                }
             }
             ClusterQuestion::Capacity { pod_file, limit, remedies } => {
                 let pods = Described::of(&input::read(&pod_file)?)?.into_manifests();
@@ -111,6 +123,7 @@ impl Prepared {
         format: Format,
     ) -> Result<Asked> {
         let with_text = format == Format::Table;
+        let mut sent = None;
         let (path, about, answer, fails_if_pending) = match self {
             Prepared::Why { pod, remedies, nearest } => {
                 let (path, pod) = ("/api/v1/why", pod.key(namespace));
@@ -131,7 +144,8 @@ impl Prepared {
                 let answer = session.get(&format!("{path}?pod={pod}&text={with_text}")).await?;
                 (path, Some(About { what: "pod", key: pod }), answer, false)
             }
-            Prepared::WhatIf { mut body, fails_if_pending } => {
+            Prepared::WhatIf { mut body, configuration, fails_if_pending } => {
+                sent = configuration;
                 let path = "/api/v1/what-if";
                 // The text comes with what decides the exit status.
                 body["text"] = (with_text || fails_if_pending).into();
@@ -148,7 +162,7 @@ impl Prepared {
                 (path, None, session.post(path, &body).await?, false)
             }
         };
-        Ok(Asked { answer, path, about, fails_if_pending })
+        Ok(Asked { answer, path, about, configuration: sent, fails_if_pending })
     }
 }
 
@@ -160,7 +174,7 @@ fn told(session: &InstanceSession, asked: &Asked) -> Result<Value> {
         return serde_json::from_slice(&answer.body)
             .with_context(|| format!("{instance}: {path}: the answer is not JSON"));
     }
-    let message = answer.message();
+    let message = in_file(&answer.message(), asked.configuration.as_deref());
     match code {
         401 => bail!(
             "{instance} does not accept the credentials: the API server does not know the token, or the certificate is not of \
@@ -182,6 +196,16 @@ fn told(session: &InstanceSession, asked: &Asked) -> Result<Value> {
     }
 }
 
+/// What an instance says of the configuration that was sent, with the name of its file, which the instance does not know.
+fn in_file(text: &str, file: Option<&Path>) -> String {
+    let Some(file) = file else { return text.to_owned() };
+    let lines = text.split('\n').map(|line| match line.strip_prefix("configuration:") {
+        Some(rest) => format!("{}:{rest}", file.display()),
+        None => line.to_owned(),
+    });
+    lines.collect::<Vec<_>>().join("\n")
+}
+
 /// Finds the instance that leads, and connects to it.
 pub(super) async fn open(access: Access, scheduler: SchedulerPlace) -> Result<InstanceSession> {
     let connection = connect(access, Arc::new(RestMetrics::default())).await?;
@@ -191,7 +215,10 @@ pub(super) async fn open(access: Access, scheduler: SchedulerPlace) -> Result<In
 /// The answer of an instance about a path.
 pub(super) async fn answer(session: &InstanceSession, path: &'static str) -> Result<Value> {
     let answer = session.get(path).await?;
-    told(session, &Asked { answer, path, about: None, fails_if_pending: false })
+    told(
+        session,
+        &Asked { answer, path, about: None, configuration: None, fails_if_pending: false },
+    )
 }
 
 fn print(answer: &Value, format: Format) -> Result<()> {

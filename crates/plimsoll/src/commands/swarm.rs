@@ -138,23 +138,31 @@ impl<'a> Swarm<'a> {
         let to = folder.join(format!("seed-{seed}.difference"));
         let path = |number: usize| folder.join(format!("seed-{seed}-run-{number}"));
         let recordings = RefCell::new(Vec::new());
-        self.course(seed, &|setup, options, number| {
+        let ran = self.course(seed, &|setup, options, number| {
             let header = recordings::header("simulate --swarm", setup, options, seed);
             let begun = recordings::begin(&path(number), header);
             let recorder = begun.as_ref().ok().map(plimsoll_recording::Recording::recorder);
             recordings.borrow_mut().push((path(number), begun));
             recorder
-        })?;
-        let mut written = None;
+        });
+        let (mut written, mut removed) = (ran.map(|_| None), Ok(()));
         for (path, recording) in recordings.into_inner() {
-            recording?.finish()?;
-            if written.is_none() {
+            let finished = recording.and_then(|recording| Ok(recording.finish()?));
+            written = written.and_then(|written| {
+                finished?;
+                if written.is_some() {
+                    return Ok(written);
+                }
                 let effort = (usize::MAX, recordings::FULL_EFFORT);
-                written = recordings::write_smallest(&path, &to, self.registry, effort)?;
-            }
-            fs::remove_file(&path)
-                .with_context(|| format!("{}: cannot be removed", path.display()))?;
+                recordings::write_smallest(&path, &to, self.registry, effort)
+            });
+            // Whatever went wrong, none of them is left over.
+            let gone = fs::remove_file(&path)
+                .with_context(|| format!("{}: cannot be removed", path.display()));
+            removed = removed.and(gone);
         }
+        let written = written?;
+        removed?;
         match written {
             Some((difference, summary)) => {
                 let (file, recorded) = (to.display(), recordings::describe(summary));

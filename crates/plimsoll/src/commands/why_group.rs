@@ -4,7 +4,7 @@ use std::io::{self, BufWriter, Write};
 
 use anyhow::Result;
 use plimsoll_advisor::{GroupSubject, Manifests, Reference};
-use plimsoll_api::{ObjectKey, Pod};
+use plimsoll_api::{ObjectKey, Pod, Str};
 use plimsoll_engine::{Detail, Options, Scheduler};
 use plimsoll_framework::Registry;
 use plimsoll_framework::pod_groups::group_of;
@@ -12,8 +12,8 @@ use plimsoll_sim::Simulation;
 
 use super::Scene;
 use super::explain_group::check_known;
-use crate::answers::decided_by;
 use crate::answers::groups::{GroupAnswer, check_on};
+use crate::answers::{decided_by, profiles_of};
 use crate::args::{Format, Why};
 use crate::input;
 use crate::render::canary::{self, WithCanary};
@@ -32,11 +32,11 @@ pub(crate) fn run(args: &Why, group: &ObjectKey, registry: &Registry) -> Result<
     check_on(&options)?;
     check_known(&cluster, group)?;
     let manifests = input::Manifests::of(&sources, &registry.kinds());
-    let profile = canary.as_ref().map(|choice| choice.profile.as_str());
+    // The rules have been asked about all pods already, also about those of other groups of the tree.
+    let profiles = profiles_of(cluster.pods.iter());
     let find = |object: &Reference| {
         let manifest = manifests.find(&object.to_string())?;
-        let is_member = manifest["spec"]["schedulingGroup"]["podGroupName"] == group.name.as_str();
-        Some(decided_by(&manifest, profile.filter(|_| is_member)).into_owned())
+        Some(decided_by(&manifest, profiles.get(object).map(Str::as_str)).into_owned())
     };
     let scheduler = Scheduler::new(setup.profiles, options, SEED)?;
     let mut simulation = Simulation::new(scheduler, cluster);

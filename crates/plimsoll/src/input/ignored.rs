@@ -4,9 +4,6 @@ use std::collections::BTreeMap;
 
 use plimsoll_api::Str;
 
-/// A kind that kube-scheduler reads and Plimsoll does not read yet.
-const NOT_YET: &str = "PodGroup";
-
 /// Kinds for which controllers create pods.
 const MAKE_PODS: [&str; 4] = ["Deployment", "DaemonSet", "Job", "CronJob"];
 
@@ -51,8 +48,19 @@ impl Ignored {
 fn effect(kind: &str, objects: usize) -> &'static str {
     let one = objects == 1;
     match kind {
-        NOT_YET if one => "is not yet taken into account",
-        NOT_YET => "are not yet taken into account",
+        // Those in versions that are read do not get here.
+        "PodGroup" if one => {
+            "was ignored: this API version is not read; write it in scheduling.k8s.io/v1beta1, or in v1alpha2 for release 1.36"
+        }
+        "PodGroup" => {
+            "were ignored: this API version is not read; write them in scheduling.k8s.io/v1beta1, or in v1alpha2 for release 1.36"
+        }
+        "CompositePodGroup" if one => {
+            "was ignored: this API version is not read; write it in scheduling.k8s.io/v1alpha3"
+        }
+        "CompositePodGroup" => {
+            "were ignored: this API version is not read; write them in scheduling.k8s.io/v1alpha3"
+        }
         _ if MAKE_PODS.contains(&kind) && one => "was ignored: add the pods that it makes",
         _ if MAKE_PODS.contains(&kind) => "were ignored: add the pods that they make",
         "PriorityClass" if one => "was ignored: a pod's spec.priority counts",
@@ -71,7 +79,7 @@ mod tests {
         let mut ignored = Ignored::default();
         for (source, kind, api_version) in [
             ("a.yaml", "ConfigMap", "v1"),
-            ("a.yaml", "PodGroup", "scheduling.k8s.io/v1alpha2"),
+            ("a.yaml", "PodGroup", "scheduling.volcano.sh/v1beta1"),
             ("b.yaml", "ConfigMap", "v1"),
             ("c.yaml", "ConfigMap", "v1"),
             ("c.yaml", "Deployment", "apps/v1"),
@@ -86,8 +94,8 @@ mod tests {
                  were ignored",
                 "c.yaml: 1 object of kind Deployment (apps/v1) was ignored: add the pods that it \
                  makes",
-                "a.yaml: 1 object of kind PodGroup (scheduling.k8s.io/v1alpha2) is not yet taken into \
-                 account",
+                "a.yaml: 1 object of kind PodGroup (scheduling.volcano.sh/v1beta1) was ignored: this API \
+                 version is not read; write it in scheduling.k8s.io/v1beta1, or in v1alpha2 for release 1.36",
             ]
         );
     }

@@ -239,7 +239,7 @@ fn a_running_instance_answers_as_files_do() {
     let plan = ask("/api/v1/what-if", &json!({"actions": [{"addNodes": {"n": 1, "like": "n1"}}]}));
     is_of_schema("Plan", &plan);
     assert_eq!(plan["placed"], json!([{"pod": "shop/large", "to": "n1-new1"}]));
-    another_configuration_decides(&ask);
+    another_configuration_decides(ask);
     let wrong = ask("/api/v1/what-if", &json!({"actions": [{"drain": "n7"}]}));
     assert_eq!(
         (&wrong["code"], &wrong["message"]),

@@ -374,10 +374,10 @@ fn what_is_missing_is_named() {
             "error: groups of pods are off: this instance runs without the feature gate GenericWorkload",
         ),
         ("what-if --drain n7", "error: actions[0]: no node is named n7; there is n1"),
-        ("what-if --with-config wrong.yaml", "error: configuration:3: profiles[0].plugins.filter…"),
+        ("what-if --with-config wrong.yaml", "error: wrong.yaml:3: profiles[0].plugins.filter…"),
         (
             "what-if --with-config gangs.yaml",
-            "error: configuration: its plugins read kinds of objects that this instance does not watch: …",
+            "error: gangs.yaml: its plugins read kinds of objects that this instance does not watch: …",
         ),
         (
             "why shop/large --scheduler-selector app=other",

@@ -132,6 +132,57 @@ fn a_group_is_told_what_would_let_it_be_scheduled() {
 }
 
 #[test]
+fn a_canary_decides_all_groups_of_a_tree_also_if_one_of_them_is_asked_about() {
+    let root = "\
+apiVersion: scheduling.k8s.io/v1alpha3
+kind: CompositePodGroup
+metadata: {name: job, namespace: default, uid: job}
+spec: {schedulingPolicy: {gang: {minGroupCount: 2}}}
+";
+    let part = |number: usize, group: &str| {
+        format!(
+            "\
+---
+apiVersion: v1
+kind: Node
+metadata: {{name: n{number}}}
+status: {{allocatable: {{cpu: '4', memory: 8Gi, pods: '10'}}}}
+---
+apiVersion: scheduling.k8s.io/v1beta1
+kind: PodGroup
+metadata: {{name: {group}, namespace: default, uid: {group}}}
+spec: {{schedulingPolicy: {{gang: {{minCount: 1}}}}, parentCompositePodGroupName: job}}
+---
+apiVersion: v1
+kind: Pod
+metadata: {{name: {group}-0, uid: {group}-0}}
+spec:
+  schedulingGroup: {{podGroupName: {group}}}
+  containers: [{{name: c, resources: {{requests: {{cpu: '3'}}}}}}]
+"
+        )
+    };
+    let tree = format!("{root}{}{}", part(0, "a"), part(1, "b"));
+    let profiles = "\
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+profiles: [{schedulerName: default-scheduler}, {schedulerName: other}]
+";
+    let files = [("tree.yaml", tree.as_str()), ("s.yaml", profiles)];
+    let gates = "--feature-gates \
+                 GenericWorkload=true,TopologyAwareWorkloadScheduling=true,CompositePodGroup=true";
+    for group in ["a", "job"] {
+        let line = format!(
+            "why -f tree.yaml --config s.yaml --group {group} {gates} -o json --canary podNamespace==\"default\"=other"
+        );
+        let answer = run(&files, &line);
+        assert_eq!(answer.status, 0, "{line}: {}", answer.err);
+        let answer: Value = serde_json::from_str(&answer.out).expect("it is one document");
+        assert_eq!(answer["state"], "scheduled", "{answer:#}");
+    }
+}
+
+#[test]
 fn a_pod_group_of_scheduler_plugins_is_another_object() {
     let other = "\
 apiVersion: scheduling.x-k8s.io/v1alpha1

@@ -110,7 +110,7 @@ impl Asker<'_> {
     }
 
     /// Whether the API server would let the user do this with objects of a kind.
-    async fn may_with(
+    pub(super) async fn may_with(
         &self,
         kind: KindRef,
         verb: &str,

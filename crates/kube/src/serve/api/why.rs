@@ -7,7 +7,7 @@ use axum::Extension;
 use axum::extract::{Query, State};
 use axum::response::Response;
 use http::{HeaderMap, Uri};
-use plimsoll_api::{KindRef, ObjectKey, Pod, PodGroup};
+use plimsoll_api::{CompositePodGroup, KindRef, ObjectKey, Pod, PodGroup};
 use serde_json::Value;
 
 use super::asker::{Asker, Picture, User, told};
@@ -96,20 +96,28 @@ async fn answer(asker: &Asker<'_>, wanted: WhyQuery) -> Result<Value, Response> 
     asker.answer(permitted, picture, &name, move |advisor| advisor.why(question)).await
 }
 
-/// The answer names the pods of the group and is based on their manifests and that of its PodGroup, so the user must be
-/// allowed to read these.
+/// The answer names the pods of the group and is based on their manifests and that of its PodGroup or CompositePodGroup, so the
+/// user must be allowed to read these.
 async fn answer_about_group(asker: &Asker<'_>, wanted: WhyQuery) -> Result<Value, Response> {
     let WhyQuery { subject: group, remedies, with_text, .. } = wanted;
     asker.must("list", &group.namespace, "").await?;
     asker.must("get", &group.namespace, "").await?;
-    asker.must_with(KindRef::of::<PodGroup>(), "get", &group.namespace, &group.name).await?;
+    let (namespace, name) = (group.namespace.clone(), group.name.clone());
+    let (of_pods, of_groups) = (KindRef::of::<PodGroup>(), KindRef::of::<CompositePodGroup>());
+    // Which of the two it is, only the snapshot says. Whoever may read neither is told nothing about it.
+    if !asker.may_with(of_pods, "get", &namespace, &name).await?
+        && !asker.may_with(of_groups, "get", &namespace, &name).await?
+    {
+        asker.must_with(of_pods, "get", &namespace, &name).await?;
+    }
     let permitted = asker.permitted().map_err(|refusal| *refusal)?;
     let taken = asker.state.scheduler.snapshot_of_group(group.clone()).await;
     let (snapshot, pending) = taken.map_err(unavailable)?;
-    let (name, picture) = (group.to_string(), Picture::of(&snapshot));
+    let (about, picture) = (group.to_string(), Picture::of(&snapshot));
     let manifests = Arc::new(AskedManifests::new(asker));
     let question = WhyGroupQuestion { group, manifests, snapshot, pending, remedies, with_text };
-    asker.answer(permitted, picture, &name, move |advisor| advisor.why_group(question)).await
+    asker.must_with(question.kind(), "get", &namespace, &name).await?;
+    asker.answer(permitted, picture, &about, move |advisor| advisor.why_group(question)).await
 }
 
 /// What is asked.

@@ -204,6 +204,14 @@ async fn a_group_is_explained_to_those_who_may_read_it_and_its_pods() {
         let told = serving(&fake).await.get_as_jane(ASKED).await;
         assert_eq!((told.code, &told.json()["message"]), (403, &json!(message)));
     }
+    // Whoever may read groups of groups is told about those only.
+    let fake = cluster_with(move |of, verb, namespace, name| match of {
+        OF_GROUPS => false,
+        "compositepodgroups.scheduling.k8s.io" => true,
+        of => all(of, verb, namespace, name),
+    });
+    let told = serving(&fake).await.get_as_jane(ASKED).await;
+    assert_eq!(told.code, 403, "it is a PodGroup, as far as anybody knows");
     let fake = cluster_with(all);
     let told = serving(&fake).await.get_as_jane("/api/v1/why-group?group=train").await;
     assert_eq!((told.code, &told.json()["reason"]), (400, &json!("BadRequest")));

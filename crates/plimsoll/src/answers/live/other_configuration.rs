@@ -49,7 +49,7 @@ impl Present {
         let (setup, warnings) = read.map_err(|error| invalid(&error))?;
         let canaries = self.canaries.as_ref().map(|canaries| canaries.under(&setup));
         let canaries = canaries.transpose().map_err(|error| {
-            wrong(&format!("{error}, and this instance runs with this rule: add the profile"))
+            wrong(&format!("{error}: add this profile, since a rule of this instance names it"))
         })?;
         let options = Options { backoff: setup.options().backoff, ..self.options };
         let present = Present {
