@@ -7,7 +7,7 @@ use crate::Str;
 /// Up to this many keys a linear search is faster, since most keys already differ in length.
 const FEW: usize = 24;
 
-/// Keys of Kubernetes that many objects have and that do not fit into a [`Str`]. All labels share their texts: nothing is allocated
+/// Keys of Kubernetes that many objects have and that do not fit into a [`Str`]. All labels share their texts: no text is kept
 /// for them, and whoever compares the keys of many nodes finds them in one place of the memory.
 const SHARED_KEYS: [&str; 20] = [
     "app.kubernetes.io/component",
@@ -48,7 +48,7 @@ fn shared(key: Str) -> Str {
 #[serde(from = "Vec<(Str, Str)>")]
 pub struct Labels(Vec<(Str, Str)>);
 
-/// What was written is sorted.
+/// Labels that are read are sorted: they may have been written in any order.
 impl From<Vec<(Str, Str)>> for Labels {
     fn from(labels: Vec<(Str, Str)>) -> Self {
         Labels::from_iter(labels)

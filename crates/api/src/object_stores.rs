@@ -94,8 +94,9 @@ impl Listing {
         }
     }
 
-    /// Adds the objects that come next to a list: it reads at most `most`, and as many that have changed.
-    fn go_on(&mut self, store: &dyn ErasedStore, most: usize, list: &mut Vec<AnyObject>) {
+    /// Adds the objects that come next to a list: it reads at most `most`, and as many that have changed. Returns how many it
+    /// has read.
+    fn go_on(&mut self, store: &dyn ErasedStore, most: usize, list: &mut Vec<AnyObject>) -> usize {
         let mut present = store.some_after(self.up_to.as_ref(), most);
         let is_full = present.len() == most;
         let mut end = present.last().filter(|_| is_full).map(|(key, _)| key.clone());
@@ -109,6 +110,7 @@ impl Listing {
         };
         let changed = self.before.range((first, until)).take(most);
         let changed: Vec<(usize, ObjectKey)> = changed.map(|(key, _)| key.clone()).collect();
+        let n_read = present.len().max(changed.len());
         if changed.len() == most
             && let Some((_, key)) = changed.last()
         {
@@ -126,6 +128,7 @@ impl Listing {
         list.extend(objects.into_values());
         self.at += usize::from(end.is_none());
         self.up_to = end;
+        n_read
     }
 }
 
@@ -271,22 +274,26 @@ impl ObjectStores {
     }
 
     /// Adds the next objects to a list that was [begun](Self::begin_list), in the order of [`all`](Self::all): each as it was
-    /// then, however it has changed meanwhile. At most `most` objects are looked at, and as many that have changed. Returns whether
-    /// the list is complete.
+    /// then, however it has changed meanwhile. At most `most` objects are looked at, and as many that have changed. Returns how
+    /// many were looked at, with those that were not there then; `None` if the list is complete.
     ///
     /// # Panics
     /// If `most` is 0.
-    pub fn list_more(&mut self, most: usize, list: &mut Vec<AnyObject>) -> bool {
+    pub fn list_more(&mut self, most: usize, list: &mut Vec<AnyObject>) -> Option<usize> {
         assert!(0 < most, "a list grows");
-        let Some(listing) = &mut self.listing else { return true };
-        if let Some(one) = self.stores.get(listing.at) {
-            listing.go_on(&*one.store, most, list);
-        }
-        let is_complete = self.stores.len() <= listing.at;
-        if is_complete {
+        let listing = self.listing.as_mut()?;
+        let store = self.stores.get(listing.at);
+        let n_read = store.map_or(0, |one| listing.go_on(&*one.store, most, list));
+        if self.stores.len() <= listing.at {
             self.listing = None;
+            return None;
         }
-        is_complete
+        Some(n_read)
+    }
+
+    /// Gives up a list that is not complete. Nothing is kept for it any more.
+    pub fn end_list(&mut self) {
+        self.listing = None;
     }
 
     /// All that is held of an object; `None` if there is none.

@@ -27,7 +27,8 @@ pub struct Allocated {
     pub(crate) counters: KeptCounters,
 }
 
-/// The devices that claims hold at some time. A copy is cheap until one of the two changes.
+/// The devices that claims hold at some time. A copy is cheap until one of the two changes: then all of it is copied.
+/// So in a transaction, which keeps a copy for each change of a claim, such a change costs the more the more devices are held.
 #[derive(Clone, Debug, Default)]
 pub struct HeldDevices(Arc<Held>);
 

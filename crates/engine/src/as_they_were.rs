@@ -33,6 +33,12 @@ impl<T> AsTheyWere<T> {
         self.reading = None;
     }
 
+    /// How many values are kept.
+    #[cfg(test)]
+    pub(crate) fn n_kept(&self) -> usize {
+        self.reading.as_ref().map_or(0, |reading| reading.before.len())
+    }
+
     /// A value is about to change, and is `now` what it was before.
     pub(crate) fn changes(&mut self, index: usize, now: impl FnOnce() -> Option<T>) {
         if let Some(reading) = &mut self.reading

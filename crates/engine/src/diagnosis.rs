@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-use plimsoll_framework::{NodeRejection, Reason, Rejection};
+use plimsoll_framework::{Code, NodeRejection, Reason, Rejection};
 
+use crate::cycle::AttemptFailure;
 use crate::decision::RejectionCount;
 
 /// The message if there is no node at all.
@@ -19,8 +20,8 @@ pub(crate) enum FitErrorCause<'a> {
     PreFilter(&'a Rejection),
     /// Each by itself.
     Nodes(&'a [NodeRejection]),
-    /// Each by itself: the rejections, each with its number of nodes.
-    Counted(&'a [(&'a Rejection, usize)]),
+    /// Each by itself: the rejections with their plugins, each with its number of nodes.
+    Counted(&'a [(&'static str, &'a Rejection, usize)]),
 }
 
 /// The message for events and conditions, without the part of PostFilter. As in framework/types.go,
@@ -35,9 +36,31 @@ pub(crate) fn fit_error(n_nodes: usize, cause: &FitErrorCause<'_>) -> String {
         FitErrorCause::Nodes(rejected) => {
             add_parts(&mut message, rejected.iter().map(|node| (&node.rejection, 1)));
         }
-        FitErrorCause::Counted(rejected) => add_parts(&mut message, rejected.iter().copied()),
+        FitErrorCause::Counted(rejected) => {
+            add_parts(&mut message, rejected.iter().map(|&(_, why, n)| (why, n)));
+        }
     }
     message
+}
+
+/// The failure of a pod that each of `n_nodes` nodes has rejected by itself, without PostFilter. `None` if some node could not
+/// be judged.
+pub(crate) fn rejected_by_nodes<'a>(
+    n_nodes: usize,
+    rejections: impl Iterator<Item = (&'static str, &'a Rejection, usize)>,
+) -> Option<AttemptFailure> {
+    let mut failure = AttemptFailure::default();
+    let mut all = Vec::new();
+    for (plugin, why, n) in rejections {
+        if why.code == Code::Error {
+            return None;
+        }
+        failure.blame(plugin, why.code);
+        all.push((plugin, why, n));
+    }
+    failure.message = fit_error(n_nodes, &FitErrorCause::Counted(&all));
+    failure.counted = counted(all.into_iter());
+    Some(failure)
 }
 
 /// At most so many reasons are kept for recorders: a plugin may have one of its own for each node.

@@ -83,7 +83,7 @@ impl Scheduler {
     }
 
     /// Begins a snapshot of the cluster at this moment, which is taken by [`go_on_with_snapshot`](Self::go_on_with_snapshot). One
-    /// that is not complete is given up. It costs the more the more pods are nominated to nodes, and nothing else.
+    /// that is not complete is given up. Its cost grows only with the number of nominated pods.
     pub fn begin_snapshot(&mut self, now: Time) {
         self.cache.begin_to_read();
         self.queue.begin_to_read();
@@ -125,16 +125,24 @@ impl Scheduler {
         let mut left = left - (until - parts.rows_read);
         parts.rows_read = until;
         while left != 0 {
-            let before = parts.read.objects.len();
-            let is_complete = self.cache.read_objects(left, &mut parts.read.objects);
-            left = left.saturating_sub(parts.read.objects.len() - before);
-            if is_complete {
-                self.cache.end_reading();
-                self.queue.end_reading();
-                return self.snapshot_in_parts.take().map(|parts| parts.read);
-            }
+            // Objects that have come since are looked at, too, but are not part of it.
+            let Some(n_read) = self.cache.read_objects(left, &mut parts.read.objects) else {
+                return self.end_snapshot();
+            };
+            left = left.saturating_sub(n_read);
         }
         None
+    }
+
+    /// Gives up a snapshot that is not complete. Nothing is kept for it any more.
+    pub fn give_up_snapshot(&mut self) {
+        self.end_snapshot();
+    }
+
+    fn end_snapshot(&mut self) -> Option<ClusterSnapshot> {
+        self.cache.end_reading();
+        self.queue.end_reading();
+        self.snapshot_in_parts.take().map(|parts| parts.read)
     }
 
     fn snapshot_with(&self, now: Time, pods: Vec<PodInfo>) -> ClusterSnapshot {

@@ -7,8 +7,8 @@ use crate::scheduler::Scheduler;
 impl Scheduler {
     /// All that later decisions depend on and that is not remembered for speed alone, in sorted lines of text: nodes with their
     /// columns and their pods, pods without a node, zones, objects as observed and as assumed, groups, nominations, the queue,
-    /// and the random numbers to come. Two states with equal lines are equal. It is for tests: the text is large, and its form
-    /// may change.
+    /// and the random numbers to come. States with different lines differ. The converse holds except for groups: of
+    /// these the words are compared, in no order. It is for tests: the text is large, and its form may change.
     pub fn state(&self) -> Vec<String> {
         let mut lines = self.cache.state();
         lines.push(format!("random numbers: {:?}, next start {}", self.rng, self.next_start));

@@ -24,7 +24,7 @@ pub struct Shrunk {
 pub struct Effort {
     /// At most so many entries are replayed, in all replays together. The first replay is not limited.
     pub entries: u64,
-    /// At most so much time passes. If it ends with the first replay, there is no result.
+    /// At most so much time passes. If it ends before the first replay has found a difference, there is no result.
     pub time: Duration,
 }
 

@@ -1,5 +1,6 @@
 //! Random transactions, which leave no trace when they are rolled back.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use plimsoll_api::{
@@ -42,13 +43,28 @@ pub(crate) fn try_random(scheduler: &mut Scheduler, now: Time, rng: &mut impl Rn
     }
     let after = scheduler.state();
     if before != after {
-        let gone = before.iter().filter(|line| after.binary_search(line).is_err());
-        let new = after.iter().filter(|line| before.binary_search(line).is_err());
+        let gone = missing(&after, &before);
         let gone = gone.map(|line| format!("it is not rolled back to: {line}"));
+        let new = missing(&before, &after);
         differences.extend(gone.chain(new.map(|line| format!("it is rolled back to: {line}"))));
     }
     differences.extend(scheduler.audit_memory());
     differences
+}
+
+/// The lines of `expected` that are not in `lines`, or not as often.
+fn missing<'a>(lines: &'a [String], expected: &'a [String]) -> impl Iterator<Item = &'a String> {
+    let mut left = BTreeMap::<&String, usize>::new();
+    for line in lines {
+        *left.entry(line).or_default() += 1;
+    }
+    expected.iter().filter(move |line| match left.get_mut(line) {
+        Some(n_left) if 0 < *n_left => {
+            *n_left -= 1;
+            false
+        }
+        _ => true,
+    })
 }
 
 /// Makes random changes in a transaction, decides pods in between, and commits it. Returns the changes as they would be
@@ -325,5 +341,18 @@ fn decide(all: &mut Transaction<'_>, pod: &Pod, differences: &mut Vec<String>) {
     let (remembered, from_scratch) = (in_detail(Detail::Outcome), in_detail(Detail::Nodes));
     if remembered != from_scratch {
         differences.push(format!("{}: {remembered:?}, from scratch {from_scratch:?}", pod.key));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::missing;
+
+    #[test]
+    fn a_line_that_occurs_less_often_is_missing() {
+        let lines = |text: &str| -> Vec<String> { text.chars().map(String::from).collect() };
+        let missing = |one, other| missing(&lines(one), &lines(other)).cloned().collect::<String>();
+        assert_eq!(missing("abb", "abbbc"), "bc");
+        assert_eq!(missing("abbbc", "abb"), "");
     }
 }

@@ -337,10 +337,17 @@ impl Cache {
         self.stores.objects.begin_list();
     }
 
-    /// Pods and nodes are no longer read.
+    /// Pods, nodes and objects are no longer read.
     pub(crate) fn end_reading(&mut self) {
         self.pods_before.end();
         self.nodes_before.end();
+        self.stores.objects.end_list();
+    }
+
+    /// How many pods and nodes are kept because they have changed before they were read.
+    #[cfg(test)]
+    pub(crate) fn n_kept(&self) -> usize {
+        self.pods_before.n_kept() + self.nodes_before.n_kept()
     }
 
     /// The pod as it was when [reading began](Self::begin_to_read), if it was on a node then. Ids are read in their order.
@@ -363,8 +370,8 @@ impl Cache {
         self.on_rows.len()
     }
 
-    /// Adds objects as they were when reading began. Returns whether these were the last.
-    pub(crate) fn read_objects(&mut self, most: usize, list: &mut Vec<AnyObject>) -> bool {
+    /// Adds objects as they were when reading began. Returns how many it looked at; `None` if these were the last.
+    pub(crate) fn read_objects(&mut self, most: usize, list: &mut Vec<AnyObject>) -> Option<usize> {
         self.stores.objects.list_more(most, list)
     }
 

@@ -22,7 +22,7 @@ use super::preemption::{CandidateCache, CandidateSearch};
 use super::uncached_filters::{AskedOn, Reason, UncachedFilters};
 use super::{FastMap, Memo};
 use crate::cycle::{AttemptFailure, Cycle, PostFilterRun};
-use crate::diagnosis::{self, FitErrorCause};
+use crate::diagnosis;
 use crate::filters::{Filters, PreFilterStop};
 use crate::metrics::CycleMeter;
 use crate::profile::Profile;
@@ -212,21 +212,10 @@ impl LateRejections {
         chooser: &Chooser<'_>,
     ) -> Option<AttemptFailure> {
         let (pod, cluster) = (&uncached.pod, chooser.cluster);
-        let mut failure = AttemptFailure::default();
-        let (mut rejections, mut all) = (Vec::new(), Vec::new());
         let others = own.map(|own| (own.plugin, &own.why, 1)).into_iter();
         let late = self.counted.iter(None).map(|((plugin, why), n)| (*plugin, why, n));
-        for (plugin, why, n) in diagnosis.counted(own).chain(others).chain(late) {
-            if why.code == Code::Error {
-                return None;
-            }
-            failure.blame(plugin, why.code);
-            rejections.push((why, n));
-            all.push((plugin, why, n));
-        }
-        failure.counted = diagnosis::counted(all.into_iter());
-        let cause = FitErrorCause::Counted(&rejections);
-        failure.message = diagnosis::fit_error(cluster.name_order.len(), &cause);
+        let all = diagnosis.counted(own).chain(others).chain(late);
+        let failure = diagnosis::rejected_by_nodes(cluster.name_order.len(), all)?;
         let nominated = nominated_node(pod, cluster).map(|row| {
             let index = cluster.name_order.index(row);
             let code = match own.filter(|own| own.index == index) {

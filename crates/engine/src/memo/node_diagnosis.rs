@@ -17,7 +17,7 @@ use super::name_index_set::NameIndex;
 use super::node_ranking::{ClusterView, NodeRanking};
 use super::preemption::{BYTES_PER_REASON, CandidateCache, CandidateSearch};
 use crate::cycle::{AttemptFailure, PostFilterRun};
-use crate::diagnosis::{self, FitErrorCause};
+use crate::diagnosis;
 use crate::metrics::CycleMeter;
 use crate::unit::Member;
 
@@ -236,19 +236,7 @@ impl NodeDiagnosis {
         n_nodes: usize,
     ) -> Option<AttemptFailure> {
         let counted = self.counted(own).chain(own.map(|own| (own.plugin, &own.why, 1)));
-        let mut failure = AttemptFailure::default();
-        let (mut rejections, mut all) = (Vec::new(), Vec::new());
-        for (plugin, why, n) in counted {
-            if why.code == Code::Error {
-                return None;
-            }
-            failure.blame(plugin, why.code);
-            rejections.push((why, n));
-            all.push((plugin, why, n));
-        }
-        failure.message = diagnosis::fit_error(n_nodes, &FitErrorCause::Counted(&rejections));
-        failure.counted = diagnosis::counted(all.into_iter());
-        Some(failure)
+        diagnosis::rejected_by_nodes(n_nodes, counted)
     }
 
     fn reason(&self, index: NameIndex) -> ValueId {

@@ -148,6 +148,12 @@ impl Queue {
         self.pods_before.end();
     }
 
+    /// How many pods are kept because they have changed before they were read.
+    #[cfg(test)]
+    pub(crate) fn n_kept(&self) -> usize {
+        self.pods_before.n_kept()
+    }
+
     /// The pod as it was when [reading began](Self::begin_to_read), if it was in the queue then. Ids are read in their order.
     pub(crate) fn read_pod(&mut self, id: PodId) -> Option<PodInfo> {
         let now = || self.pods.get(id).map(|entry| entry.info.pod.clone());

@@ -168,6 +168,55 @@ fn a_part_reads_no_more_than_it_is_told_to() {
         (before, n_parts) = (read, n_parts + 1);
     }
     assert_eq!(n_parts, 150_usize.div_ceil(8));
+    // What has come or gone since is looked at, too.
+    for number in 0..50 {
+        let name = format!("x{number}").as_str().into();
+        world.tell(Event::object(PersistentVolume { name, ..PersistentVolume::default() }));
+    }
+    world.scheduler.begin_snapshot(world.now);
+    for number in 0..50 {
+        let key = ObjectKey::new("", format!("x{number}"));
+        world.tell(Event::gone(KindRef::of::<PersistentVolume>(), key));
+    }
+    for number in 0..45 {
+        let name = format!("y{number}").as_str().into();
+        world.tell(Event::object(PersistentVolume { name, ..PersistentVolume::default() }));
+    }
+    let mut n_parts = 1;
+    let taken = loop {
+        match world.scheduler.go_on_with_snapshot(8) {
+            Some(taken) => break taken,
+            None => n_parts += 1,
+        }
+    };
+    assert_eq!(taken.objects.len(), 100);
+    // Of 100 pods and nodes, 100 objects that were there, and 45 new ones.
+    assert_eq!(n_parts, 245_usize.div_ceil(8));
+}
+
+#[test]
+fn nothing_is_kept_for_a_snapshot_that_is_given_up() {
+    let mut world = World::new(3);
+    for number in 0..500 {
+        world.tell(Event::Node(Box::new(Observation::Is(lab::node(&format!("n{number}"), &[])))));
+    }
+    world.scheduler.begin_snapshot(world.now);
+    assert!(world.scheduler.go_on_with_snapshot(1).is_none());
+    let kept = |scheduler: &Scheduler| scheduler.cache.n_kept() + scheduler.queue.n_kept();
+    (0..100).for_each(|_| world.happens());
+    assert_ne!(kept(&world.scheduler), 0);
+    world.scheduler.give_up_snapshot();
+    for number in 0..10_000 {
+        let name = format!("o{number}").as_str().into();
+        world.tell(Event::object(PersistentVolume { name, ..PersistentVolume::default() }));
+        world.happens();
+    }
+    assert_eq!(kept(&world.scheduler), 0);
+    assert!(world.scheduler.snapshot_in_parts.is_none());
+    // No list of objects is under way.
+    let mut objects = Vec::new();
+    assert_eq!(world.scheduler.cache.read_objects(1, &mut objects), None);
+    assert!(objects.is_empty());
 }
 
 #[test]

@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use plimsoll_journal::{Entry, Journal, JournalError, Reader, Retention, WhenFull};
 
-use plimsoll_engine::GroupResult;
+use plimsoll_engine::{GroupResult, RejectionCount};
+use plimsoll_framework::Reason;
 
 use crate::made::{
     bound, decision, entry, group, group_entry, key, nodes, scheduled, unschedulable,
@@ -51,6 +52,27 @@ fn the_history_of_a_pod_says_what_woke_it_what_rejected_it_and_how_it_was_bound(
     assert_eq!((rejection.plugin.as_str(), rejection.nodes), ("TaintToleration", Some(1)));
     assert_eq!(reader.history(&key("web"), 1).expect("it can be read"), history[1..]);
     assert_eq!(reader.history(&key("other"), 10).expect("it can be read"), []);
+}
+
+#[test]
+fn long_reasons_are_shortened_as_messages_are() {
+    let folder = folder();
+    let path = folder.path().join("journal.db");
+    let long = "x".repeat(5_000);
+    let mut failed = decision("web", 1, 10_000, unschedulable(&long, &[]));
+    let context = failed.context.as_mut().expect("it was an attempt");
+    context.rejections = [RejectionCount {
+        plugin: "NodeResourcesFit",
+        reason: Reason::Insufficient(long.as_str().into()),
+        nodes: 3,
+    }]
+    .into();
+    write(&path, Retention::default(), [entry(10_000, &failed)]);
+    let reader = Reader::open(&path).expect("it is a journal");
+    let history = reader.history(&key("web"), 10).expect("it can be read");
+    let reason = history[0].rejections[0].reason.as_deref().map(str::len);
+    assert!(reason.is_some_and(|len| len < 5_000));
+    assert_eq!(reason, history[0].message.as_deref().map(str::len));
 }
 
 #[test]

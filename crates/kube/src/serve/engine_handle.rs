@@ -101,7 +101,11 @@ impl SnapshotQueries {
 
     /// Takes the next part of a snapshot, and answers if it is the last one.
     pub(crate) fn go_on(&mut self, now: Time, scheduler: &mut Scheduler) {
-        if self.begun.as_ref().is_none_or(|(query, _)| query.is_closed()) {
+        if self.begun.as_ref().is_some_and(|(query, _)| query.is_closed()) {
+            self.begun = None;
+            scheduler.give_up_snapshot();
+        }
+        if self.begun.is_none() {
             self.waiting.retain(|query| !query.is_closed());
             self.begun = self.waiting.pop_front().map(|query| {
                 scheduler.begin_snapshot(now);

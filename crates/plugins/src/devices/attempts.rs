@@ -216,7 +216,7 @@ impl ReachVersions {
     /// Something has changed that may matter to all nodes.
     pub(crate) fn all_changed(&mut self) {
         self.of_all = self.next();
-        // Together with the new number, none is a new version, too.
+        // A node without a number of its own has a new version, too, since the number of all nodes is new.
         self.of_node.clear();
         self.bytes = 0;
     }

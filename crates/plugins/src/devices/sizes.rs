@@ -1,4 +1,4 @@
-//! Estimates of how much memory takes what is remembered about devices.
+//! Estimates of the memory that is taken by what is remembered about devices.
 //!
 //! Only the API server limits the size of a claim or a slice, and nothing limits how many there are over time. So what is
 //! remembered of them has limits in bytes. The sizes are approximate; what matters is that they grow with what they stand for.

@@ -128,6 +128,7 @@ fn both_engines_count_the_same_reasons() {
             let actual = rejections(seed, Options { scans, ..outcome });
             let differing = actual.iter().zip(&expected).find(|(one, other)| one != other);
             assert_eq!(differing, None, "seed {seed}, scans {scans:?}");
+            assert_eq!(actual.len(), expected.len(), "seed {seed}, scans {scans:?}");
         }
     }
     assert!(300 < n_counted, "hardly anything is rejected: {n_counted}");

@@ -251,6 +251,42 @@ async fn the_engine_goes_on_between_the_parts_of_a_snapshot() {
     assert!((3..6).contains(&n_parts), "{n_parts} parts of at most 8,192");
 }
 
+#[tokio::test]
+async fn a_snapshot_that_nobody_waits_for_any_more_is_given_up() {
+    // Of one query alone, and of the first of two.
+    for n_queries in 1..=2 {
+        let (handle, mut queries) = EngineHandle::new();
+        let (mut scheduler, mut snapshots) = (scheduler(), SnapshotQueries::default());
+        let Ok(Object::Pod(model)) = object(&pod("small", "0")) else { panic!("it is a pod") };
+        for number in 0..10_000 {
+            let key = PodKey::new("team", format!("{number}"));
+            scheduler.observe(Time::ZERO, Event::pod(Pod { key, ..Pod::clone(&model) }));
+        }
+        let mut clients = Vec::new();
+        for _ in 0..n_queries {
+            let handle = handle.clone();
+            clients.push(tokio::spawn(async move { handle.snapshot(None).await }));
+            let query = queries.recv().await.expect("the handle is there");
+            query.answer_in_parts(Time::ZERO, &mut scheduler, &mut snapshots);
+        }
+        snapshots.go_on(Time::ZERO, &mut scheduler);
+        let first = clients.remove(0);
+        first.abort();
+        let _ = first.await;
+        let now = Time::from_millis(1);
+        snapshots.go_on(now, &mut scheduler);
+        assert_eq!(snapshots.are_waiting(), n_queries == 2);
+        while snapshots.are_waiting() {
+            snapshots.go_on(now, &mut scheduler);
+        }
+        if let Some(second) = clients.pop() {
+            let answer = second.await.expect("it does not panic").expect("it is answered");
+            assert_eq!((answer.0.taken, answer.0.pods.len()), (now, 10_000));
+        }
+        assert!(scheduler.go_on_with_snapshot(100_000).is_none(), "no snapshot is under way");
+    }
+}
+
 #[test]
 fn what_the_engine_counts_is_what_a_picture_counts() {
     let mut scheduler = scheduler();
