@@ -508,13 +508,14 @@ impl Scheduler {
             CycleResult::Found { .. } | CycleResult::Error(_) => (Vec::new(), Arc::default()),
         };
         let best = best_nodes(cycle, self.cache.view());
-        let is_found = matches!(cycle.result, CycleResult::Found { .. });
-        let feasible = cycle.n_feasible.filter(|_| is_found);
-        // Among the nodes of a sample it says nothing about the others.
-        let scored = best.as_ref().filter(|_| feasible.is_some());
-        let margin = scored.and_then(|best| best.margin);
+        let feasible = match (&cycle.result, cycle.feasible.len()) {
+            (CycleResult::Found { .. }, 0) => cycle.n_feasible,
+            (CycleResult::Found { .. }, listed) => Some(listed),
+            _ => None,
+        };
+        let margin = best.as_ref().and_then(|best| best.margin);
         debug_assert!(
-            cycle.margin.is_none() || best.is_none() || cycle.margin == margin,
+            best.is_none() || cycle.n_feasible.is_none() || cycle.margin == margin,
             "the margin from memory is that from scratch: {:?}, {margin:?}",
             cycle.margin
         );

@@ -52,9 +52,9 @@ pub(crate) struct Cycle {
     pub(crate) rejected: Vec<NodeRejection>,
     /// How many nodes were judged.
     pub(crate) n_judged: usize,
-    /// How many nodes were feasible, if that is known of all nodes: neither the nominated node nor a sample was enough.
+    /// How many nodes were feasible and by how much the chosen one is better than the best other one, if that is known although
+    /// the nodes are not listed.
     pub(crate) n_feasible: Option<usize>,
-    /// By how much the chosen node is better than the best other one, if that is known although the nodes are not listed.
     pub(crate) margin: Option<i64>,
     /// The state that plugins share.
     pub(crate) shared: CycleState,
@@ -298,7 +298,6 @@ impl<E: ExtenderSteps> CycleInputs<'_, E> {
             }
             return Err(stop);
         }
-        cycle.n_feasible = cycle.n_feasible.map(|_| cycle.feasible.len());
         Ok(match cycle.feasible.as_slice() {
             [] => {
                 let failure = no_node_fits(self.on.n_nodes(), filters, &cycle.rejected);

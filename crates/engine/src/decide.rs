@@ -62,12 +62,7 @@ impl Scheduler {
             self.reset_chances(after);
             // Recorders are shown the scores that the audit has computed. With more detail every decision has its own.
             if self.options.detail == Detail::Choice {
-                debug_assert!(
-                    cycle.n_feasible.is_none() || cycle.n_feasible == expected.n_feasible,
-                    "as many nodes are feasible from memory as from scratch"
-                );
                 (cycle.feasible, cycle.scores) = (expected.feasible, expected.scores);
-                cycle.n_feasible = expected.n_feasible;
             }
             cycle
         } else {

@@ -46,9 +46,9 @@ pub struct AttemptContext {
     /// Why nodes rejected the pod, each plugin with each of its reasons, if no node was found; empty if the pod was rejected
     /// for all nodes at once. Those that the most nodes have come first, and there are at most 32.
     pub rejections: Arc<[RejectionCount]>,
-    /// How many nodes were feasible, if a node was found and that is known of all nodes.
+    /// How many nodes were feasible, if a node was found and that is known.
     pub feasible: Option<usize>,
-    /// By how much the total of the chosen node is higher than that of the best other one, if it is known of all nodes.
+    /// By how much the total of the chosen node is higher than that of the best other one, if both are known.
     pub margin: Option<i64>,
     /// The best nodes, if the scores of all feasible nodes were computed: in a decision from scratch, or one that was audited.
     pub best: Option<BestNodes>,

@@ -140,7 +140,6 @@ impl Filters {
     ) {
         let Snapshot { view: View { nodes, .. }, nominated, .. } = on;
         let candidates = self.candidate_rows(on);
-        let n_candidates = candidates.len();
         match sample.order(candidates.len()) {
             None => self.judge_all(pod, nodes, nominated, candidates, cycle),
             Some(order) => {
@@ -151,8 +150,6 @@ impl Filters {
         }
         cycle.feasible.sort_unstable();
         cycle.n_judged = cycle.feasible.len() + cycle.rejected.len();
-        // A sample can end before the last node.
-        cycle.n_feasible = (cycle.n_judged == n_candidates).then_some(cycle.feasible.len());
         self.count_evaluations(cycle);
         let mut narrowed_by = self.narrowed_by.clone();
         if let Some(own) = own {

@@ -99,8 +99,8 @@ impl ScoredNode {
 }
 
 impl AttemptEntry {
-    /// The entry of a decision; `None` if it was not an attempt. Rejections are counted by plugin and reason; scores
-    /// are there if those of all nodes were computed.
+    /// The entry of a decision; `None` if it was not an attempt. Rejections are counted by plugin and reason; feasible nodes
+    /// and scores are there if those of all nodes were computed.
     pub fn of(at: Time, decision: &Decision) -> Option<Self> {
         let context = decision.context.as_ref()?;
         let mut entry = AttemptEntry {
@@ -174,7 +174,7 @@ impl AttemptEntry {
             }
             return;
         }
-        let mut scored = Vec::new();
+        let (mut feasible, mut scored) = (0, Vec::new());
         let mut rejected: BTreeMap<(&Str, String), usize> = BTreeMap::new();
         for node in &decision.nodes {
             match &node.verdict {
@@ -183,8 +183,10 @@ impl AttemptEntry {
                         *rejected.entry((plugin, reason.to_string())).or_default() += 1;
                     }
                 }
-                NodeVerdict::NotJudged | NodeVerdict::Only => {}
+                NodeVerdict::NotJudged => {}
+                NodeVerdict::Only => feasible += 1,
                 NodeVerdict::Scored { scores, total } => {
+                    feasible += 1;
                     scored.push((*total, &node.name, scores));
                 }
             }
@@ -193,6 +195,7 @@ impl AttemptEntry {
         // The chosen one comes first, whatever others are as good.
         if let Some(at) = scored.iter().position(|(_, name, _)| Some(*name) == self.node.as_ref()) {
             let chosen = scored.remove(at);
+            self.margin = scored.first().map(|(total, ..)| chosen.0 - total);
             scored.insert(0, chosen);
         }
         let best = scored.into_iter().take(MOST_SCORED).map(|(total, name, scores)| ScoredNode {
@@ -201,6 +204,7 @@ impl AttemptEntry {
             by_plugin: scores.iter().map(|(plugin, score)| (plugin.to_string(), *score)).collect(),
         });
         self.best = best.collect();
+        self.feasible = Some(feasible);
         let rejections = rejected.into_iter().map(|((plugin, reason), nodes)| RejectionEntry {
             plugin: plugin.clone(),
             reason: Some(shortened(&reason)),

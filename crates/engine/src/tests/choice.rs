@@ -100,26 +100,6 @@ fn nodes_that_are_rejected_do_not_fill_the_share() {
 }
 
 #[test]
-fn how_many_nodes_are_feasible_is_known_only_of_all_nodes() {
-    let known = |percentage: Option<u8>, rejected: usize, pod: Pod| {
-        let mut scheduler = scheduler(percentage, true, TieBreak::First, 0);
-        add_nodes(&mut scheduler, many(rejected));
-        schedule(&mut scheduler, pod);
-        let context = scheduler.take_decisions().remove(0).context.expect("it was an attempt");
-        (context.judged, context.feasible, context.margin.is_some())
-    };
-    let pod = || lab::pod("p", &["cpu=1"]);
-    assert_eq!(known(None, 3, pod()), (120, Some(80), true));
-    // 100 nodes are enough for a sample: here there are more of them, and here there are not.
-    assert_eq!(known(Some(0), 1000, pod()), (100, None, false));
-    assert_eq!(known(Some(0), 3, pod()), (120, Some(80), true));
-    // No other node is judged if the nominated one passes, and all are if it does not.
-    let nominated = |node: &str| Pod { nominated_node: Some(node.into()), ..pod() };
-    assert_eq!(known(None, 3, nominated("n000")), (1, None, false));
-    assert_eq!(known(None, 3, nominated("n002")), (120, Some(80), true));
-}
-
-#[test]
 fn where_nothing_is_scored_one_feasible_node_is_enough() {
     let mut scheduler = scheduler(Some(0), false, TieBreak::First, 0);
     add_nodes(&mut scheduler, many(2));

@@ -39,7 +39,7 @@ pub(crate) fn decision(name: &str, number: u32, now: i64, outcome: Outcome) -> D
         rejections: rejections.collect(),
         rejectors,
         feasible: is_placed.then_some(2),
-        margin: is_placed.then_some(15),
+        margin: is_placed.then_some(1),
         best: None,
     };
     Decision { context: Some(Box::new(context)), ..Decision::of_pod(key(name), number, outcome) }
