@@ -190,8 +190,8 @@ fn a_part_reads_no_more_than_it_is_told_to() {
         }
     };
     assert_eq!(taken.objects.len(), 100);
-    // Of 100 pods and nodes, 100 objects that were there, and 45 new ones.
-    assert_eq!(n_parts, 245_usize.div_ceil(8));
+    // 100 pods and nodes, and 100 objects that were there. The 45 new ones are looked at, some together with those that are gone.
+    assert!((200_usize.div_ceil(8) + 1..=245_usize.div_ceil(8)).contains(&n_parts), "{n_parts}");
 }
 
 #[test]

@@ -135,8 +135,7 @@ fn a_recording_without_a_difference_cannot_be_made_smaller() {
     assert_eq!(answer.err, "error: rec: no audit finds a difference: there is nothing to write\n");
 }
 
-/// Deliberately wrong: it hides how often it was asked. The later it is asked about a node, the better it likes it. After a
-/// hundred times it begins again, so that it never stays the same.
+/// Deliberately wrong: its score of a node depends on how often it was asked, which it hides.
 #[derive(Default)]
 struct Fickle(AtomicU32);
 
@@ -152,7 +151,7 @@ impl Score for Fickle {
     type Pod = ();
     type Node = Labels;
     fn score(&self, (): (), _: &Labels) -> i64 {
-        i64::from(self.0.fetch_add(1, Ordering::Relaxed) % 101)
+        i64::from(self.0.fetch_add(1, Ordering::Relaxed) * 37 % 101)
     }
 }
 
