@@ -155,6 +155,15 @@ impl Score for Fickle {
     }
 }
 
+/// A profile with this plugin.
+const CONFIG: &str = "\
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+profiles:
+- plugins:
+    score: {enabled: [{name: Fickle, weight: 100}]}
+";
+
 /// The exit code of a scheduler with this plugin.
 fn with_fickle(line: &[&str]) -> String {
     let app = App::new().with_plugin(Entry::of::<Fickle>().score().done());
@@ -163,13 +172,6 @@ fn with_fickle(line: &[&str]) -> String {
 
 #[test]
 fn an_audit_difference_is_written_as_the_smallest_recording() {
-    const CONFIG: &str = "\
-apiVersion: kubescheduler.config.k8s.io/v1
-kind: KubeSchedulerConfiguration
-profiles:
-- plugins:
-    score: {enabled: [{name: Fickle, weight: 100}]}
-";
     let folder = tempfile::tempdir().expect("there is room");
     let path = |name: &str| folder.path().join(name).display().to_string();
     let objects = |kind: &str, n: usize, rest: &Value| -> Vec<Value> {
@@ -198,13 +200,6 @@ profiles:
 
 #[test]
 fn the_swarm_writes_the_smallest_recording_of_a_difference_and_nothing_else() {
-    const CONFIG: &str = "\
-apiVersion: kubescheduler.config.k8s.io/v1
-kind: KubeSchedulerConfiguration
-profiles:
-- plugins:
-    score: {enabled: [{name: Fickle, weight: 100}]}
-";
     let folder = tempfile::tempdir().expect("there is room");
     let path = |name: &str| folder.path().join(name).display().to_string();
     fs::write(path("config.yaml"), CONFIG).expect("there is room");
