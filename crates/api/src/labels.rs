@@ -131,6 +131,14 @@ impl Requirement {
         Requirement { key: key.into(), test: Test::In(vec![value.into()]) }
     }
 
+    /// The value that the label must have, if it is asked for one value.
+    fn only_value(&self) -> Option<&str> {
+        match &self.test {
+            Test::In(values) if values.len() == 1 => Some(&values[0]),
+            _ => None,
+        }
+    }
+
     /// Whether `labels` meet this requirement. As in apimachinery's labels.Requirement, a value that
     /// is not a decimal 64-bit integer is neither greater nor less than anything.
     pub fn matches(&self, labels: &Labels) -> bool {
@@ -170,6 +178,13 @@ impl Selector {
             Selector::Nothing => false,
             Selector::All(requirements) => requirements.iter().all(|one| one.matches(labels)),
         }
+    }
+
+    /// A value by which stores index selectors: one of the labels of every selected set has it. Empty if no requirement
+    /// asks for one value; `None` if nothing is selected.
+    pub fn index(&self) -> Option<&str> {
+        let Selector::All(requirements) = self else { return None };
+        Some(requirements.iter().find_map(Requirement::only_value).unwrap_or_default())
     }
 
     /// Whether every set of labels is selected.
@@ -237,5 +252,17 @@ mod tests {
         assert!(!Selector::Nothing.matches(&labels()));
         assert!(Selector::everything().matches(&labels()));
         assert!(Selector::everything().is_everything());
+    }
+
+    #[test]
+    fn selectors_are_indexed_by_a_value_that_all_selected_labels_have() {
+        let one = |key: &str, test: Test| Requirement { key: key.into(), test };
+        let either = || one("app", Test::In(vec!["web".into(), "db".into()]));
+        let without_a_value = Selector::All(vec![either(), one("gen", Test::Exists)]);
+        let with_one = Selector::All(vec![either(), Requirement::equals("gen", "07")]);
+        assert_eq!(Selector::Nothing.index(), None);
+        assert_eq!(Selector::everything().index(), Some(""));
+        assert_eq!(without_a_value.index(), Some(""));
+        assert_eq!(with_one.index(), Some("07"));
     }
 }

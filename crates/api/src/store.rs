@@ -187,6 +187,17 @@ impl<K: fmt::Debug> fmt::Debug for Store<K> {
     }
 }
 
+/// The objects of one namespace with their names.
+fn in_namespace<K>(
+    objects: &BTreeMap<ObjectKey, Arc<K>>,
+    namespace: Str,
+) -> impl Iterator<Item = (&Str, &Arc<K>)> {
+    let from_here = objects.range(ObjectKey::new(namespace.clone(), "")..);
+    from_here
+        .take_while(move |(key, _)| key.namespace == namespace)
+        .map(|(key, object)| (&key.name, object))
+}
+
 impl<K: Kind> Store<K> {
     /// Stores an object as it was observed. Returns the observed states before and now, and an assumed one that this has
     /// ended; `None` if the observed states are equal.
@@ -294,16 +305,23 @@ impl<K: Kind> Store<K> {
         &'a self,
         namespace: &str,
     ) -> impl Iterator<Item = (&'a Str, &'a Arc<K>)> + use<'a, K> {
-        let namespace = Str::from(namespace);
-        self.in_order
-            .range(ObjectKey::new(namespace.clone(), "")..)
-            .take_while(move |(key, _)| key.namespace == namespace)
-            .map(|(key, object)| (&key.name, object))
+        in_namespace(&self.in_order, namespace.into())
     }
 
     /// The objects with this [`Kind::index`], in the order of their keys.
     pub fn by_index(&self, value: &str) -> impl Iterator<Item = &Arc<K>> {
         self.by_index.get(value).into_iter().flat_map(BTreeMap::values)
+    }
+
+    /// The objects of one namespace with this [`Kind::index`], with their names, in the order of the names.
+    pub fn by_index_in_namespace<'a>(
+        &'a self,
+        namespace: &str,
+        value: &str,
+    ) -> impl Iterator<Item = (&'a Str, &'a Arc<K>)> + use<'a, K> {
+        let namespace = Str::from(namespace);
+        let all = self.by_index.get(value).into_iter();
+        all.flat_map(move |objects| in_namespace(objects, namespace.clone()))
     }
 
     /// How many there are.

@@ -5,9 +5,10 @@ use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 
 use plimsoll_api::{
-    CsiDriver, CsiNode, CsiStorageCapacity, Kind, Namespace, Node, ObjectStores, PersistentVolume,
-    PersistentVolumeClaim, PodDisruptionBudget, PodKey, ReplicaSet, ReplicationController,
-    SelectingKind, Selector, Service, StatefulSet, StorageClass, Store, Str, VolumeAttachment,
+    CsiDriver, CsiNode, CsiStorageCapacity, Kind, Labels, Namespace, Node, ObjectStores,
+    PersistentVolume, PersistentVolumeClaim, PodDisruptionBudget, PodKey, ReplicaSet,
+    ReplicationController, SelectingKind, Selector, Service, StatefulSet, StorageClass, Store, Str,
+    VolumeAttachment,
 };
 
 use crate::labelled_pods::LabelledPods;
@@ -34,30 +35,26 @@ impl<'a> SelectingStore<'a> {
         }
     }
 
-    /// The selectors of all objects of one kind in one namespace, in the order of their names.
-    pub fn of_kind(
+    /// The objects of one kind in one namespace that select pods with these labels, with their selectors, in the order of
+    /// their names.
+    pub fn selecting(
         self,
         namespace: &str,
         kind: SelectingKind,
-    ) -> Box<dyn Iterator<Item = (&'a Str, &'a Selector)> + 'a> {
-        fn selectors<'a, K: Kind>(
-            store: &'a Store<K>,
-            namespace: &str,
-            selector: fn(&K) -> &Selector,
-        ) -> Box<dyn Iterator<Item = (&'a Str, &'a Selector)> + 'a> {
-            let objects = store.in_namespace(namespace);
-            Box::new(objects.map(move |(name, object)| (name, selector(object))))
-        }
+        labels: &Labels,
+    ) -> Vec<(&'a Str, &'a Selector)> {
         match kind {
-            SelectingKind::Service => selectors(self.services, namespace, |one| &one.selector),
+            SelectingKind::Service => {
+                selecting(self.services, namespace, labels, |one| &one.selector)
+            }
             SelectingKind::ReplicationController => {
-                selectors(self.controllers, namespace, |one| &one.selector)
+                selecting(self.controllers, namespace, labels, |one| &one.selector)
             }
             SelectingKind::ReplicaSet => {
-                selectors(self.replica_sets, namespace, |one| &one.selector)
+                selecting(self.replica_sets, namespace, labels, |one| &one.selector)
             }
             SelectingKind::StatefulSet => {
-                selectors(self.stateful_sets, namespace, |one| &one.selector)
+                selecting(self.stateful_sets, namespace, labels, |one| &one.selector)
             }
         }
     }
@@ -74,6 +71,25 @@ impl<'a> SelectingStore<'a> {
             SelectingKind::StatefulSet => self.stateful_sets.get(key).map(|one| &one.selector),
         }
     }
+}
+
+/// Asks only objects whose [index](Selector::index) is the value of one of the labels, or empty.
+fn selecting<'a, K: Kind>(
+    store: &'a Store<K>,
+    namespace: &str,
+    labels: &Labels,
+    selector: fn(&K) -> &Selector,
+) -> Vec<(&'a Str, &'a Selector)> {
+    let mut values: Vec<&str> =
+        labels.iter().map(|(_, value)| value.as_str()).chain([""]).collect();
+    values.sort_unstable();
+    values.dedup();
+    let of_value = |value| store.by_index_in_namespace(namespace, value);
+    let objects = values.into_iter().flat_map(of_value);
+    let all = objects.map(|(name, object)| (name, selector(object)));
+    let mut all: Vec<_> = all.filter(|(_, selector)| selector.matches(labels)).collect();
+    all.sort_unstable_by_key(|&(name, _)| name);
+    all
 }
 
 macro_rules! volumes {

@@ -208,6 +208,9 @@ impl Kind for Service {
     fn key(&self) -> ObjectKey {
         self.key.clone()
     }
+    fn index(&self) -> Option<&str> {
+        self.selector.index()
+    }
 }
 
 impl Kind for ReplicationController {
@@ -221,6 +224,9 @@ impl Kind for ReplicationController {
     }
     fn key(&self) -> ObjectKey {
         self.key.clone()
+    }
+    fn index(&self) -> Option<&str> {
+        self.selector.index()
     }
 }
 
@@ -236,6 +242,9 @@ impl Kind for ReplicaSet {
     fn key(&self) -> ObjectKey {
         self.key.clone()
     }
+    fn index(&self) -> Option<&str> {
+        self.selector.index()
+    }
 }
 
 impl Kind for StatefulSet {
@@ -249,6 +258,9 @@ impl Kind for StatefulSet {
     }
     fn key(&self) -> ObjectKey {
         self.key.clone()
+    }
+    fn index(&self) -> Option<&str> {
+        self.selector.index()
     }
 }
 

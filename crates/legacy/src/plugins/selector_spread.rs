@@ -227,9 +227,9 @@ fn selectors(objects: SelectingStore<'_>, namespace: &str, labels: &Labels) -> V
     if labels.is_empty() {
         return Vec::new();
     }
-    let all = KINDS.into_iter().flat_map(|kind| objects.of_kind(namespace, kind));
+    let all = KINDS.into_iter().flat_map(|kind| objects.selecting(namespace, kind, labels));
     let all = all.map(|(_, selector)| selector);
-    all.filter(|selector| !selector.is_everything() && selector.matches(labels)).cloned().collect()
+    all.filter(|selector| !selector.is_everything()).cloned().collect()
 }
 
 /// Region and zone of a node; `None` if it has neither. As in util/node/node.go, GetZoneKey, which

@@ -423,8 +423,8 @@ fn services<'a>(
     namespace: &str,
     labels: &Labels,
 ) -> impl Iterator<Item = &'a Selector> {
-    let all = objects.of_kind(namespace, SelectingKind::Service).map(|(_, selector)| selector);
-    all.filter(|selector| selector.matches(labels))
+    let all = objects.selecting(namespace, SelectingKind::Service, labels);
+    all.into_iter().map(|(_, selector)| selector)
 }
 
 /// Registration.

@@ -31,11 +31,10 @@ pub(crate) fn of_pod<'a>(subject: &Subject<'a>, kinds: &[SelectingKind]) -> Vec<
     if pod.labels.is_empty() {
         return Vec::new();
     }
-    let selecting = plimsoll_framework::SelectingStore::of(subject.view.stores);
-    let all = kinds.iter().flat_map(|&kind| selecting.of_kind(&pod.key.namespace, kind));
-    let selecting_it =
-        all.filter(|(_, selector)| !selector.is_everything() && selector.matches(&pod.labels));
-    selecting_it.map(|(_, selector)| selector).collect()
+    let objects = plimsoll_framework::SelectingStore::of(subject.view.stores);
+    let of_kind = |&kind| objects.selecting(&pod.key.namespace, kind, &pod.labels);
+    let all = kinds.iter().flat_map(of_kind).map(|(_, selector)| selector);
+    all.filter(|selector| !selector.is_everything()).collect()
 }
 
 /// How many of `pods` are in the namespace of `pod` and matched by `selectors`; none where there are no

@@ -16,10 +16,8 @@ pub(crate) fn default_selector(
     objects: SelectingStore<'_>,
 ) -> Selector {
     let mut all = Vec::new();
-    for (_, selector) in objects.of_kind(namespace, SelectingKind::Service) {
-        if selector.matches(labels) {
-            override_with(&mut all, selector);
-        }
+    for (_, selector) in objects.selecting(namespace, SelectingKind::Service, labels) {
+        override_with(&mut all, selector);
     }
     let Some((owner, kind)) = owner.and_then(|owner| Some((owner, kind_of(owner)?))) else {
         return Selector::All(all);
