@@ -1,5 +1,6 @@
 //! Preemption candidates, remembered node by node.
 
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
@@ -18,7 +19,7 @@ use super::node_ranking::ClusterView;
 pub(crate) const BYTES_PER_REASON: usize = 256;
 /// So many rows are a block. A search looks at each node only in the blocks where it begins and ends, and in those of which a node
 /// has changed.
-const BLOCK: usize = 32;
+const BLOCK: usize = 16;
 
 /// What is known about preemption on one node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -320,10 +321,38 @@ impl<'a> CandidateSearch<'a> {
         cost
     }
 
-    /// What a search comes to at one place.
-    fn look(&mut self, place: usize) -> FoundPlaces {
-        let best = self.next(place..place + 1);
-        FoundPlaces { n_found: usize::from(best.is_some()), best, end: place + 1 }
+    /// The cost of evictions on the node at a place.
+    fn cost_at(&mut self, place: usize) -> Option<PreemptionCost> {
+        let row = self.places[place];
+        if self.own.as_ref().is_some_and(|(own, _)| *own == row) {
+            self.own_cost(row)
+        } else if self.late.is_some() {
+            self.late_cost(row)
+        } else {
+            self.cost(row)
+        }
+    }
+
+    /// Adds what a search comes to at the next place.
+    fn look(&mut self, found: &mut FoundPlaces) {
+        let place = found.end;
+        let best = self.cost_at(place).map(|cost| (place, cost));
+        let n_found = usize::from(best.is_some());
+        self.join(found, &FoundPlaces { n_found, best, end: place + 1 });
+    }
+
+    /// Adds what a search comes to at further places, as [`joined`](PreemptionCandidates::joined) does.
+    fn join(&self, found: &mut FoundPlaces, more: &FoundPlaces) {
+        found.n_found += more.n_found;
+        found.end = more.end;
+        let Some((place, cost)) = &more.best else { return };
+        let is_better = found.best.as_ref().is_none_or(|(other, least)| match cost.cmp(least) {
+            Ordering::Equal => self.precedes(*place, *other),
+            order => order == Ordering::Less,
+        });
+        if is_better {
+            found.best = more.best;
+        }
     }
 
     /// What a search comes to at all places of the block that begins with `places`. `None` if none does, if the block has further
@@ -343,9 +372,8 @@ impl<'a> CandidateSearch<'a> {
                 return None;
             }
             let mut found = FoundPlaces { end: first, ..FoundPlaces::default() };
-            for place in first..first + n_places {
-                let more = self.look(place);
-                found = self.joined(found, more);
+            for _ in 0..n_places {
+                self.look(&mut found);
             }
             let best = found.best.map(|(place, cost)| (place - first, cost));
             self.cache.blocks[block] = Some(FoundPlaces { best, end: n_places, ..found });
@@ -372,26 +400,17 @@ impl PreemptionCandidates for CandidateSearch<'_> {
     }
 
     fn next(&mut self, mut places: Range<usize>) -> Option<(usize, PreemptionCost)> {
-        let own = self.own.as_ref().map(|(row, _)| *row);
-        places.find_map(|place| {
-            let row = self.places[place];
-            let cost = if own == Some(row) {
-                self.own_cost(row)
-            } else if self.late.is_some() {
-                self.late_cost(row)
-            } else {
-                self.cost(row)
-            };
-            Some((place, cost?))
-        })
+        places.find_map(|place| Some((place, self.cost_at(place)?)))
     }
 
     fn find(&mut self, places: Range<usize>, most: usize) -> FoundPlaces {
         let mut found = FoundPlaces { end: places.start, ..FoundPlaces::default() };
         while found.n_found < most && found.end < places.end {
             let of_block = self.look_at_block(found.end..places.end, most - found.n_found);
-            let more = of_block.unwrap_or_else(|| self.look(found.end));
-            found = self.joined(found, more);
+            match of_block {
+                Some(more) => self.join(&mut found, &more),
+                None => self.look(&mut found),
+            }
         }
         found
     }
