@@ -61,14 +61,12 @@ impl Chooser<'_> {
         candidate: &FeasibleGroup,
         set: &'b NameIndexSet,
     ) -> impl Iterator<Item = NameIndex> + 'b {
-        let (sparse, bits) = match (candidate.sparse_group, self.sparse.member_bits()) {
-            (Some(sparse_group), _) => (Some(&self.sparse.groups[sparse_group].nodes), None),
-            (None, bits) => (None, bits),
+        let (own, are_own) = match (candidate.sparse_group, self.sparse.member_bits()) {
+            (Some(sparse_group), _) => (set.common(&self.sparse.groups[sparse_group].nodes), true),
+            (None, Some(bits)) => (set.outside(bits), true),
+            (None, None) => (set.iter(), false),
         };
-        let all = (sparse.is_none() && bits.is_none()).then(|| set.iter());
-        let all = all.into_iter().flatten().filter(|&index| !self.sparse.has(index));
-        let sparse = sparse.into_iter().flat_map(|own| set.common(own));
-        sparse.chain(bits.into_iter().flat_map(|bits| set.outside(bits))).chain(all)
+        own.filter(move |&index| are_own || !self.sparse.has(index))
     }
 
     /// The nodes of a candidate group with their static scores: the highest first, and ascending for each. If `only` some are
@@ -78,12 +76,11 @@ impl Chooser<'_> {
         candidate: &'b FeasibleGroup,
         only: Option<&[NameIndex]>,
     ) -> impl Iterator<Item = (i64, NameIndex)> + 'b {
-        let named = only.map(|only| self.named_of(candidate, only));
-        let all = only.is_none().then(|| {
-            let sets = self.ranking.groups[candidate.group].nodes.highest_first();
-            sets.flat_map(|(score, set)| self.own(candidate, set).map(move |index| (score, index)))
-        });
-        named.into_iter().flatten().chain(all.into_iter().flatten())
+        let named = only.map(|only| self.named_of(candidate, only)).unwrap_or_default();
+        let sets = self.ranking.groups[candidate.group].nodes.highest_first();
+        let sets = sets.take(if only.is_some() { 0 } else { usize::MAX });
+        let of_set = |(score, set)| self.own(candidate, set).map(move |index| (score, index));
+        named.into_iter().chain(sets.flat_map(of_set))
     }
 
     /// Those of the named nodes that belong to a candidate group, in the same order, without a look at the others.

@@ -1,5 +1,7 @@
 //! Sets of nodes, given by their index in [name order](super::name_order).
 
+use std::slice;
+
 /// The index of a node in name order: the smaller its name, the smaller its index. Some indices have no node.
 pub(crate) type NameIndex = u32;
 
@@ -145,39 +147,121 @@ impl NameIndexSet {
     }
 
     /// The nodes that are also in `other`, ascending.
-    pub(crate) fn common<'a>(&'a self, other: &'a Self) -> impl Iterator<Item = NameIndex> + 'a {
-        let (few, of, both) = match (self, other) {
+    pub(crate) fn common<'a>(&'a self, other: &'a Self) -> NameIndices<'a> {
+        match (self, other) {
             (NameIndexSet::Few(one), NameIndexSet::Few(two)) if two.len() < one.len() => {
-                (two.as_slice(), Some(self), None)
+                NameIndices::Few(two.iter(), Wanted::In(self))
             }
             (NameIndexSet::Few(few), of) | (of, NameIndexSet::Few(few)) => {
-                (few.as_slice(), Some(of), None)
+                NameIndices::Few(few.iter(), Wanted::In(of))
             }
-            (NameIndexSet::Many(one), NameIndexSet::Many(two)) => {
-                (&[][..], None, Some(one.common(two)))
-            }
-        };
-        let few = few.iter().copied().filter(move |&index| of.is_some_and(|of| of.has(index)));
-        few.chain(both.into_iter().flatten())
+            (NameIndexSet::Many(one), NameIndexSet::Many(two)) => one.those(WantedBits::In(two)),
+        }
     }
 
     /// The nodes that are not in `other`, which has a bit for each node, ascending.
-    pub(crate) fn outside<'a>(&'a self, other: &'a [u64]) -> impl Iterator<Item = NameIndex> + 'a {
-        let (few, many) = match self {
-            NameIndexSet::Few(indices) => (indices.as_slice(), None),
-            NameIndexSet::Many(bits) => (&[][..], Some(bits.outside(other))),
-        };
-        let few = few.iter().copied().filter(|&index| !has(other, index));
-        few.chain(many.into_iter().flatten())
+    pub(crate) fn outside<'a>(&'a self, other: &'a [u64]) -> NameIndices<'a> {
+        match self {
+            NameIndexSet::Few(indices) => NameIndices::Few(indices.iter(), Wanted::NotIn(other)),
+            NameIndexSet::Many(bits) => bits.those(WantedBits::NotIn(other)),
+        }
     }
 
     /// The nodes, ascending.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = NameIndex> + '_ {
-        let (few, many) = match self {
-            NameIndexSet::Few(indices) => (indices.as_slice(), None),
-            NameIndexSet::Many(bits) => (&[][..], Some(bits.iter())),
-        };
-        few.iter().copied().chain(many.into_iter().flatten())
+    pub(crate) fn iter(&self) -> NameIndices<'_> {
+        match self {
+            NameIndexSet::Few(indices) => NameIndices::Few(indices.iter(), Wanted::All),
+            NameIndexSet::Many(bits) => bits.those(WantedBits::All),
+        }
+    }
+}
+
+/// Nodes of a set, ascending. A small type of its own: combinators of the standard library would make one of some kilobytes,
+/// which is moved for each decision.
+#[derive(Clone, Debug)]
+pub(crate) enum NameIndices<'a> {
+    Few(slice::Iter<'a, NameIndex>, Wanted<'a>),
+    Many(BitIndices<'a>),
+}
+
+/// Which nodes of a list are wanted.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Wanted<'a> {
+    All,
+    In(&'a NameIndexSet),
+    NotIn(&'a [u64]),
+}
+
+impl Iterator for NameIndices<'_> {
+    type Item = NameIndex;
+    fn next(&mut self) -> Option<NameIndex> {
+        match self {
+            NameIndices::Few(indices, wanted) => {
+                indices.by_ref().copied().find(|&index| match *wanted {
+                    Wanted::All => true,
+                    Wanted::In(set) => set.has(index),
+                    Wanted::NotIn(words) => !has(words, index),
+                })
+            }
+            NameIndices::Many(bits) => bits.next(),
+        }
+    }
+}
+
+/// Which nodes of a set of bits are wanted.
+#[derive(Clone, Copy, Debug)]
+enum WantedBits<'a> {
+    All,
+    In(&'a Bits),
+    NotIn(&'a [u64]),
+}
+
+/// The nodes of a set of bits, ascending.
+#[derive(Clone, Debug)]
+pub(crate) struct BitIndices<'a> {
+    of: &'a Bits,
+    wanted: WantedBits<'a>,
+    /// How many roofs were begun.
+    n_roofs: usize,
+    /// What is left of the last roof, of a word of tops, and of a word of bits, with the positions of the latter two.
+    roof: u64,
+    top: (usize, u64),
+    word: (usize, u64),
+}
+
+impl Iterator for BitIndices<'_> {
+    type Item = NameIndex;
+    fn next(&mut self) -> Option<NameIndex> {
+        loop {
+            if let Some(bit) = take_lowest(&mut self.word.1) {
+                return Some(to_index(self.word.0 * BITS + bit));
+            }
+            if let Some(bit) = take_lowest(&mut self.top.1) {
+                let at = self.top.0 * BITS + bit;
+                let wanted = match self.wanted {
+                    WantedBits::All => u64::MAX,
+                    WantedBits::In(other) => other.words[at],
+                    WantedBits::NotIn(words) => !words[at],
+                };
+                self.word = (at, self.of.words[at] & wanted);
+                continue;
+            }
+            if let Some(bit) = take_lowest(&mut self.roof) {
+                let at = (self.n_roofs - 1) * BITS + bit;
+                let wanted = match self.wanted {
+                    WantedBits::In(other) => other.tops[at],
+                    WantedBits::All | WantedBits::NotIn(_) => u64::MAX,
+                };
+                self.top = (at, self.of.tops[at] & wanted);
+                continue;
+            }
+            let wanted = match self.wanted {
+                WantedBits::In(other) => *other.roofs.get(self.n_roofs)?,
+                WantedBits::All | WantedBits::NotIn(_) => u64::MAX,
+            };
+            self.roof = self.of.roofs.get(self.n_roofs)? & wanted;
+            self.n_roofs += 1;
+        }
     }
 }
 
@@ -212,24 +296,9 @@ impl Bits {
         self.len -= 1;
     }
 
-    fn iter(&self) -> impl Iterator<Item = NameIndex> + '_ {
-        self.words_with_bits().flat_map(|at| ones(at, self.words[at])).map(to_index)
-    }
-
-    /// The positions of the words that are not 0, ascending.
-    fn words_with_bits(&self) -> impl Iterator<Item = usize> + '_ {
-        let roofs = (0..self.roofs.len()).flat_map(|at| ones(at, self.roofs[at]));
-        roofs.flat_map(|top| ones(top, self.tops[top]))
-    }
-
-    fn common<'a>(&'a self, other: &'a Self) -> impl Iterator<Item = NameIndex> + 'a {
-        let roofs = (0..self.roofs.len()).flat_map(|at| ones(at, self.roofs[at] & other.roofs[at]));
-        let tops = roofs.flat_map(|top| ones(top, self.tops[top] & other.tops[top]));
-        tops.flat_map(|at| ones(at, self.words[at] & other.words[at])).map(to_index)
-    }
-
-    fn outside<'a>(&'a self, other: &'a [u64]) -> impl Iterator<Item = NameIndex> + 'a {
-        self.words_with_bits().flat_map(|at| ones(at, self.words[at] & !other[at])).map(to_index)
+    fn those<'a>(&'a self, wanted: WantedBits<'a>) -> NameIndices<'a> {
+        let (roof, top, word) = (0, (0, 0), (0, 0));
+        NameIndices::Many(BitIndices { of: self, wanted, n_roofs: 0, roof, top, word })
     }
 }
 
@@ -238,16 +307,11 @@ fn has(words: &[u64], index: NameIndex) -> bool {
     words[index as usize / BITS] & (1 << (index as usize % BITS)) != 0
 }
 
-/// The numbers of the bits that are set in `word`, the one at this position.
-fn ones(at: usize, mut word: u64) -> impl Iterator<Item = usize> {
-    std::iter::from_fn(move || {
-        if word == 0 {
-            return None;
-        }
-        let bit = word.trailing_zeros() as usize;
-        word &= word - 1;
-        Some(at * BITS + bit)
-    })
+/// Clears the lowest bit of a word, and returns its number.
+fn take_lowest(word: &mut u64) -> Option<usize> {
+    let lowest = (*word != 0).then(|| word.trailing_zeros() as usize);
+    *word &= word.wrapping_sub(1);
+    lowest
 }
 
 fn to_index(at: usize) -> NameIndex {
