@@ -146,7 +146,8 @@ impl GroupEntries {
 
     /// The root of the tree that a PodGroup is part of, or the PodGroup itself if that cannot be said yet.
     fn root(&self, leaf: &ObjectKey, with: Surroundings<'_>) -> GroupRef {
-        self.forest(with).root(leaf).unwrap_or_else(|_| GroupRef::Pods(leaf.clone()))
+        let root = self.gates.composite.then(|| self.forest(with).root(leaf).ok()).flatten();
+        root.unwrap_or_else(|| GroupRef::Pods(leaf.clone()))
     }
 
     /// The pods that wait of the entry that `leaf` is part of, in the order in which they came.
@@ -170,8 +171,11 @@ impl GroupEntries {
     ) -> Option<PodId> {
         let counts = |(_, id): &(&u64, &PodId)| other_than != Some(**id);
         let first = |leaf: &ObjectKey| self.members.get(leaf)?.waiting.iter().find(counts);
-        let leaves = self.forest(with).leaves(&self.root(leaf, with));
-        leaves.iter().filter_map(first).min().map(|(_, id)| *id)
+        let first = match self.root(leaf, with) {
+            GroupRef::Pods(leaf) => first(&leaf),
+            root => self.forest(with).leaves(&root).iter().filter_map(first).min(),
+        };
+        first.map(|(_, id)| *id)
     }
 }
 
@@ -232,7 +236,6 @@ impl Queue {
         let leaf = group_of(&self.pods[id].info.pod);
         let other = leaf.and_then(|leaf| self.first_waiting_in(&leaf, Some(id), with));
         self.enter(id, with);
-        let gate = self.own_gate(id, with);
         let place = match other.map(|other| self.pods[other].info.place.clone()) {
             None => {
                 if !self.is_in_cycle(id, with) {
@@ -244,10 +247,10 @@ impl Queue {
                         };
                     });
                 }
-                gate.unwrap_or(QueuePlace::Active)
+                self.own_gate(id, with).unwrap_or(QueuePlace::Active)
             }
             Some(place @ QueuePlace::Gated { .. }) => place,
-            Some(place) => match gate {
+            Some(place) => match self.own_gate(id, with) {
                 None => place,
                 Some(gate) => {
                     let members = self.waiting_members(id, with);

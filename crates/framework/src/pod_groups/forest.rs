@@ -144,6 +144,9 @@ impl<'a> GroupForest<'a> {
     /// The PodGroups of a group: itself, or those of a composite group on all levels, in the order of
     /// [`children`](Self::children).
     pub fn leaves(&self, group: &GroupRef) -> Vec<ObjectKey> {
+        if let GroupRef::Pods(key) = group {
+            return vec![key.clone()];
+        }
         let of_pods = self.all(group).into_iter().filter_map(|one| match one {
             GroupRef::Pods(key) => Some(key),
             GroupRef::Composite(_) => None,
@@ -180,6 +183,9 @@ impl<'a> GroupForest<'a> {
     /// getPodPriority.
     pub fn priority_of(&self, pod: &Pod) -> i32 {
         let Some(group) = group_of(pod) else { return pod.priority };
+        if self.composites.is_none() {
+            return self.pod_group(&group).map_or(pod.priority, |object| object.priority);
+        }
         let (known, _) = self.known_chain(GroupRef::Pods(group));
         known.last().map_or(pod.priority, |top| self.priority(top))
     }
