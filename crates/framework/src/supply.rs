@@ -235,7 +235,7 @@ fn sieve(needs: &[(Str, i64)], supply: &Supply, out: &mut [f32]) -> bool {
 
 /// Copies `before` to `out`, with [`NEVER`] where less than `least` is left. Compiled once more for the wider vectors of newer
 /// processors.
-#[multiversion(targets("x86_64+avx2"))]
+#[multiversion(targets("x86_64+avx512f", "x86_64+avx2"))]
 fn copy_above(least: f32, left: &[f32], before: &[f32], out: &mut [f32]) {
     for ((out, &before), &left) in out.iter_mut().zip(before).zip(left) {
         *out = if left < least { NEVER } else { before };
@@ -243,7 +243,7 @@ fn copy_above(least: f32, left: &[f32], before: &[f32], out: &mut [f32]) {
 }
 
 /// Sets `out` to [`NEVER`] where less than `least` is left. Compiled as [`copy_above`] is.
-#[multiversion(targets("x86_64+avx2"))]
+#[multiversion(targets("x86_64+avx512f", "x86_64+avx2"))]
 fn exclude_below(least: f32, left: &[f32], out: &mut [f32]) {
     for (out, &left) in out.iter_mut().zip(left) {
         *out = if left < least { NEVER } else { *out };
@@ -252,7 +252,7 @@ fn exclude_below(least: f32, left: &[f32], out: &mut [f32]) {
 
 /// Whether `one` is among `numbers`. It does not stop at the first match: without a branch it can be vectorized, which
 /// is faster.
-#[multiversion(targets("x86_64+avx2"))]
+#[multiversion(targets("x86_64+avx512f", "x86_64+avx2"))]
 fn has(numbers: &[f32], one: f32) -> bool {
     numbers.iter().fold(false, |found, number| found | (number.to_bits() == one.to_bits()))
 }

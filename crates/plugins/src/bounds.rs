@@ -109,7 +109,7 @@ fn per_node<'a>(
 }
 
 /// Adds the means of what is free of two resources.
-#[multiversion(targets("x86_64+avx2"))]
+#[multiversion(targets("x86_64+avx512f", "x86_64+avx2"))]
 fn add_means_of_free(
     stocks: [&Stock; 2],
     asked: [&RequestedResource; 2],
@@ -124,7 +124,7 @@ fn add_means_of_free(
 }
 
 /// The same of what is used.
-#[multiversion(targets("x86_64+avx2"))]
+#[multiversion(targets("x86_64+avx512f", "x86_64+avx2"))]
 fn add_means_of_used(
     stocks: [&Stock; 2],
     asked: [&RequestedResource; 2],
@@ -231,7 +231,7 @@ impl<F: Fn(&Columns, Row) -> f32 + Send + Sync> ScoreBound for Evener<F> {
 }
 
 /// Adds how much more balanced two resources become. `own` is their balance without the pod.
-#[multiversion(targets("x86_64+avx2"))]
+#[multiversion(targets("x86_64+avx512f", "x86_64+avx2"))]
 fn add_gains(
     [a, b]: [&Stock; 2],
     [one, other]: &[RequestedResource; 2],
