@@ -266,3 +266,47 @@ impl DerefMut for Stores {
         &mut self.objects
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use plimsoll_api::{Requirement, Test};
+
+    use super::*;
+
+    fn equals(pairs: &[(&str, &str)]) -> Selector {
+        Selector::All(pairs.iter().map(|(key, value)| Requirement::equals(*key, *value)).collect())
+    }
+
+    fn either(key: &str, values: [&str; 2]) -> Requirement {
+        Requirement { key: key.into(), test: Test::In(values.map(Str::from).to_vec()) }
+    }
+
+    #[test]
+    fn objects_are_found_by_any_label_that_they_ask_for() {
+        let all = [
+            ("default", "two", equals(&[("app", "web"), ("tier", "front")])),
+            ("default", "one", equals(&[("tier", "front")])),
+            ("default", "more", equals(&[("app", "web"), ("zone", "a")])),
+            ("default", "either", Selector::All(vec![either("app", ["web", "db"])])),
+            ("default", "neither", Selector::All(vec![either("app", ["mail", "db"])])),
+            ("default", "everything", Selector::everything()),
+            ("default", "nothing", Selector::Nothing),
+            ("default", "same", equals(&[("name", "web")])),
+            ("other", "elsewhere", equals(&[("app", "web")])),
+        ];
+        let mut stores = Stores::default();
+        for (namespace, name, selector) in all {
+            stores.set(&SelectingKind::Service.object(PodKey::new(namespace, name), selector));
+        }
+        let labels: Labels =
+            [("app", "web"), ("tier", "front"), ("name", "web")].into_iter().collect();
+        let selecting = |namespace, kind| {
+            let found = SelectingStore::of(&stores).selecting(namespace, kind, &labels);
+            found.into_iter().map(|(name, _)| name.to_string()).collect::<Vec<_>>()
+        };
+        let here = ["either", "everything", "one", "same", "two"];
+        assert_eq!(selecting("default", SelectingKind::Service), here);
+        assert_eq!(selecting("other", SelectingKind::Service), ["elsewhere"]);
+        assert_eq!(selecting("default", SelectingKind::ReplicaSet), [""; 0]);
+    }
+}
