@@ -1,12 +1,14 @@
 //! A settled cluster: what controllers have done before a scheduler starts.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use plimsoll_api::{
     AnyObject, Labels, ObjectKey, PersistentVolumeClaim, Pod, PodGroup, PodKey, ResourceClaim, Str,
 };
 use plimsoll_engine::{Event, Observation};
 use plimsoll_framework::Time;
+use rustc_hash::FxHashMap;
 
 use crate::claims::{ClaimController, ClaimObjects};
 use crate::cluster::InitialCluster;
@@ -105,7 +107,7 @@ impl InitialCluster {
                 controller.happens(None, &seen);
             }
         }
-        let mut pods = BTreeMap::new();
+        let mut pods = FxHashMap::default();
         for pod in &mut self.pods {
             let may_claim = !pod.resource_claims.is_empty() || !pod.container_devices.is_empty();
             if may_claim && pod.uid.is_empty() {
@@ -114,7 +116,7 @@ impl InitialCluster {
             }
             if !pod.resource_claims.is_empty() {
                 controller.pod_is(pod);
-                pods.insert(pod.key.clone(), pod.clone());
+                pods.insert(pod.key.clone(), Arc::new(pod.clone()));
             }
         }
         let mut changed: BTreeMap<PodKey, Pod> = BTreeMap::new();

@@ -1,6 +1,7 @@
 //! The rest of the cluster: it carries out the writes of the scheduler and reports their results.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use plimsoll_api::{
@@ -11,6 +12,7 @@ use plimsoll_engine::{
     Effect, EffectId, Event, Eviction, Observation, Write, WriteCause, WriteError,
 };
 use plimsoll_framework::{ObjectWrite, Time};
+use rustc_hash::FxHashMap;
 
 use crate::agenda::Agenda;
 use crate::claims::{ClaimController, ClaimObjects, Preparation, patched_pod};
@@ -25,10 +27,11 @@ use crate::volumes::{ProvisioningOrder, SimulatedVolumes, VolumeDelays};
 /// The rest of the cluster: the API server, the nodes and the controllers.
 #[derive(Debug, Default)]
 pub struct SimulatedCluster {
-    pods: BTreeMap<PodKey, Pod>,
+    /// A hash map, since every change and every write looks pods up, and few questions are about all of them.
+    pods: FxHashMap<PodKey, Arc<Pod>>,
     nodes: BTreeMap<Str, Labels>,
     /// How many pods are on each node that has any: most nodes that go have none, and need no search for orphans.
-    n_on: BTreeMap<Str, usize>,
+    n_on: FxHashMap<Str, usize>,
     groups: BTreeMap<ObjectKey, PodGroup>,
     volumes: SimulatedVolumes,
     claims: ClaimObjects,
@@ -172,7 +175,7 @@ impl SimulatedCluster {
         self.agenda.note(now + span, Due::IsPrepared(preparation));
     }
 
-    fn pod_is(&mut self, now: Time, pod: &Pod) {
+    fn pod_is(&mut self, now: Time, pod: &Arc<Pod>) {
         let before = self.pods.insert(pod.key.clone(), pod.clone());
         let was_on = before.as_ref().and_then(|before| before.node_name.as_ref());
         self.count(was_on, pod.node_name.as_ref());
@@ -181,7 +184,7 @@ impl SimulatedCluster {
         }
         self.claim_controller.pod_is(pod);
         let before = before.filter(|before| before.uid == pod.uid);
-        let was_terminating = before.as_ref().is_some_and(Pod::is_terminating);
+        let was_terminating = before.as_ref().is_some_and(|before| before.is_terminating());
         if let Some(deletion) = pod.deletion.filter(|_| !was_terminating) {
             self.terminates(now, pod, time_of(deletion));
         }
@@ -237,10 +240,12 @@ impl SimulatedCluster {
         if !self.n_on.contains_key(name) {
             return;
         }
-        let orphans = self.pods.values().filter(|pod| pod.node_name.as_ref() == Some(name));
-        for pod in orphans {
-            let due = Due::IsOrphaned(pod.key.clone(), pod.uid.clone());
-            self.agenda.note(now + lifecycle::ORPHANS_AFTER, due);
+        let is_there = |pod: &&Pod| pod.node_name.as_ref() == Some(name);
+        let orphans = self.pods_in_any_order().filter(is_there);
+        let mut orphans: Vec<_> = orphans.map(|pod| (pod.key.clone(), pod.uid.clone())).collect();
+        orphans.sort_unstable();
+        for (pod, uid) in orphans {
+            self.agenda.note(now + lifecycle::ORPHANS_AFTER, Due::IsOrphaned(pod, uid));
         }
     }
 
@@ -298,7 +303,7 @@ impl SimulatedCluster {
             }
             Write::Evict(eviction) => Ok(self.evicted(now, &eviction).into_iter().collect()),
             Write::Nominate(node) => {
-                let pod = self.pods.get(&effect.pod.key).cloned();
+                let pod = self.pod(&effect.pod.key).cloned();
                 Ok(pod.map(|pod| seen(Pod { nominated_node: node, ..pod })).into_iter().collect())
             }
             Write::Object(write) => self.written(now, &write),
@@ -322,7 +327,7 @@ impl SimulatedCluster {
         if write.kind.is::<ResourceClaim>() {
             return self.claims.written(now, write).map(|event| vec![event]);
         }
-        if let Some(done) = patched_pod(self.pods.get(&write.key), write) {
+        if let Some(done) = patched_pod(self.pod(&write.key), write) {
             return done.map(|pod| vec![seen(pod)]);
         }
         match self.volumes.patched(write) {
@@ -332,7 +337,7 @@ impl SimulatedCluster {
     }
 
     fn bound(&mut self, key: &PodKey, node: &Str) -> Result<Pod, WriteError> {
-        let Some(pod) = self.pods.get(key) else {
+        let Some(pod) = self.pod(key) else {
             let text = format!("pods {:?} not found", key.name);
             return Err(WriteError::new(WriteCause::NotFound, text));
         };
@@ -348,7 +353,7 @@ impl SimulatedCluster {
     }
 
     fn evicted(&self, now: Time, eviction: &Eviction) -> Option<Event> {
-        let pod = self.pods.get(&eviction.victim.key)?;
+        let pod = self.pod(&eviction.victim.key)?;
         if self.lifecycle.grace.is_zero() {
             return Some(gone(&pod.key));
         }
@@ -369,12 +374,12 @@ impl SimulatedCluster {
                 let pod = pod.cloned();
                 let claim = what.claim().and_then(|claim| self.claims.get(claim));
                 let group = what.group().and_then(|group| self.groups.get(group));
-                what.event(now, pod.as_ref(), (claim, group)).into_iter().collect()
+                what.event(now, pod.as_deref(), (claim, group)).into_iter().collect()
             }
             Due::Arrives(effect, uid) => return Some(self.arrives(now, effect, &uid)),
             Due::IsSeen(key) => {
                 let pod = self.pods.get(&key).cloned();
-                return Some(vec![pod.map_or_else(|| gone(&key), seen)]);
+                return Some(vec![pod.map_or_else(|| gone(&key), Event::pod)]);
             }
             Due::Completes(pod, uid) => {
                 self.same(&pod, &uid).map(lifecycle::completed).into_iter().collect()
@@ -448,17 +453,24 @@ impl SimulatedCluster {
 
     /// The pod with this uid, if it still exists.
     fn same(&self, key: &PodKey, uid: &Str) -> Option<&Pod> {
-        self.pods.get(key).filter(|pod| pod.uid == *uid)
+        self.pod(key).filter(|pod| pod.uid == *uid)
     }
 
     /// A pod.
     pub fn pod(&self, key: &PodKey) -> Option<&Pod> {
-        self.pods.get(key)
+        self.pods.get(key).map(AsRef::as_ref)
     }
 
     /// All pods, by name.
     pub fn pods(&self) -> impl Iterator<Item = &Pod> {
-        self.pods.values()
+        let mut all: Vec<&Pod> = self.pods_in_any_order().collect();
+        all.sort_unstable_by_key(|pod| &pod.key);
+        all.into_iter()
+    }
+
+    /// All pods, in no particular order.
+    pub(crate) fn pods_in_any_order(&self) -> impl Iterator<Item = &Pod> {
+        self.pods.values().map(AsRef::as_ref)
     }
 }
 

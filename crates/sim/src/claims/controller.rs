@@ -1,6 +1,7 @@
 //! The ResourceClaim controller: it makes claims from templates, and ends reservations.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use plimsoll_api::devices::{ClaimConsumer, ClaimSource, PodClaimStatus};
 use plimsoll_api::{
@@ -9,6 +10,7 @@ use plimsoll_api::{
 };
 use plimsoll_engine::{Event, Observation};
 use plimsoll_framework::Time;
+use rustc_hash::FxHashMap;
 
 use super::group_claims::{GroupClaims, OfGroup};
 use super::objects::{ClaimObjects, deleted, next};
@@ -93,7 +95,7 @@ impl ClaimController {
     pub(crate) fn work(
         &mut self,
         now: Time,
-        pods: &BTreeMap<PodKey, Pod>,
+        pods: &FxHashMap<PodKey, Arc<Pod>>,
         claims: &mut ClaimObjects,
     ) -> Vec<Event> {
         let mut events = self.of_groups.make(&self.templates, claims);

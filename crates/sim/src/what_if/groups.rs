@@ -55,7 +55,7 @@ impl Scenario {
         if !self.simulation.scheduler().schedules_groups() {
             return BTreeMap::new();
         }
-        let pods = self.simulation.world().pods();
+        let pods = self.simulation.world().pods_in_any_order();
         pods.filter_map(|pod| Some((pod.key.clone(), pod.node_name.clone()?))).collect()
     }
 

@@ -95,8 +95,8 @@ impl Scenario {
             Action::Scale { controller, replicas } => self.scale(&controller, replicas)?,
             Action::Rollout { controller, pods } => {
                 let is_old = |pod: &&Pod| scale::is_of(pod, &controller);
-                let old = self.simulation.world().pods().filter(is_old);
-                let old: Vec<_> = old.map(|pod| pod.key.clone()).collect();
+                let old = self.pods_that(is_old).into_iter().map(|pod| pod.key.clone());
+                let old: Vec<_> = old.collect();
                 self.delete_pods(&old);
                 self.apply(pods.into_iter().map(|pod| Object::Pod(Box::new(pod))).collect());
             }
@@ -333,8 +333,8 @@ impl Scenario {
             pod.key.namespace == namespace
                 && labels.iter().all(|(key, value)| pod.labels.get(key) == Some(value))
         };
-        let pods: Vec<_> =
-            self.simulation.world().pods().filter(is_meant).map(|pod| pod.key.clone()).collect();
+        let pods = self.pods_that(is_meant).into_iter().map(|pod| pod.key.clone());
+        let pods: Vec<_> = pods.collect();
         if pods.is_empty() {
             return Err(ActionError::NoSuchPods(namespace));
         }
@@ -344,10 +344,10 @@ impl Scenario {
 
     fn scale(&mut self, controller: &ObjectKey, replicas: usize) -> Result<(), ActionError> {
         let of_group = |pod: &Pod| group_of(pod).is_some_and(|group| group == *controller);
-        let all = || self.simulation.world().pods().filter(|pod| !pod.is_terminating());
-        let mut pods: Vec<&Pod> = all().filter(|pod| scale::is_of(pod, controller)).collect();
+        let is_of = |pod: &&Pod| scale::is_of(pod, controller) && !pod.is_terminating();
+        let mut pods = self.pods_that(is_of);
         if pods.is_empty() {
-            pods = all().filter(|pod| of_group(pod)).collect();
+            pods = self.pods_that(|pod| of_group(pod) && !pod.is_terminating());
         }
         let newest = pods.iter().max_by_key(|pod| pod.created);
         let model = newest.ok_or_else(|| ActionError::NoPods(controller.clone()))?;
@@ -422,7 +422,7 @@ impl Scenario {
 
     fn set_priority(&mut self, of: &ObjectKey, priority: i32) -> Result<(), ActionError> {
         let is_meant = |pod: &&Pod| pod.key == *of || scale::is_of(pod, of);
-        let pods: Vec<Pod> = self.simulation.world().pods().filter(is_meant).cloned().collect();
+        let pods: Vec<Pod> = self.pods_that(is_meant).into_iter().cloned().collect();
         if pods.is_empty() {
             return Err(ActionError::NeitherPodNorController(of.clone()));
         }
@@ -431,6 +431,14 @@ impl Scenario {
             self.tell(Event::pod(pod));
         }
         Ok(())
+    }
+
+    /// The pods for which a condition holds, by name.
+    fn pods_that(&self, is_meant: impl FnMut(&&Pod) -> bool) -> Vec<&Pod> {
+        let all = self.simulation.world().pods_in_any_order();
+        let mut pods: Vec<&Pod> = all.filter(is_meant).collect();
+        pods.sort_unstable_by_key(|pod| &pod.key);
+        pods
     }
 
     /// The budgets that do not allow all evictions at once.

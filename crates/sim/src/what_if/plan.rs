@@ -167,12 +167,12 @@ impl End<'_> {
     /// The pods that get a node, and those that do not, by name.
     pub(super) fn pods(&self) -> (Vec<PlacedPod>, Vec<PendingInPlan>) {
         let (mut placed, mut pending) = (Vec::new(), Vec::new());
-        for pod in self.simulation.world().pods() {
-            let from = self.lost_node.get(&pod.key);
-            let is_required = from.is_some() || self.wanted.contains(&pod.key);
-            if !is_required && !self.was_pending.contains(&pod.key) {
-                continue;
-            }
+        let concerned: BTreeSet<&PodKey> =
+            self.lost_node.keys().chain(self.wanted).chain(self.was_pending).collect();
+        for key in concerned {
+            let Some(pod) = self.simulation.world().pod(key) else { continue };
+            let from = self.lost_node.get(key);
+            let is_required = from.is_some() || self.wanted.contains(key);
             let (key, from) = (pod.key.clone(), from.cloned());
             if let Some(node) = &pod.node_name {
                 placed.push(PlacedPod { pod: key, from, to: node.clone(), waited: !is_required });
