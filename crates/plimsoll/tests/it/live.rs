@@ -106,6 +106,14 @@ fn get(client: &HttpsClient, path: &str, is_expected: impl Fn(&Value) -> bool) -
     })
 }
 
+/// The answer to a `POST`.
+fn post(client: &HttpsClient, path: &str, body: &Value) -> Value {
+    until(path, || {
+        let answer = client.send("POST", path, &body.to_string()).ok()?;
+        (answer.code != 429).then(|| serde_json::from_str::<Value>(&answer.body).ok())?
+    })
+}
+
 #[test]
 fn groups_claims_and_moves_are_answered_as_on_files() {
     let pods = Right::on("", &["pods"], &["get", "list"]).within("shop");
@@ -186,6 +194,24 @@ fn groups_claims_and_moves_are_answered_as_on_files() {
     let wrong = sre.send("POST", "/api/v1/rebalance", "{\"objectives\": []}");
     let wrong = wrong.expect("it answers");
     assert_eq!(wrong.code, 400, "{}", wrong.body);
+
+    for (flags, body) in [
+        ("--group shop/train", json!({"group": "shop/train"})),
+        ("--group shop/train --remedies 1", json!({"group": "shop/train", "remedies": 1})),
+        ("--all-shapes --after-pending", json!({"allShapes": true, "afterPending": true})),
+    ] {
+        let told = post(&sre, "/api/v1/capacity", &body);
+        is_of_schema("Capacity", &told);
+        let expected = on_files(&file, &format!("capacity -f all.json {flags} {emulated}"));
+        assert_eq!(told["shapes"], expected["shapes"], "{flags}");
+    }
+    let told = post(&sre, "/api/v1/capacity", &json!({"group": "shop/train", "text": true}));
+    assert_eq!((&told["shapes"][0]["fits"], &told["shapes"][0]["pods"]), (&json!(0), &json!(2)));
+    assert!(told["shapes"][0]["remedies"][0].is_object(), "something would help: {told}");
+    let text = told["text"].as_str().expect("it was asked for");
+    assert!(text.contains("One more of shop/train would fit"), "{text}");
+    let told = post(&intern, "/api/v1/capacity", &json!({"group": "shop/train"}));
+    assert_eq!(told["code"], 403, "{told}");
 }
 
 #[test]
@@ -245,6 +271,28 @@ fn a_canary_decides_about_groups_and_moves_of_a_running_instance_too() {
     assert_eq!(told["canary"]["profile"], "other");
     let text = told["text"].as_str().expect("it was asked for");
     assert!(text.starts_with("Profile other decides shop/train, since --canary "), "{text}");
+
+    let on_files = |flags: &str| -> Value {
+        let line = format!(
+            "capacity -f all.json --config s.yaml {flags} --emulated-version 1.36 --feature-gates {GATES} -o json \
+             --canary {rule}"
+        );
+        let answer = run(&[("all.json", &file), ("s.yaml", &config)], &line);
+        assert_eq!(answer.status, 0, "{}", answer.err);
+        serde_json::from_str(&answer.out).expect("it is one document")
+    };
+    let told = post(&sre, "/api/v1/capacity", &json!({"group": "shop/train"}));
+    is_of_schema("Capacity", &told);
+    assert_eq!(told["shapes"], on_files("--group shop/train")["shapes"]);
+    assert_eq!(told["shapes"][0]["canary"]["profile"], "other");
+    let told = post(&sre, "/api/v1/capacity", &json!({"allShapes": true}));
+    let mut expected = on_files("--all-shapes");
+    assert_eq!(told["shapes"][0], expected["shapes"][0], "a rule picks pods on nodes");
+    assert_eq!(told["shapes"][0]["canary"]["profile"], "other");
+    // Of the pods that are routed already only the profile is known.
+    let canary = expected["shapes"][1].as_object_mut().and_then(|shape| shape.remove("canary"));
+    assert!(canary.is_some(), "{expected}");
+    assert_eq!(told["shapes"][1], expected["shapes"][1]);
 
     let body = json!({"objectives": ["freeNodes"]}).to_string();
     let told = until("the moves", || {
