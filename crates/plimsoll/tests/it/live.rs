@@ -86,7 +86,15 @@ fn objects() -> Vec<Value> {
 
 /// The objects of the server as a file.
 fn as_file(server: &TestServer) -> String {
-    let kinds = ["nodes", "pods", "deviceclasses", "resourceslices", "resourceclaims", "podgroups"];
+    let kinds = [
+        "nodes",
+        "pods",
+        "deviceclasses",
+        "resourceslices",
+        "resourceclaims",
+        "podgroups",
+        "compositepodgroups",
+    ];
     let items: Vec<Value> = kinds.iter().flat_map(|kind| server.store().list(kind)).collect();
     json!({"apiVersion": "v1", "kind": "List", "items": items}).to_string()
 }
@@ -303,4 +311,69 @@ fn a_canary_decides_about_groups_and_moves_of_a_running_instance_too() {
     let moves: Vec<&Value> = steps.filter(|step| step["pod"].is_string()).collect();
     assert!(!moves.is_empty(), "{told}");
     assert!(moves.iter().all(|step| step["to"] != "n3"), "{told}");
+}
+
+#[test]
+fn the_rule_of_a_tree_of_groups_is_named_also_if_its_root_is_asked_about() {
+    let pods = Right::on("", &["pods"], &["get", "list"]).within("shop");
+    let kinds = ["podgroups", "compositepodgroups"];
+    let groups = Right::on("scheduling.k8s.io", &kinds, &["get"]).within("shop");
+    let users = vec![user("sre", vec![pods, groups])];
+    let also = ["v1beta1", "v1alpha3"].map(|version| format!("scheduling.k8s.io/{version}"));
+    let options = Options { release: 37, users, also: also.to_vec(), ..Options::default() };
+    let server = TestServer::start(options);
+    // The profile of the canary has the node n1 alone, on which one of the two groups fits.
+    let nodes = [("n1", "other"), ("n2", "default"), ("n3", "default")].map(|(name, pool)| {
+        let mut node = node(name);
+        node["metadata"]["labels"]["pool"] = json!(pool);
+        node
+    });
+    let root = json!({
+        "apiVersion": "scheduling.k8s.io/v1alpha3", "kind": "CompositePodGroup",
+        "metadata": {"namespace": "shop", "name": "job"},
+        "spec": {"schedulingPolicy": {"gang": {"minGroupCount": 2}}},
+    });
+    let parts = ["a", "b"].map(|name| {
+        let group = json!({
+            "apiVersion": "scheduling.k8s.io/v1beta1", "kind": "PodGroup",
+            "metadata": {"namespace": "shop", "name": name},
+            "spec": {"schedulingPolicy": {"gang": {"minCount": 1}}, "parentCompositePodGroupName": "job"},
+        });
+        let mut pod = pod(&format!("{name}-0"), "3");
+        pod["spec"]["schedulingGroup"] = json!({"podGroupName": name});
+        [group, pod]
+    });
+    let all = nodes.into_iter().chain([root]).chain(parts.into_iter().flatten());
+    server.store().apply_all(all).expect("they are valid");
+
+    let dir = tempfile::tempdir().expect("there is room");
+    let kubeconfig = server.kubeconfig_file().expect("there is room for a file");
+    let config = dir.path().join("config.yaml");
+    std::fs::write(&config, configuration(&kubeconfig, "default", "other")).expect("there is room");
+    let gates = "GenericWorkload=true,TopologyAwareWorkloadScheduling=true,CompositePodGroup=true";
+    let rule = r#"podNamespace=="shop"=other"#;
+    let flags = [
+        format!("--feature-gates={gates}"),
+        format!("--config={}", config.display()),
+        format!("--canary={rule}"),
+    ];
+    let serving = Serving::start(&server, &flags.each_ref().map(String::as_str));
+    let sre = serving.client.with_token("token-of-sre");
+    let config = configuration(Path::new(""), "default", "other");
+    for group in ["shop/job", "shop/a"] {
+        let is_tried = |answer: &Value| answer["waiting"]["attempts"].is_u64();
+        let told = get(&sre, &format!("/api/v1/why-group?group={group}"), is_tried);
+        is_of_schema("WhyGroup", &told);
+        let line = format!(
+            "why -f all.json --config s.yaml --group {group} --feature-gates {gates} -o json --canary {rule}"
+        );
+        let expected = run(&[("all.json", &as_file(&server)), ("s.yaml", &config)], &line);
+        assert_eq!(expected.status, 0, "{}", expected.err);
+        let expected: Value = serde_json::from_str(&expected.out).expect("it is one document");
+        for key in ["state", "placed", "pending", "remedies", "canary"] {
+            assert_eq!(told[key], expected[key], "{group}: {key}");
+        }
+        assert_eq!(told["state"], "unschedulable", "{told}");
+        assert_eq!(told["canary"]["profile"], "other", "{told}");
+    }
 }
