@@ -80,16 +80,15 @@ pub(crate) fn count(
         {
             pod.key = ObjectKey::new(pod.key.namespace.clone(), controller.name.clone());
         }
-        let (shape, most) = (given.shape(), each.min(left));
+        // One copy more than may be placed shows that there would be too many.
+        let (shape, most) = (given.shape(), each.min(left.saturating_add(given.pods().count())));
         let (found, copies) =
             plimsoll_sim::capacity(simulation.scheduler_mut(), now, &[shape], most)?;
-        for capacity in found {
-            if capacity.stopped_by.is_none() && left < each {
-                return Ok(None);
-            }
-            shapes.push(Shape { canary: canary.clone(), ..Shape::new(given.copied(), capacity) });
-        }
-        left -= copies.pods.len();
+        let Some(rest) = left.checked_sub(copies.pods.len()) else { return Ok(None) };
+        left = rest;
+        let shape =
+            |capacity| Shape { canary: canary.clone(), ..Shape::new(given.copied(), capacity) };
+        shapes.extend(found.into_iter().map(shape));
     }
     Ok(Some(CapacityAnswer { shapes }))
 }

@@ -104,13 +104,16 @@ impl Present {
             return Err(AdviceError::Unknown(format!("there is no PodGroup {group}")));
         }
         // Without changes that are asked for, no manifest is needed.
-        let find = |object: &Reference| if limits.1 == 0 { None } else { find(object) };
-        let given = shapes::group_of_cluster(group, &self.options, cluster, &find);
+        let needed = |object: &Reference| if limits.1 == 0 { None } else { find(object) };
+        let given = shapes::group_of_cluster(group, &self.options, cluster, &needed);
         let mut given = given.map_err(|error| wrong("group", &error))?;
-        let mut canary = None;
+        // One profile decides all pods of a group.
+        let canary = self.canaries.as_ref().and_then(|_| {
+            let (pod, _) = given.pods.first()?;
+            let choice = self.choice(&find(&Reference::pod(&pod.key))?)?;
+            (choice.profile == pod.scheduler_name).then_some(choice)
+        });
         for (pod, manifest) in &mut given.pods {
-            let choice = self.choice(manifest);
-            canary = canary.or(choice.filter(|choice| choice.profile == pod.scheduler_name));
             if let Cow::Owned(decided) = decided_by(manifest, Some(&pod.scheduler_name)) {
                 *manifest = decided;
             }
