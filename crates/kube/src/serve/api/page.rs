@@ -37,7 +37,7 @@ use crate::serve::server_state::ServerState;
 const FRESH: Duration = Duration::from_secs(1);
 
 /// A picture is taken again after so many times the span that taking it took, so that the engine spends at most a fiftieth
-/// of its time on pictures.
+/// of its time on pictures. What it decides between two parts of one counts, too.
 const REST: u32 = 50;
 
 /// At most so many streams of events are open.
