@@ -1,6 +1,6 @@
 //! Gathers the results of a simulation.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use plimsoll_advisor::{GroupRemedy, Remedy};
 use plimsoll_api::{ObjectKey, PodKey, Str};
@@ -202,12 +202,88 @@ impl CapacityAnswer {
         }
         self
     }
+
+    /// Leaves out the names of shapes of these namespaces.
+    pub(crate) fn without(mut self, hidden: &BTreeSet<String>) -> Self {
+        for shape in &mut self.shapes {
+            if shape.of.namespace().is_some_and(|name| hidden.contains(name)) {
+                shape.of = Copied::withheld(shape.of.n_pods());
+                // The rule may tell which pods it picks.
+                shape.canary = None;
+            }
+        }
+        // Their places among the others would tell of their names.
+        self.shapes.sort_by_key(|shape| matches!(shape.of, Copied::Withheld { .. }));
+        self
+    }
+}
+
+/// What is copied.
+#[derive(Debug, Serialize)]
+#[serde(untagged)]
+pub(crate) enum Copied {
+    /// A pod.
+    Pod {
+        /// `namespace/name`.
+        pod: String,
+    },
+    /// A group.
+    Group {
+        /// `namespace/name`.
+        group: String,
+        /// How many pods it has.
+        pods: usize,
+    },
+    /// One of these that must not be named.
+    Withheld {
+        /// It is.
+        withheld: bool,
+        /// How many pods the group has; left out for a pod.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pods: Option<usize>,
+    },
+}
+
+impl Copied {
+    fn withheld(pods: Option<usize>) -> Self {
+        Copied::Withheld { withheld: true, pods }
+    }
+
+    /// Its name, or what is told in place of it.
+    pub(crate) fn name(&self) -> &str {
+        match self {
+            Copied::Pod { pod } => pod,
+            Copied::Group { group, .. } => group,
+            Copied::Withheld { pods: None, .. } => "a pod that you may not list",
+            Copied::Withheld { pods: Some(_), .. } => "a group that you may not list",
+        }
+    }
+
+    /// How many pods a group has.
+    pub(crate) fn n_pods(&self) -> Option<usize> {
+        match self {
+            Copied::Pod { .. } => None,
+            Copied::Group { pods, .. } => Some(*pods),
+            Copied::Withheld { pods, .. } => *pods,
+        }
+    }
+
+    fn namespace(&self) -> Option<&str> {
+        match self {
+            Copied::Pod { pod: name } | Copied::Group { group: name, .. } => {
+                name.split_once('/').map(|(namespace, _)| namespace)
+            }
+            Copied::Withheld { .. } => None,
+        }
+    }
 }
 
 /// How many copies of one pod or group fit.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Shape {
+    #[serde(flatten)]
+    pub(crate) of: Copied,
     #[serde(flatten)]
     pub(crate) capacity: ShapeCapacity,
     /// The rule that has chosen the profile of the pod.
@@ -241,10 +317,11 @@ impl Remedies {
     }
 }
 
-impl From<ShapeCapacity> for Shape {
-    fn from(capacity: ShapeCapacity) -> Self {
+impl Shape {
+    /// A shape without changes that would let more in.
+    pub(crate) fn new(of: Copied, capacity: ShapeCapacity) -> Self {
         let remedies = Remedies::Pod(Vec::new());
-        Shape { capacity, canary: None, smaller_requests: Vec::new(), remedies }
+        Shape { of, capacity, canary: None, smaller_requests: Vec::new(), remedies }
     }
 }
 

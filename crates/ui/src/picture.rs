@@ -148,6 +148,8 @@ impl Picture {
             }
         }
         // Sorting in place needs no memory, and no two pods have the same name.
+        pending.sort_unstable_by(|one, other| one.info.key.cmp(&other.info.key));
+        bound.retain(|pod| pending.binary_search_by(|one| one.info.key.cmp(&pod.key)).is_err());
         pending.sort_unstable_by(|one, other| {
             (one.state, &one.info.key).cmp(&(other.state, &other.info.key))
         });

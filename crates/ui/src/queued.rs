@@ -5,10 +5,10 @@ use plimsoll_framework::{PodInfo, Time};
 
 use crate::picture::{KnownDecision, PodState};
 
-/// A cluster whose pods are apart: those that are bound, and those of the queue. Objects are shared with the scheduler.
+/// A cluster, and apart the pods of its queue. Objects are shared with the scheduler.
 #[derive(Debug)]
 pub struct ClusterAndQueue {
-    /// The cluster without the pods that are not bound.
+    /// The cluster. Those of its pods that are in the queue count as they are there.
     pub cluster: ClusterSnapshot,
     /// The pods that are not bound.
     pub queue: Vec<QueuedRow>,
@@ -30,15 +30,20 @@ pub struct QueuedRow {
 impl ClusterAndQueue {
     /// What a scheduler knows.
     pub fn of(scheduler: &Scheduler, now: Time) -> Self {
-        let queue = scheduler.pending_in_any_order();
         ClusterAndQueue {
             cluster: scheduler.snapshot_of_bound(now),
-            queue: queue.map(|(pod, info)| QueuedRow::of(pod, info)).collect(),
+            queue: QueuedRow::all_of(scheduler),
         }
     }
 }
 
 impl QueuedRow {
+    /// The pods of a scheduler that are not bound, in no particular order.
+    pub fn all_of(scheduler: &Scheduler) -> Vec<Self> {
+        let queue = scheduler.pending_in_any_order();
+        queue.map(|(pod, info)| QueuedRow::of(pod, info)).collect()
+    }
+
     fn of(pod: &PodInfo, info: &QueuedPodInfo) -> Self {
         QueuedRow {
             info: pod.clone(),

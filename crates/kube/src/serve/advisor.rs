@@ -9,6 +9,7 @@ use plimsoll_framework::PodInfo;
 use plimsoll_framework::pod_groups::group_of;
 use serde_json::Value;
 
+use super::capacity_question::CapacityQuestion;
 use super::scheduler_view::ManifestError;
 
 /// Reads manifests while a question is answered.
@@ -91,8 +92,8 @@ pub trait Advisor: Send + Sync + 'static {
     /// What would happen if the cluster changed: the answer to the body of `/api/v1/what-if`.
     fn what_if(&self, snapshot: ClusterSnapshot, request: &Value) -> Result<Value, AdviceError>;
 
-    /// How many more pods fit: the answer to the body of `/api/v1/capacity`.
-    fn capacity(&self, snapshot: ClusterSnapshot, request: &Value) -> Result<Value, AdviceError>;
+    /// How many more pods fit.
+    fn capacity(&self, question: CapacityQuestion) -> Result<Value, AdviceError>;
 
     /// Which pods should move: the answer to the body of `/api/v1/rebalance`.
     fn rebalance(&self, snapshot: ClusterSnapshot, request: &Value) -> Result<Value, AdviceError>;

@@ -7,7 +7,7 @@ use plimsoll_api::{ObjectKey, PodKey};
 use plimsoll_engine::metrics::Family;
 use plimsoll_engine::{ClusterSnapshot, PendingPod, Scheduler};
 use plimsoll_framework::{GroupForest, GroupRef, PodGroupState, PodInfo, Time};
-use plimsoll_ui::{ClusterAndQueue, CountedCluster};
+use plimsoll_ui::{ClusterAndQueue, CountedCluster, QueuedRow};
 use tokio::sync::{mpsc, oneshot};
 
 use super::scheduler_view::{Explained, Unresponsive};
@@ -30,37 +30,48 @@ enum QueryKind {
     Metrics(oneshot::Sender<Vec<Family>>),
     ResetMetrics(oneshot::Sender<()>),
     Explain(PodKey, oneshot::Sender<Explained>),
-    Pods(oneshot::Sender<Vec<PodInfo>>),
     Dump(oneshot::Sender<String>),
     Snapshot(SnapshotQuery),
-    Picture(oneshot::Sender<ClusterAndQueue>),
     Counts(oneshot::Sender<CountedCluster>),
     Read(Reading),
 }
 
-/// A snapshot, with what is known of a pod or of a group at that moment.
+/// A snapshot, with what is known of a pod, of a group or of the whole queue at that moment.
 #[derive(Debug)]
 enum SnapshotQuery {
-    OfPod(Option<PodKey>, oneshot::Sender<(ClusterSnapshot, Option<PendingPod>)>),
-    OfGroup(ObjectKey, oneshot::Sender<(ClusterSnapshot, Vec<PendingPod>)>),
+    Pod(Option<PodKey>, oneshot::Sender<(ClusterSnapshot, Option<PendingPod>)>),
+    Group(ObjectKey, oneshot::Sender<(ClusterSnapshot, Vec<PendingPod>)>),
+    Queue(oneshot::Sender<ClusterAndQueue>),
+}
+
+/// What is known of pods at the moment of a snapshot.
+#[derive(Debug, Default)]
+struct KnownPods {
+    /// The pods that are asked about, if they are pending.
+    pending: Vec<PendingPod>,
+    /// All pods of the queue, if it is asked for.
+    queue: Vec<QueuedRow>,
 }
 
 impl SnapshotQuery {
     /// Whether nobody waits for it any more.
     fn is_closed(&self) -> bool {
         match self {
-            SnapshotQuery::OfPod(_, to) => to.is_closed(),
-            SnapshotQuery::OfGroup(_, to) => to.is_closed(),
+            SnapshotQuery::Pod(_, to) => to.is_closed(),
+            SnapshotQuery::Group(_, to) => to.is_closed(),
+            SnapshotQuery::Queue(to) => to.is_closed(),
         }
     }
 
-    /// What is known of the pod, or of the pods of the group and of the others of its tree, that are pending.
-    fn pending(&self, scheduler: &Scheduler) -> Vec<PendingPod> {
+    /// What is known of the pod, of the pods of the group and of the others of its tree, or of the queue.
+    fn known(&self, scheduler: &Scheduler) -> KnownPods {
+        let mut known = KnownPods::default();
         match self {
-            SnapshotQuery::OfPod(pod, _) => {
-                pod.iter().filter_map(|pod| scheduler.pending_state(pod)).collect()
+            SnapshotQuery::Pod(pod, _) => {
+                let pending = pod.iter().filter_map(|pod| scheduler.pending_state(pod));
+                known.pending.extend(pending);
             }
-            SnapshotQuery::OfGroup(group, _) => {
+            SnapshotQuery::Group(group, _) => {
                 let stores = scheduler.view().stores;
                 let forest = GroupForest::of(stores, scheduler.group_gates());
                 let asked = match (stores.groups.get(group), forest.composite(group)) {
@@ -72,15 +83,18 @@ impl SnapshotQuery {
                 let leaves = forest.leaves(&root.unwrap_or(asked));
                 let states = leaves.iter().filter_map(|leaf| stores.groups.get(leaf));
                 let pods = states.flat_map(PodGroupState::pods);
-                pods.filter_map(|pod| scheduler.pending_state(pod)).collect()
+                known.pending.extend(pods.filter_map(|pod| scheduler.pending_state(pod)));
             }
+            SnapshotQuery::Queue(_) => known.queue = QueuedRow::all_of(scheduler),
         }
+        known
     }
 
-    fn answer(self, snapshot: ClusterSnapshot, pending: Vec<PendingPod>) {
+    fn answer(self, cluster: ClusterSnapshot, KnownPods { pending, queue }: KnownPods) {
         match self {
-            SnapshotQuery::OfPod(_, to) => drop(to.send((snapshot, pending.into_iter().next()))),
-            SnapshotQuery::OfGroup(_, to) => drop(to.send((snapshot, pending))),
+            SnapshotQuery::Pod(_, to) => drop(to.send((cluster, pending.into_iter().next()))),
+            SnapshotQuery::Group(_, to) => drop(to.send((cluster, pending))),
+            SnapshotQuery::Queue(to) => drop(to.send(ClusterAndQueue { cluster, queue })),
         }
     }
 }
@@ -89,7 +103,7 @@ impl SnapshotQuery {
 #[derive(Debug, Default)]
 pub(crate) struct SnapshotQueries {
     /// The one that is being taken, with what is known of the pods that it is about.
-    begun: Option<(SnapshotQuery, Vec<PendingPod>)>,
+    begun: Option<(SnapshotQuery, KnownPods)>,
     waiting: VecDeque<SnapshotQuery>,
 }
 
@@ -109,15 +123,15 @@ impl SnapshotQueries {
             self.waiting.retain(|query| !query.is_closed());
             self.begun = self.waiting.pop_front().map(|query| {
                 scheduler.begin_snapshot(now);
-                let pending = query.pending(scheduler);
-                (query, pending)
+                let known = query.known(scheduler);
+                (query, known)
             });
         }
         if self.begun.is_some()
             && let Some(snapshot) = scheduler.go_on_with_snapshot(MOST_IN_PART)
-            && let Some((query, pending)) = self.begun.take()
+            && let Some((query, known)) = self.begun.take()
         {
-            query.answer(snapshot, pending);
+            query.answer(snapshot, known);
         }
     }
 }
@@ -157,14 +171,11 @@ impl EngineQuery {
             // The most expensive query: skip it if nobody waits for the answer any more.
             QueryKind::Explain(_, to) if to.is_closed() => {}
             QueryKind::Explain(pod, to) => drop(to.send(explain(scheduler, &pod))),
-            QueryKind::Pods(to) => drop(to.send(scheduler.pods().cloned().collect())),
             QueryKind::Snapshot(query) if query.is_closed() => {}
             QueryKind::Snapshot(query) => {
-                let pending = query.pending(scheduler);
-                query.answer(scheduler.snapshot(now), pending);
+                let known = query.known(scheduler);
+                query.answer(scheduler.snapshot(now), known);
             }
-            QueryKind::Picture(to) if to.is_closed() => {}
-            QueryKind::Picture(to) => drop(to.send(ClusterAndQueue::of(scheduler, now))),
             QueryKind::Counts(to) if to.is_closed() => {}
             QueryKind::Counts(to) => drop(to.send(CountedCluster::of(scheduler, now))),
             QueryKind::Read(Reading(read)) => read(scheduler),
@@ -211,7 +222,7 @@ impl EngineHandle {
 
     /// All known pods.
     pub async fn pods(&self) -> Result<Vec<PodInfo>, Unresponsive> {
-        self.query(QueryKind::Pods).await
+        self.snapshot(None).await.map(|(snapshot, _)| snapshot.pods)
     }
 
     /// The engine's view of the cluster, as text for people.
@@ -224,7 +235,7 @@ impl EngineHandle {
         &self,
         pod: Option<PodKey>,
     ) -> Result<(ClusterSnapshot, Option<PendingPod>), Unresponsive> {
-        self.query(|to| QueryKind::Snapshot(SnapshotQuery::OfPod(pod, to))).await
+        self.query(|to| QueryKind::Snapshot(SnapshotQuery::Pod(pod, to))).await
     }
 
     /// The cluster at this moment, and what is known of those pods of `group`, and of the other groups of its tree, that are
@@ -233,12 +244,12 @@ impl EngineHandle {
         &self,
         group: ObjectKey,
     ) -> Result<(ClusterSnapshot, Vec<PendingPod>), Unresponsive> {
-        self.query(|to| QueryKind::Snapshot(SnapshotQuery::OfGroup(group, to))).await
+        self.query(|to| QueryKind::Snapshot(SnapshotQuery::Group(group, to))).await
     }
 
-    /// The cluster at this moment, with the pods that are not bound yet apart.
+    /// The cluster at this moment, and its queue.
     pub async fn picture(&self) -> Result<ClusterAndQueue, Unresponsive> {
-        self.query(QueryKind::Picture).await
+        self.query(|to| QueryKind::Snapshot(SnapshotQuery::Queue(to))).await
     }
 
     /// The nodes at this moment with what is on them, and how many pods there are.

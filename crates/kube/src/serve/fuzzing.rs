@@ -29,8 +29,9 @@ use super::options::Options;
 use super::server::Server;
 use super::server_state::Peer;
 use super::{
-    AdviceError, Advisor, Clients, Explained, ManifestError, ProcessInfo, SchedulerView,
-    ServerSources, Soon, Unresponsive, VerbosityError, WhyGroupQuestion, WhyQuestion,
+    AdviceError, Advisor, CapacityQuestion, Clients, Explained, ManifestError, ProcessInfo,
+    SchedulerView, ServerSources, Soon, Unresponsive, VerbosityError, WhyGroupQuestion,
+    WhyQuestion,
 };
 
 /// An answer that takes longer will never arrive, since no request here waits for anything.
@@ -126,7 +127,7 @@ impl Advisor for Nobody {
         Err(AdviceError::Wrong("nothing is answered here".to_owned()))
     }
 
-    fn capacity(&self, _: ClusterSnapshot, _: &Value) -> Result<Value, AdviceError> {
+    fn capacity(&self, _: CapacityQuestion) -> Result<Value, AdviceError> {
         Err(AdviceError::Wrong("nothing is answered here".to_owned()))
     }
 

@@ -28,6 +28,7 @@ mod activity;
 mod advisor;
 mod api;
 mod auth;
+mod capacity_question;
 mod connection;
 mod connections;
 mod engine_handle;
@@ -56,6 +57,7 @@ mod zpages;
 
 pub use advisor::{AdviceError, Advisor, ManifestSource, WhyGroupQuestion, WhyQuestion};
 pub use api::OPENAPI;
+pub use capacity_question::{CapacityQuestion, CapacityRequest, CapacitySubject};
 pub(crate) use engine_handle::SnapshotQueries;
 pub use engine_handle::{EngineHandle, EngineQuery};
 pub use listen::ListenError;

@@ -40,7 +40,7 @@ pub trait SchedulerView: Send + Sync + 'static {
     /// The cluster at this moment, and what is known of one of its pods if that is pending.
     fn snapshot(&self, pod: Option<PodKey>) -> Soon<'_, (ClusterSnapshot, Option<PendingPod>)>;
 
-    /// The cluster at this moment, with the pods that are not bound yet apart.
+    /// The cluster at this moment, and its queue.
     fn picture(&self) -> Soon<'_, ClusterAndQueue>;
 
     /// The nodes at this moment with what is on them, and how many pods there are.

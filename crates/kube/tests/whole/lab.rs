@@ -14,7 +14,8 @@ use plimsoll_kube::lease::{LeaseClock, Settings};
 use plimsoll_kube::limit::Rate;
 use plimsoll_kube::run::{self, Exit, RunConfig, RunError, SelfAudit, Serving};
 use plimsoll_kube::serve::{
-    AdviceError, Advisor, Build, Options as ServeOptions, WhyGroupQuestion, WhyQuestion,
+    AdviceError, Advisor, Build, CapacityQuestion, Options as ServeOptions, WhyGroupQuestion,
+    WhyQuestion,
 };
 use plimsoll_plugins::{default_profile, in_tree};
 use plimsoll_testserver::{HttpsClient, TestServer};
@@ -265,7 +266,7 @@ impl Advisor for NoAdvisor {
         Err(AdviceError::Failed("nobody answers here".to_owned()))
     }
 
-    fn capacity(&self, _: ClusterSnapshot, _: &Value) -> Result<Value, AdviceError> {
+    fn capacity(&self, _: CapacityQuestion) -> Result<Value, AdviceError> {
         Err(AdviceError::Failed("nobody answers here".to_owned()))
     }
 

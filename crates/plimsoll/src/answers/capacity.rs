@@ -27,23 +27,27 @@ const MOST_COPIES: usize = 20_000;
 /// So many more changes are looked for as may be those that evict copies, which are left out.
 const OVER_COPIES: usize = 3;
 
-/// Lets rules choose the profiles of what is asked about, and returns what they chose. The pods of a group have one profile.
+/// Lets rules choose the profiles of what is asked about, and returns what they chose.
 pub(crate) fn choose_profiles(
     canaries: Option<&Canaries>,
     given: &mut [Given],
 ) -> Vec<Option<CanaryChoice>> {
+    given.iter_mut().map(|given| choose_profile(canaries?, given)).collect()
+}
+
+/// The same for one pod or group. The pods of a group have one profile.
+pub(crate) fn choose_profile(canaries: &Canaries, given: &mut Given) -> Option<CanaryChoice> {
     let choose = |(pod, manifest): &mut DescribedPod| {
-        let choice = canaries?.assign_to(pod)?;
+        let choice = canaries.assign_to(pod)?;
         if let Cow::Owned(decided) = decided_by(manifest, Some(&choice.profile)) {
             *manifest = decided;
         }
         Some(choice)
     };
-    let chosen = given.iter_mut().map(|given| match given {
+    match given {
         Given::Pod(pod) => choose(pod),
         Given::Group(group) => group.pods.iter_mut().filter_map(choose).last(),
-    });
-    chosen.collect()
+    }
 }
 
 /// Answers for these pods and groups, which take turns. `limit` is about the pods of all copies, and `n_remedies` about the
@@ -69,7 +73,7 @@ pub(crate) fn of_given(
     let (capacities, copies) = plimsoll_sim::capacity(scheduler, now, &shapes, limit)?;
     let (n_given, mut shapes) = (given.len(), Vec::new());
     for (capacity, given) in capacities.into_iter().zip(given) {
-        let mut shape = Shape::from(capacity);
+        let mut shape = Shape::new(given.copied(), capacity);
         let is_stopped = shape.capacity.stopped_by.is_some();
         if is_stopped && 0 < n_remedies {
             let full = filled(cluster, &copies);
@@ -184,7 +188,7 @@ fn one_more_group(
     full.pods.extend(more.pods.iter().map(|(pod, _)| pod.clone()));
     let mut simulation = Simulation::new(deciders.scheduler()?, full);
     let now = simulation.now();
-    let find = |object: &Reference| more.manifest_of(&object.to_string());
+    let find = |object: &Reference| more.manifest_of(object);
     let subject = GroupSubject {
         group: &more.group.key,
         manifests: Manifests::by(&find),

@@ -14,7 +14,7 @@ use plimsoll_engine::{ClusterSnapshot, Outcome, QueuePlace, QueuedPodInfo, Sched
 use plimsoll_framework::pod_groups::group_of;
 use plimsoll_framework::{GroupForest, GroupRef, Registry, Time};
 use plimsoll_journal::{JournalError, Reader};
-use plimsoll_kube::serve::{AdviceError, Advisor, OPENAPI};
+use plimsoll_kube::serve::{AdviceError, Advisor, CapacityRequest, OPENAPI};
 use plimsoll_sim::{InitialCluster, Simulation};
 use plimsoll_ui::{
     Chart, ClusterAndQueue, Failure, KnownDecision, Line, Picture, Question, SeenConfiguration,
@@ -75,7 +75,7 @@ struct FilesCluster {
     kinds: Kinds,
     /// The rules that let other profiles decide pods, by pod: also of pods on nodes, for questions about these.
     chosen: BTreeMap<PodKey, CanaryChoice>,
-    /// The manifests of the pending pods, and of what could be changed for them, once they were asked for.
+    /// The manifests of the pending pods and of those of groups, and of what could be changed for them, once they were asked for.
     manifests: OnceLock<BTreeMap<String, Value>>,
 }
 
@@ -212,14 +212,17 @@ impl FilesCluster {
         })
     }
 
-    /// The manifest of an object, as the files have it; `None` for those that no change of a pending pod is about.
+    /// The manifest of an object, as the files have it; `None` for those that no change of a pending pod or of a group is about.
     fn manifest(&self, name: &str) -> Option<Value> {
         let manifests = self.manifests.get_or_init(|| {
-            let pending = self.queue.iter().map(|info| format!("Pod {}", info.pod.key));
-            let pending: BTreeSet<String> = pending.collect();
+            let pending = self.queue.iter().map(|info| &info.pod.key);
+            // A group is copied with its pods on nodes, too.
+            let members = self.snapshot.pods.iter().filter(|pod| pod.scheduling_group.is_some());
+            let pods = pending.chain(members.map(|pod| &pod.key));
+            let pods: BTreeSet<String> = pods.map(|key| format!("Pod {key}")).collect();
             input::manifests_named(&self.sources, &self.kinds, |name| {
                 let kind = name.split(' ').next().unwrap_or_default();
-                CHANGED.contains(&kind) || pending.contains(name)
+                CHANGED.contains(&kind) || pods.contains(name)
             })
         });
         manifests.get(name).cloned()
@@ -302,8 +305,11 @@ impl Source for FilesSource {
     }
 
     fn capacity(&self, request: &Value) -> Result<Value, Failure> {
-        let snapshot = self.cluster()?.snapshot.clone();
-        self.answers.capacity(snapshot, request).map_err(failure)
+        let cluster = self.cluster()?;
+        let request = CapacityRequest::read(request).map_err(Failure::Wrong)?;
+        let find = |object: &Reference| cluster.manifest(&object.to_string());
+        let on = (cluster.snapshot.clone(), &find as &dyn Fn(&Reference) -> Option<Value>);
+        self.answers.capacity_of(&request, on, &BTreeSet::new()).map_err(failure)
     }
 
     fn rebalance(&self, request: &Value) -> Result<Value, Failure> {

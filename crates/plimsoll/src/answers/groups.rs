@@ -2,11 +2,30 @@
 
 use anyhow::{Result, bail};
 use plimsoll_advisor::{GroupSubject, WhyGroup, why_group};
-use plimsoll_api::ObjectKey;
+use plimsoll_api::{CompositePodGroup, ObjectKey, PodGroup, Store};
 use plimsoll_engine::record::GroupRecord;
 use plimsoll_engine::{GroupDecision, Options, Scheduler};
+use plimsoll_framework::pod_groups::group_of;
 use plimsoll_framework::{GroupForest, GroupRef, GroupRules, Time};
+use plimsoll_sim::InitialCluster;
 use serde::Serialize;
+
+/// The PodGroups whose pods a group of a cluster has: itself, or those of a CompositePodGroup on all levels.
+pub(crate) fn leaves_in(cluster: &InitialCluster, group: &ObjectKey) -> Vec<ObjectKey> {
+    let (mut groups, mut composites) = (Store::default(), Store::default());
+    for object in &cluster.objects {
+        if let Some(group) = object.get::<PodGroup>() {
+            groups.set(group.clone());
+        } else if let Some(composite) = object.get::<CompositePodGroup>() {
+            composites.set(composite.clone());
+        }
+    }
+    let is_of_pods = cluster.pods.iter().any(|pod| group_of(pod).as_ref() == Some(group));
+    if is_of_pods || groups.get(group).is_some() {
+        return vec![group.clone()];
+    }
+    GroupForest::new(&groups, Some(&composites)).leaves(&GroupRef::Composite(group.clone()))
+}
 
 /// The answer about a group.
 #[derive(Debug)]

@@ -1,5 +1,6 @@
 //! Answers questions about a running cluster, on a copy of it.
 
+mod capacity;
 mod other_configuration;
 
 use std::borrow::Cow;
@@ -18,7 +19,9 @@ use plimsoll_engine::{
 };
 use plimsoll_framework::{FeatureGates, Prioritize, Registry, Time};
 use plimsoll_journal::{JournalError, Reader};
-use plimsoll_kube::serve::{AdviceError, Advisor, ManifestSource, WhyGroupQuestion, WhyQuestion};
+use plimsoll_kube::serve::{
+    AdviceError, Advisor, CapacityQuestion, ManifestSource, WhyGroupQuestion, WhyQuestion,
+};
 use plimsoll_sim::what_if::Scenario;
 use plimsoll_sim::{InitialCluster, ProfileRules};
 use serde::Deserialize;
@@ -26,8 +29,8 @@ use serde_json::Value;
 
 use super::files::history;
 use super::groups::GroupAnswer;
-use super::request::{CapacityRequest, RebalanceRequest, WhatIfRequest};
-use super::{Deciders, capacity, rebalance, shapes};
+use super::request::{RebalanceRequest, WhatIfRequest};
+use super::{Deciders, rebalance};
 use crate::alternatives::alternatives;
 use crate::canary::{Canaries, CanaryChoice, Picks};
 use crate::input::read_pod;
@@ -283,9 +286,7 @@ impl Present {
         let WhyGroupQuestion { group, manifests, snapshot, pending, remedies, with_text } =
             question;
         if !self.options.gates.groups.generic_workload {
-            return Err(AdviceError::Wrong(
-                "groups of pods are off: this instance runs without the feature gate GenericWorkload".to_owned(),
-            ));
+            return Err(AdviceError::Wrong(GROUPS_ARE_OFF.to_owned()));
         }
         // A group without a PodGroup is one thing, and one whose PodGroup cannot be read another.
         manifests.read(kind.as_str(), &group).map_err(failed)?;
@@ -478,24 +479,10 @@ impl Advisor for Answers {
         Some(self.journal.as_ref()?.history(pod).map_err(failed))
     }
 
-    fn capacity(&self, snapshot: ClusterSnapshot, request: &Value) -> Result<Value, AdviceError> {
-        let request: CapacityRequest = read(request)?;
-        let described = request.described().map_err(AdviceError::Wrong)?;
-        let limit = request.limit.unwrap_or(MOST_DECISIONS).min(MOST_DECISIONS);
-        let limits = (limit, request.remedies.unwrap_or(REMEDIES));
-        let cluster = InitialCluster::from(snapshot);
-        let present = self.present();
-        let given = shapes::given(described, &present.options, &cluster);
-        let mut given = given.map_err(|error| AdviceError::Wrong(format!("{error:#}")))?;
-        let chosen = capacity::choose_profiles(present.canaries.as_ref(), &mut given);
-        let capacity = capacity::of_given(present.deciders(), &cluster, &given, limits);
-        let capacity = capacity.map_err(failed)?.with(chosen);
-        let mut answer = serde_json::to_value(&capacity).map_err(failed)?;
-        if request.text {
-            let text = plain(|out, screen| render::capacity::answer(out, &capacity, screen));
-            answer["text"] = text.into();
-        }
-        Ok(answer)
+    fn capacity(&self, question: CapacityQuestion) -> Result<Value, AdviceError> {
+        let CapacityQuestion { request, snapshot, manifests, hidden } = question;
+        let find = |object: &Reference| read_manifest(&*manifests, object);
+        self.capacity_of(&request, (snapshot, &find), &hidden)
     }
 
     fn rebalance(&self, snapshot: ClusterSnapshot, request: &Value) -> Result<Value, AdviceError> {
@@ -534,8 +521,9 @@ pub(crate) fn decided_by<'m>(manifest: &'m Value, profile: Option<&str>) -> Cow<
 
 /// At most so many decisions are made for one question.
 const MOST_DECISIONS: usize = 1_000_000;
-/// How many changes are returned if nothing is said.
-const REMEDIES: usize = 3;
+/// Why nothing is said of groups.
+const GROUPS_ARE_OFF: &str =
+    "groups of pods are off: this instance runs without the feature gate GenericWorkload";
 
 fn read<T: for<'a> Deserialize<'a>>(request: &Value) -> Result<T, AdviceError> {
     T::deserialize(request).map_err(|error| AdviceError::Wrong(error.to_string()))

@@ -1,5 +1,6 @@
 //! Answers that files and a running instance have in common.
 
+pub(crate) mod all_shapes;
 pub(crate) mod capacity;
 mod files;
 pub(crate) mod groups;

@@ -51,21 +51,6 @@ pub(super) struct NewNodes {
     like: Value,
 }
 
-/// `POST /api/v1/capacity`.
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct CapacityRequest {
-    /// Manifests of pods, workloads and PodGroups.
-    pub(super) pods: Vec<Value>,
-    /// How many pods of copies at most.
-    pub(super) limit: Option<usize>,
-    /// How many changes.
-    pub(super) remedies: Option<usize>,
-    /// Whether the answer has a text for people, too.
-    #[serde(default)]
-    pub(super) text: bool,
-}
-
 /// At most so many moves can be asked for.
 const MOST_MOVES: usize = 10_000;
 
@@ -202,25 +187,23 @@ fn applied(manifests: &[Value], kinds: &Kinds) -> Result<Vec<Action>, String> {
     Ok([Action::Apply(objects)].into_iter().chain(rollouts).collect())
 }
 
-impl CapacityRequest {
-    /// The pods and groups with their manifests.
-    pub(super) fn described(&self) -> Result<Described, String> {
-        let mut described = Described::default();
-        for (at, manifest) in self.pods.iter().enumerate() {
-            let added = match manifest.get("kind") {
-                Some(_) => described.add(manifest),
-                // It need not say that it is a pod.
-                None => read_pod(manifest).map(|pod| {
-                    described.pods.push(vec![(pod, manifest.clone())]);
-                    true
-                }),
-            };
-            let other = || "kind: is neither Pod nor PodGroup, and no workload".to_owned();
-            let added = added.and_then(|added| if added { Ok(()) } else { Err(other()) });
-            added.map_err(|why| format!("pods[{at}].{why}"))?;
-        }
-        Ok(described)
+/// The pods and groups of the manifests of `/api/v1/capacity`.
+pub(super) fn described(manifests: &[Value]) -> Result<Described, String> {
+    let mut described = Described::default();
+    for (at, manifest) in manifests.iter().enumerate() {
+        let added = match manifest.get("kind") {
+            Some(_) => described.add(manifest),
+            // It need not say that it is a pod.
+            None => read_pod(manifest).map(|pod| {
+                described.pods.push(vec![(pod, manifest.clone())]);
+                true
+            }),
+        };
+        let other = || "kind: is neither Pod nor PodGroup, and no workload".to_owned();
+        let added = added.and_then(|added| if added { Ok(()) } else { Err(other()) });
+        added.map_err(|why| format!("pods[{at}].{why}"))?;
     }
+    Ok(described)
 }
 
 #[cfg(test)]
@@ -297,9 +280,7 @@ mod tests {
     #[test]
     fn capacity_reads_pods_workloads_and_groups() {
         let read = |pods: Value| {
-            let request: CapacityRequest =
-                serde_json::from_value(json!({"pods": pods})).expect("it is right");
-            let described = request.described()?;
+            let described = described(pods.as_array().expect("it is a list"))?;
             let pods = described.pods.iter().map(Vec::len).collect::<Vec<_>>();
             Ok::<_, String>((pods, described.groups.len()))
         };

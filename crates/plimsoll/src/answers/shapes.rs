@@ -1,6 +1,7 @@
 //! What `capacity` counts: pods, and groups with their pods.
 
 use anyhow::{Result, bail, ensure};
+use plimsoll_advisor::Reference;
 use plimsoll_api::wire::{self, Object};
 use plimsoll_api::{ObjectKey, Pod, PodGroup, PodKey, PodPhase};
 use plimsoll_engine::Options;
@@ -10,6 +11,7 @@ use serde_json::{Value, json};
 
 use super::groups::check_on;
 use crate::input::{Described, DescribedPod, read_pod};
+use crate::report::Copied;
 
 /// What is counted.
 #[derive(Debug)]
@@ -46,6 +48,16 @@ impl Given {
             Given::Group(group) => &mut group.pods,
         };
         pods.iter_mut().map(|(pod, _)| pod)
+    }
+
+    /// What it is called in an answer.
+    pub(crate) fn copied(&self) -> Copied {
+        match self {
+            Given::Pod((pod, _)) => Copied::Pod { pod: pod.key.to_string() },
+            Given::Group(given) => {
+                Copied::Group { group: given.group.key.to_string(), pods: given.pods.len() }
+            }
+        }
     }
 
     /// What is placed.
@@ -119,13 +131,12 @@ pub(crate) fn given(
     Ok(given)
 }
 
-/// A group of the cluster with its pods, pending ones and those on nodes. `find` knows manifests by kind and name, such as
-/// `Pod default/web-0`.
-pub(crate) fn of_cluster(
+/// A group of the cluster with its pods, pending ones and those on nodes. `find` knows manifests.
+pub(crate) fn group_of_cluster(
     key: &ObjectKey,
     options: &Options,
     cluster: &InitialCluster,
-    find: &dyn Fn(&str) -> Option<Value>,
+    find: &dyn Fn(&Reference) -> Option<Value>,
 ) -> Result<GivenGroup> {
     let Some(group) = group_in(cluster, key) else {
         bail!("there is no PodGroup {key}: its pods name it, or it is a group of groups")
@@ -134,29 +145,33 @@ pub(crate) fn of_cluster(
         .pods
         .iter()
         .filter(|pod| pod.phase != PodPhase::Ended && group_of(pod).as_ref() == Some(key));
-    let pods = pods.map(|pod| (pod.clone(), find(&name_of_pod(&pod.key)).unwrap_or_default()));
-    let manifest = find(&name_of_group(key));
-    let given = GivenGroup { group: group.clone(), manifest, pods: pods.collect() };
+    let pods = pods.map(|pod| (pod.clone(), find(&Reference::pod(&pod.key)).unwrap_or_default()));
+    let mut pods: Vec<DescribedPod> = pods.collect();
+    pods.sort_by(|(one, _), (other, _)| one.key.cmp(&other.key));
+    let manifest = find(&of_group(key));
+    let given = GivenGroup { group: group.clone(), manifest, pods };
     ensure!(!given.pods.is_empty(), "group {key} has no pods: there is nothing to count");
     given.check(options)?;
     Ok(given)
 }
 
 /// The groups of the cluster that can be counted, with their pods, by name.
-pub(crate) fn all_of_cluster(options: &Options, cluster: &InitialCluster) -> Vec<GivenGroup> {
+pub(super) fn groups_of_cluster(options: &Options, cluster: &InitialCluster) -> Vec<GivenGroup> {
     if !options.gates.groups.generic_workload {
         return Vec::new();
     }
     let mut keys: Vec<&ObjectKey> = groups_in(cluster).map(|group| &group.key).collect();
     keys.sort();
-    keys.into_iter().filter_map(|key| of_cluster(key, options, cluster, &|_| None).ok()).collect()
+    let found = keys.into_iter().map(|key| group_of_cluster(key, options, cluster, &|_| None));
+    found.filter_map(Result::ok).collect()
 }
 
 fn groups_in(cluster: &InitialCluster) -> impl Iterator<Item = &PodGroup> {
     cluster.objects.iter().filter_map(|object| object.get::<PodGroup>())
 }
 
-fn group_in<'c>(cluster: &'c InitialCluster, key: &ObjectKey) -> Option<&'c PodGroup> {
+/// A group of the cluster.
+pub(super) fn group_in<'c>(cluster: &'c InitialCluster, key: &ObjectKey) -> Option<&'c PodGroup> {
     groups_in(cluster).find(|group| group.key == *key)
 }
 
@@ -219,22 +234,18 @@ impl GivenGroup {
         Ok(Some(GivenGroup { group, manifest: Some(own), pods }))
     }
 
-    /// The manifest of the group or of one of its pods, by kind and name.
-    pub(super) fn manifest_of(&self, name: &str) -> Option<Value> {
-        if name == name_of_group(&self.group.key) {
+    /// The manifest of the group or of one of its pods.
+    pub(super) fn manifest_of(&self, object: &Reference) -> Option<Value> {
+        if *object == of_group(&self.group.key) {
             return self.manifest.clone();
         }
-        let found = self.pods.iter().find(|(pod, _)| name == name_of_pod(&pod.key));
+        let found = self.pods.iter().find(|(pod, _)| *object == Reference::pod(&pod.key));
         found.map(|(_, manifest)| manifest.clone())
     }
 }
 
-fn name_of_group(key: &ObjectKey) -> String {
-    format!("PodGroup {key}")
-}
-
-fn name_of_pod(key: &PodKey) -> String {
-    format!("Pod {key}")
+fn of_group(key: &ObjectKey) -> Reference {
+    Reference::of("PodGroup", key)
 }
 
 fn with_suffix(key: &ObjectKey, suffix: &str) -> ObjectKey {

@@ -56,7 +56,7 @@ pub(crate) struct Capacity {
     #[arg(long)]
     pub(crate) after_pending: bool,
 
-    /// Stop after so many pods
+    /// Stop after so many pods; with --all-shapes after so many of each
     #[arg(long, value_name = "N", default_value_t = 1_000_000)]
     pub(crate) limit: usize,
 

@@ -28,6 +28,9 @@ Examples:
   # How many more of these pods fit?
   kubectl plimsoll capacity --pod-file worker.yaml
 
+  # For each sort of pod of a namespace, how many more of it, once the pending pods are placed?
+  kubectl plimsoll capacity --all-shapes -n shop --after-pending
+
   # The scheduler runs elsewhere
   kubectl plimsoll why shop/web-0 --scheduler-namespace scheduling --service plimsoll
 
@@ -178,10 +181,23 @@ pub(crate) enum ClusterQuestion {
     /// How many more pods or groups of pods fit, and what stops the next one
     Capacity {
         /// The manifest of a pod, of a workload with a template, or of a PodGroup with its pods; - is standard input
-        #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, required = true)]
+        #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+        #[arg(required_unless_present_any = ["all_shapes", "group"])]
         pod_file: Vec<PathBuf>,
 
-        /// Stop after so many pods
+        /// A group of the cluster with all its pods; without a namespace it is in that of -n or the context
+        #[arg(long, value_name = "[NAMESPACE/]NAME", value_parser = named_pod, conflicts_with = "pod_file")]
+        group: Option<NamedPod>,
+
+        /// One pod of each controller, and each group, each by itself: of the namespace of -n, or of all
+        #[arg(long, conflicts_with_all = ["pod_file", "group"])]
+        all_shapes: bool,
+
+        /// Place the pending pods of the cluster first
+        #[arg(long)]
+        after_pending: bool,
+
+        /// Stop after so many pods; with --all-shapes after so many of each
         #[arg(long, value_name = "N", default_value_t = 1_000_000)]
         limit: usize,
 

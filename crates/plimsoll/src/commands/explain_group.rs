@@ -10,7 +10,7 @@ use plimsoll_framework::pod_groups::group_of;
 use plimsoll_sim::{InitialCluster, Simulation};
 
 use super::Scene;
-use crate::answers::groups::{check_on, tried};
+use crate::answers::groups::{check_on, leaves_in, tried};
 use crate::args::{Explain, Format};
 use crate::render::style::Screen;
 use crate::render::{canary as render, record, table};
@@ -24,7 +24,8 @@ const SEED: u64 = 0;
 /// Tries a group as if it had its turn now, and prints what came of it.
 pub(crate) fn run(args: &Explain, group: &ObjectKey, registry: &Registry) -> Result<()> {
     let scene = Scene::read(&args.cluster, registry)?;
-    let is_member = |pod: &Pod| group_of(pod).as_ref() == Some(group);
+    let leaves = leaves_in(&scene.cluster, group);
+    let is_member = |pod: &Pod| group_of(pod).is_some_and(|group| leaves.contains(&group));
     let (Scene { setup, cluster, .. }, canary) = scene.asked_about(&args.canary, is_member)?;
     let options = Options { detail: Detail::Nodes, ..setup.options() };
     check_on(&options)?;

@@ -37,8 +37,8 @@ async fn ask(args: Kubectl) -> Result<ExitCode> {
         return Err(InstanceError::Impersonation(other).into());
     }
     // A wrong file is an error before anything is sent.
-    let prepared = Prepared::of(question)?;
     let namespace = target.namespace.clone();
+    let prepared = Prepared::of(question, namespace.as_deref())?;
     let connection = connect(access(target), Arc::new(RestMetrics::default())).await?;
     let namespace = namespace.unwrap_or_else(|| connection.namespace());
     let instance = Instance::find(&connection, &place(scheduler)).await?;
@@ -62,7 +62,7 @@ enum Prepared {
     WhyGroup { group: NamedPod, remedies: usize },
     Explain { pod: NamedPod },
     WhatIf { body: Value, configuration: Option<PathBuf>, fails_if_pending: bool },
-    Capacity { body: Value },
+    Capacity { body: Value, group: Option<NamedPod> },
     Rebalance { body: Value },
 }
 
@@ -86,7 +86,8 @@ struct About {
 }
 
 impl Prepared {
-    fn of(question: ClusterQuestion) -> Result<Self> {
+    /// `namespace` is that of `-n`, if it is given.
+    fn of(question: ClusterQuestion, namespace: Option<&str>) -> Result<Self> {
         Ok(match question {
             ClusterQuestion::Why { pod, group, remedies, nearest } => match (pod, group) {
                 (_, Some(group)) => Prepared::WhyGroup { group, remedies },
@@ -107,10 +108,28 @@ impl Prepared {
                     fails_if_pending: fail_if_pending,
                 }
             }
-            ClusterQuestion::Capacity { pod_file, limit, remedies } => {
-                let pods = Described::of(&input::read(&pod_file)?)?.into_manifests();
-                let body = json!({ "pods": pods, "limit": limit, "remedies": remedies });
-                Prepared::Capacity { body }
+            ClusterQuestion::Capacity {
+                pod_file,
+                group,
+                all_shapes,
+                after_pending,
+                limit,
+                remedies,
+            } => {
+                let mut body = json!({ "limit": limit, "remedies": remedies });
+                // An instance of an older version refuses what it does not know.
+                if after_pending {
+                    body["afterPending"] = true.into();
+                }
+                if all_shapes {
+                    body["allShapes"] = true.into();
+                    if let Some(namespace) = namespace {
+                        body["namespace"] = namespace.into();
+                    }
+                } else if group.is_none() {
+                    body["pods"] = Described::of(&input::read(&pod_file)?)?.into_manifests().into();
+                }
+                Prepared::Capacity { body, group }
             }
             ClusterQuestion::Rebalance { asked } => Prepared::Rebalance { body: asked.requested() },
         })
@@ -151,10 +170,14 @@ impl Prepared {
                 body["text"] = (with_text || fails_if_pending).into();
                 (path, None, session.post(path, &body).await?, fails_if_pending)
             }
-            Prepared::Capacity { mut body } => {
+            Prepared::Capacity { mut body, group } => {
                 let path = "/api/v1/capacity";
                 body["text"] = with_text.into();
-                (path, None, session.post(path, &body).await?, false)
+                let about = group.map(|group| About { what: "group", key: group.key(namespace) });
+                if let Some(About { key, .. }) = &about {
+                    body["group"] = key.to_string().into();
+                }
+                (path, about, session.post(path, &body).await?, false)
             }
             Prepared::Rebalance { mut body } => {
                 let path = "/api/v1/rebalance";

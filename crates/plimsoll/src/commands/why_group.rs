@@ -12,7 +12,7 @@ use plimsoll_sim::Simulation;
 
 use super::Scene;
 use super::explain_group::check_known;
-use crate::answers::groups::{GroupAnswer, check_on};
+use crate::answers::groups::{GroupAnswer, check_on, leaves_in};
 use crate::answers::{decided_by, profiles_of};
 use crate::args::{Format, Why};
 use crate::input;
@@ -26,7 +26,8 @@ const SEED: u64 = 0;
 /// Answers for one group.
 pub(crate) fn run(args: &Why, group: &ObjectKey, registry: &Registry) -> Result<()> {
     let scene = Scene::read(&args.cluster, registry)?;
-    let is_member = |pod: &Pod| group_of(pod).as_ref() == Some(group);
+    let leaves = leaves_in(&scene.cluster, group);
+    let is_member = |pod: &Pod| group_of(pod).is_some_and(|group| leaves.contains(&group));
     let (Scene { setup, cluster, sources }, canary) = scene.asked_about(&args.canary, is_member)?;
     let options = Options { detail: Detail::Outcome, ..setup.options() };
     check_on(&options)?;

@@ -6,7 +6,7 @@ use plimsoll_sim::ShapeCapacity;
 
 use super::style::{HEADING, Screen};
 use super::{canary, why_group};
-use crate::report::{CapacityAnswer, Remedies, Shape};
+use crate::report::{CapacityAnswer, Copied, Remedies, Shape};
 use crate::wording::{count, some_of};
 
 /// At most so many nodes or domains are named for one pod or group.
@@ -19,9 +19,9 @@ pub(crate) fn answer(
     screen: Screen,
 ) -> io::Result<()> {
     if answer.shapes.is_empty() {
-        return writeln!(out, "No pod of the files has a controller.");
+        return writeln!(out, "No pod of the cluster has a controller.");
     }
-    let has_groups = answer.shapes.iter().any(|shape| shape.capacity.pods.is_some());
+    let has_groups = answer.shapes.iter().any(|shape| shape.of.n_pods().is_some());
     let what = if has_groups { "POD OR GROUP" } else { "POD" };
     let mut table =
         screen.table(&[what, ">FITS", "ON", "A TENTH MORE WITH", "WHAT STOPS THE NEXT ONE"]);
@@ -30,7 +30,7 @@ pub(crate) fn answer(
         let more = capacity.ten_percent_more.as_ref();
         let more = more.map(|more| format!("{} like {}", count(more.nodes, "node"), more.like));
         table.add_row([
-            named(capacity),
+            named(&shape.of),
             capacity.fits.to_string(),
             places(capacity),
             more.unwrap_or_default(),
@@ -40,14 +40,14 @@ pub(crate) fn answer(
     writeln!(out, "{}", table.trim_fmt())?;
     for shape in answer.shapes.iter().filter(|shape| shape.canary.is_some()) {
         writeln!(out)?;
-        canary::choice(out, shape.capacity.of.name(), shape.canary.as_ref())?;
+        canary::choice(out, shape.of.name(), shape.canary.as_ref())?;
     }
     for shape in answer.shapes.iter().filter(|shape| !shape.smaller_requests.is_empty()) {
         let texts: Vec<&str> = shape.smaller_requests.iter().map(|one| one.text.as_str()).collect();
         writeln!(
             out,
             "\nA tenth more of {} would also fit if it were to {}.",
-            shape.capacity.of.name(),
+            shape.of.name(),
             texts.join(", or ")
         )?;
     }
@@ -62,7 +62,7 @@ fn remedies(out: &mut impl Write, shape: &Shape, screen: Screen) -> io::Result<(
     writeln!(
         out,
         "\n{HEADING}One more{HEADING:#} of {} would fit with one of these changes:\n",
-        shape.capacity.of.name()
+        shape.of.name()
     )?;
     let table = match &shape.remedies {
         Remedies::Pod(remedies) => {
@@ -78,9 +78,9 @@ fn remedies(out: &mut impl Write, shape: &Shape, screen: Screen) -> io::Result<(
 }
 
 /// The name of what is copied, and how many pods a group has.
-fn named(capacity: &ShapeCapacity) -> String {
-    let name = capacity.of.name();
-    match capacity.pods {
+fn named(of: &Copied) -> String {
+    let name = of.name();
+    match of.n_pods() {
         Some(pods) => format!("{name} ({})", count(pods, "pod")),
         None => name.to_owned(),
     }

@@ -306,6 +306,58 @@ fn another_configuration_decides(ask: impl Fn(&str, &Value) -> Value) {
 }
 
 #[test]
+fn shapes_of_a_running_instance_are_named_to_those_who_may_list_their_pods() {
+    let all = Right::on("", &["pods"], &["get", "list"]);
+    let users = vec![user("operator", vec![all.clone()]), user("shop", vec![all.within("shop")])];
+    let server = TestServer::start(Options { users, ..Options::default() });
+    let of = |namespace: &str, controller: &str, cpu: &str| {
+        let mut pod = pod(namespace, &format!("{controller}-x7"), cpu);
+        pod["metadata"]["ownerReferences"] = json!([
+            {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": controller, "uid": controller, "controller": true},
+        ]);
+        pod["spec"]["nodeName"] = json!("n1");
+        pod["status"] = json!({"phase": "Running"});
+        pod
+    };
+    let objects = [node("n1"), of("pay", "card", "500m"), of("shop", "web", "700m")];
+    server.store().apply_all(objects).expect("they are valid");
+    let serving = Serving::start(&server, &[]);
+    let ask = |user: &str, body: Value| {
+        let client = serving.client.with_token(&format!("token-of-{user}"));
+        until("the shapes", || {
+            let answer = client.send("POST", "/api/v1/capacity", &body.to_string()).ok()?;
+            let answer: Value = serde_json::from_str(&answer.body).ok()?;
+            let is_ready = answer["shapes"].as_array().is_none_or(|shapes| !shapes.is_empty());
+            (is_ready && answer["code"] != 429).then_some(answer)
+        })
+    };
+    let asked = json!({"allShapes": true, "text": true});
+    let whole = ask("operator", asked.clone());
+    is_of_schema("Capacity", &whole);
+    let shapes = &whole["shapes"];
+    assert_eq!((&shapes[0]["pod"], &shapes[0]["fits"]), (&json!("pay/card"), &json!(1)), "{whole}");
+    assert_eq!((&shapes[1]["pod"], &shapes[1]["fits"]), (&json!("shop/web"), &json!(1)), "{whole}");
+
+    let told = ask("shop", asked.clone());
+    is_of_schema("Capacity", &told);
+    assert!(!told.to_string().contains("card") && !told.to_string().contains("pay"), "{told}");
+    assert_eq!(told["shapes"][0], shapes[1]);
+    let mut withheld = shapes[0].clone();
+    let fields = withheld.as_object_mut().expect("it is an object");
+    fields.remove("pod");
+    fields.insert("withheld".to_owned(), json!(true));
+    assert_eq!(told["shapes"][1], withheld);
+    let text = told["text"].as_str().expect("it was asked for");
+    let rows: Vec<&str> =
+        text.lines().skip(1).map(|row| row.split("  ").next().unwrap_or("")).collect();
+    assert_eq!(rows, ["shop/web", "a pod that you may not list"], "{text}");
+
+    let of_shop = ask("shop", json!({"allShapes": true, "namespace": "shop"}));
+    assert_eq!(of_shop["shapes"], json!([shapes[1]]));
+    assert_eq!(ask("shop", json!({"allShapes": true, "namespace": "pay"}))["code"], 403);
+}
+
+#[test]
 fn the_history_of_a_pod_and_what_the_instance_believes_are_told() {
     let all = Right::on("", &["pods"], &["get", "list"]);
     let users = vec![user("operator", vec![all.clone()]), user("shop", vec![all.within("shop")])];

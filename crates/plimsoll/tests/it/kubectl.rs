@@ -94,6 +94,9 @@ impl Scene {
             "status": {"allocatable": {"cpu": "2", "memory": "8Gi", "pods": "10"}},
         });
         let mut placed = pod("pay", "card-1", "1500m");
+        placed["metadata"]["ownerReferences"] = json!([
+            {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "card", "uid": "c", "controller": true},
+        ]);
         placed["spec"]["nodeName"] = json!("n1");
         placed["status"] = json!({"phase": "Running"});
         let objects = [node, placed, pod("shop", "large", "1")];
@@ -243,6 +246,12 @@ fn the_answers_are_those_on_files() {
         ),
         ("capacity --pod-file worker.json", "capacity -f all.json --pod-file worker.json"),
         (
+            "capacity --pod-file worker.json --after-pending",
+            "capacity -f all.json --pod-file worker.json --after-pending",
+        ),
+        ("capacity --all-shapes", "capacity -f all.json --all-shapes"),
+        ("capacity --all-shapes -n pay --limit 0", "capacity -f all.json --all-shapes --limit 0"),
+        (
             "rebalance --free-nodes --max-moves 3",
             "rebalance -f all.json --free-nodes --max-moves 3",
         ),
@@ -258,6 +267,8 @@ fn the_answers_are_those_on_files() {
     for key in ["remedies", "nearest", "record"] {
         assert_eq!(told[key], on_files[key], "{key}");
     }
+    let of_shop = scene.answer(&sre, "capacity --all-shapes -n shop");
+    assert_eq!(of_shop, "No pod of the cluster has a controller.\n");
     let told_text = scene.answer(&sre, "why shop/large");
     assert_ne!(timeless(&told_text), told_text, "it says since when the pod waits");
     assert!(told["asOf"].is_string() && told["text"].is_null(), "{told}");
@@ -371,6 +382,10 @@ fn what_is_missing_is_named() {
         ),
         (
             "why --group shop/train",
+            "error: groups of pods are off: this instance runs without the feature gate GenericWorkload",
+        ),
+        (
+            "capacity --group train -n shop",
             "error: groups of pods are off: this instance runs without the feature gate GenericWorkload",
         ),
         ("what-if --drain n7", "error: actions[0]: no node is named n7; there is n1"),

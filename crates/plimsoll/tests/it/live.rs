@@ -86,7 +86,15 @@ fn objects() -> Vec<Value> {
 
 /// The objects of the server as a file.
 fn as_file(server: &TestServer) -> String {
-    let kinds = ["nodes", "pods", "deviceclasses", "resourceslices", "resourceclaims", "podgroups"];
+    let kinds = [
+        "nodes",
+        "pods",
+        "deviceclasses",
+        "resourceslices",
+        "resourceclaims",
+        "podgroups",
+        "compositepodgroups",
+    ];
     let items: Vec<Value> = kinds.iter().flat_map(|kind| server.store().list(kind)).collect();
     json!({"apiVersion": "v1", "kind": "List", "items": items}).to_string()
 }
@@ -103,6 +111,14 @@ fn get(client: &HttpsClient, path: &str, is_expected: impl Fn(&Value) -> bool) -
         let answer = client.get(path).ok()?;
         let answer: Value = serde_json::from_str(&answer.body).ok()?;
         is_expected(&answer).then_some(answer)
+    })
+}
+
+/// The answer to a `POST`.
+fn post(client: &HttpsClient, path: &str, body: &Value) -> Value {
+    until(path, || {
+        let answer = client.send("POST", path, &body.to_string()).ok()?;
+        (answer.code != 429).then(|| serde_json::from_str::<Value>(&answer.body).ok())?
     })
 }
 
@@ -186,6 +202,24 @@ fn groups_claims_and_moves_are_answered_as_on_files() {
     let wrong = sre.send("POST", "/api/v1/rebalance", "{\"objectives\": []}");
     let wrong = wrong.expect("it answers");
     assert_eq!(wrong.code, 400, "{}", wrong.body);
+
+    for (flags, body) in [
+        ("--group shop/train", json!({"group": "shop/train"})),
+        ("--group shop/train --remedies 1", json!({"group": "shop/train", "remedies": 1})),
+        ("--all-shapes --after-pending", json!({"allShapes": true, "afterPending": true})),
+    ] {
+        let told = post(&sre, "/api/v1/capacity", &body);
+        is_of_schema("Capacity", &told);
+        let expected = on_files(&file, &format!("capacity -f all.json {flags} {emulated}"));
+        assert_eq!(told["shapes"], expected["shapes"], "{flags}");
+    }
+    let told = post(&sre, "/api/v1/capacity", &json!({"group": "shop/train", "text": true}));
+    assert_eq!((&told["shapes"][0]["fits"], &told["shapes"][0]["pods"]), (&json!(0), &json!(2)));
+    assert!(told["shapes"][0]["remedies"][0].is_object(), "something would help: {told}");
+    let text = told["text"].as_str().expect("it was asked for");
+    assert!(text.contains("One more of shop/train would fit"), "{text}");
+    let told = post(&intern, "/api/v1/capacity", &json!({"group": "shop/train"}));
+    assert_eq!(told["code"], 403, "{told}");
 }
 
 #[test]
@@ -246,6 +280,28 @@ fn a_canary_decides_about_groups_and_moves_of_a_running_instance_too() {
     let text = told["text"].as_str().expect("it was asked for");
     assert!(text.starts_with("Profile other decides shop/train, since --canary "), "{text}");
 
+    let on_files = |flags: &str| -> Value {
+        let line = format!(
+            "capacity -f all.json --config s.yaml {flags} --emulated-version 1.36 --feature-gates {GATES} -o json \
+             --canary {rule}"
+        );
+        let answer = run(&[("all.json", &file), ("s.yaml", &config)], &line);
+        assert_eq!(answer.status, 0, "{}", answer.err);
+        serde_json::from_str(&answer.out).expect("it is one document")
+    };
+    let told = post(&sre, "/api/v1/capacity", &json!({"group": "shop/train"}));
+    is_of_schema("Capacity", &told);
+    assert_eq!(told["shapes"], on_files("--group shop/train")["shapes"]);
+    assert_eq!(told["shapes"][0]["canary"]["profile"], "other");
+    let told = post(&sre, "/api/v1/capacity", &json!({"allShapes": true}));
+    let mut expected = on_files("--all-shapes");
+    assert_eq!(told["shapes"][0], expected["shapes"][0], "a rule picks pods on nodes");
+    assert_eq!(told["shapes"][0]["canary"]["profile"], "other");
+    // Of the pods that are routed already only the profile is known.
+    let canary = expected["shapes"][1].as_object_mut().and_then(|shape| shape.remove("canary"));
+    assert!(canary.is_some(), "{expected}");
+    assert_eq!(told["shapes"][1], expected["shapes"][1]);
+
     let body = json!({"objectives": ["freeNodes"]}).to_string();
     let told = until("the moves", || {
         let answer = sre.send("POST", "/api/v1/rebalance", &body).ok()?;
@@ -255,4 +311,69 @@ fn a_canary_decides_about_groups_and_moves_of_a_running_instance_too() {
     let moves: Vec<&Value> = steps.filter(|step| step["pod"].is_string()).collect();
     assert!(!moves.is_empty(), "{told}");
     assert!(moves.iter().all(|step| step["to"] != "n3"), "{told}");
+}
+
+#[test]
+fn the_rule_of_a_tree_of_groups_is_named_also_if_its_root_is_asked_about() {
+    let pods = Right::on("", &["pods"], &["get", "list"]).within("shop");
+    let kinds = ["podgroups", "compositepodgroups"];
+    let groups = Right::on("scheduling.k8s.io", &kinds, &["get"]).within("shop");
+    let users = vec![user("sre", vec![pods, groups])];
+    let also = ["v1beta1", "v1alpha3"].map(|version| format!("scheduling.k8s.io/{version}"));
+    let options = Options { release: 37, users, also: also.to_vec(), ..Options::default() };
+    let server = TestServer::start(options);
+    // The profile of the canary has the node n1 alone, on which one of the two groups fits.
+    let nodes = [("n1", "other"), ("n2", "default"), ("n3", "default")].map(|(name, pool)| {
+        let mut node = node(name);
+        node["metadata"]["labels"]["pool"] = json!(pool);
+        node
+    });
+    let root = json!({
+        "apiVersion": "scheduling.k8s.io/v1alpha3", "kind": "CompositePodGroup",
+        "metadata": {"namespace": "shop", "name": "job"},
+        "spec": {"schedulingPolicy": {"gang": {"minGroupCount": 2}}},
+    });
+    let parts = ["a", "b"].map(|name| {
+        let group = json!({
+            "apiVersion": "scheduling.k8s.io/v1beta1", "kind": "PodGroup",
+            "metadata": {"namespace": "shop", "name": name},
+            "spec": {"schedulingPolicy": {"gang": {"minCount": 1}}, "parentCompositePodGroupName": "job"},
+        });
+        let mut pod = pod(&format!("{name}-0"), "3");
+        pod["spec"]["schedulingGroup"] = json!({"podGroupName": name});
+        [group, pod]
+    });
+    let all = nodes.into_iter().chain([root]).chain(parts.into_iter().flatten());
+    server.store().apply_all(all).expect("they are valid");
+
+    let dir = tempfile::tempdir().expect("there is room");
+    let kubeconfig = server.kubeconfig_file().expect("there is room for a file");
+    let config = dir.path().join("config.yaml");
+    std::fs::write(&config, configuration(&kubeconfig, "default", "other")).expect("there is room");
+    let gates = "GenericWorkload=true,TopologyAwareWorkloadScheduling=true,CompositePodGroup=true";
+    let rule = r#"podNamespace=="shop"=other"#;
+    let flags = [
+        format!("--feature-gates={gates}"),
+        format!("--config={}", config.display()),
+        format!("--canary={rule}"),
+    ];
+    let serving = Serving::start(&server, &flags.each_ref().map(String::as_str));
+    let sre = serving.client.with_token("token-of-sre");
+    let config = configuration(Path::new(""), "default", "other");
+    for group in ["shop/job", "shop/a"] {
+        let is_tried = |answer: &Value| answer["waiting"]["attempts"].is_u64();
+        let told = get(&sre, &format!("/api/v1/why-group?group={group}"), is_tried);
+        is_of_schema("WhyGroup", &told);
+        let line = format!(
+            "why -f all.json --config s.yaml --group {group} --feature-gates {gates} -o json --canary {rule}"
+        );
+        let expected = run(&[("all.json", &as_file(&server)), ("s.yaml", &config)], &line);
+        assert_eq!(expected.status, 0, "{}", expected.err);
+        let expected: Value = serde_json::from_str(&expected.out).expect("it is one document");
+        for key in ["state", "placed", "pending", "remedies", "canary"] {
+            assert_eq!(told[key], expected[key], "{group}: {key}");
+        }
+        assert_eq!(told["state"], "unschedulable", "{told}");
+        assert_eq!(told["canary"]["profile"], "other", "{told}");
+    }
 }

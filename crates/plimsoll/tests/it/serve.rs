@@ -156,6 +156,28 @@ fn answers_are_those_of_the_command_line() {
     ]}});
     let capacity = served.post("/api/v1/capacity", &json!({"pods": [shape]}));
     is_of_schema("Capacity", &capacity);
+    for (flags, body) in [
+        ("--all-shapes", json!({"allShapes": true})),
+        ("--all-shapes --limit 7", json!({"allShapes": true, "limit": 7})),
+        ("--all-shapes --after-pending", json!({"allShapes": true, "afterPending": true})),
+    ] {
+        let capacity = served.post("/api/v1/capacity", &body);
+        is_of_schema("Capacity", &capacity);
+        let expected = line(&format!("capacity -f {cluster} {flags} -o json"));
+        assert_eq!(capacity, expected, "{flags}");
+    }
+    let shapes = |body: Value| served.post("/api/v1/capacity", &body)["shapes"].clone();
+    let (all, after) =
+        (json!({"allShapes": true}), json!({"allShapes": true, "afterPending": true}));
+    assert_ne!(shapes(all), shapes(after), "some pending pods of the example fit");
+    let of_shop = shapes(json!({"allShapes": true, "namespace": "shop", "limit": 1}));
+    let of_shop = of_shop.as_array().expect("it is a list");
+    let is_of_shop =
+        |shape: &Value| shape["pod"].as_str().is_some_and(|pod| pod.starts_with("shop/"));
+    assert!(!of_shop.is_empty() && of_shop.iter().all(is_of_shop), "{of_shop:?}");
+    let wrong = served.post("/api/v1/capacity", &json!({}));
+    let why = "say what is counted: pods, group or allShapes";
+    assert_eq!((&wrong["code"], &wrong["message"]), (&json!(400), &json!(why)));
     let unknown = served.get("/api/v1/why?pod=ml/none");
     assert_eq!(unknown["code"], 404, "{unknown}");
     let wrong = served.post("/api/v1/what-if", &json!({"actions": [{"drain": "n7"}]}));
@@ -296,6 +318,13 @@ fn a_group_is_told_what_would_let_it_fit_and_moves_are_found() {
     assert_eq!(running["state"], "running", "{running}");
     let unknown = served.get("/api/v1/why-group?group=default/none");
     assert_eq!(unknown["code"], 404, "{unknown}");
+    let capacity = served.post("/api/v1/capacity", &json!({"group": "default/train"}));
+    is_of_schema("Capacity", &capacity);
+    assert_eq!(capacity, line(&format!("capacity --group train {files}")));
+    assert!(capacity["shapes"][0]["remedies"][0].is_object(), "{capacity}");
+    let unknown = served.post("/api/v1/capacity", &json!({"group": "default/none"}));
+    let why = "there is no PodGroup default/none";
+    assert_eq!((&unknown["code"], &unknown["message"]), (&json!(404), &json!(why)));
     let plan = served.post("/api/v1/rebalance", &json!({"objectives": ["freeNodes", "spread"]}));
     is_of_schema("RebalancePlan", &plan);
     assert_eq!(plan, line(&format!("rebalance --free-nodes --spread {files}")));
@@ -305,6 +334,9 @@ fn a_group_is_told_what_would_let_it_fit_and_moves_are_found() {
     let without = Served::start(&["-f", &cluster]);
     let off = without.get("/api/v1/why-group?group=default/train");
     let why = "groups of pods are off: add --feature-gates GenericWorkload=true";
+    assert_eq!((&off["code"], &off["message"]), (&json!(400), &json!(why)));
+    let off = without.post("/api/v1/capacity", &json!({"group": "default/train"}));
+    let why = "groups of pods are off: this instance runs without the feature gate GenericWorkload";
     assert_eq!((&off["code"], &off["message"]), (&json!(400), &json!(why)));
 }
 

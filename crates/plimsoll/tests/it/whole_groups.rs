@@ -179,6 +179,17 @@ profiles: [{schedulerName: default-scheduler}, {schedulerName: other}]
         assert_eq!(answer.status, 0, "{line}: {}", answer.err);
         let answer: Value = serde_json::from_str(&answer.out).expect("it is one document");
         assert_eq!(answer["state"], "scheduled", "{answer:#}");
+        let rule = json!({
+            "rule": "podNamespace==\"default\"=other", "profile": "other", "schedulerName": "default-scheduler",
+        });
+        assert_eq!(answer["canary"], rule, "{answer:#}");
+        let explained = run(&files, &line.replacen("why", "explain", 1));
+        assert_eq!(explained.status, 0, "{}", explained.err);
+        let explained: Value = serde_json::from_str(&explained.out).expect("it is one document");
+        assert_eq!(explained["canary"], rule, "{explained:#}");
+        let text = run(&files, &line.replacen("-o json", "", 1)).out;
+        let told = format!("Profile other decides default/{group}, since --canary ");
+        assert!(text.starts_with(&told), "{text}");
     }
 }
 

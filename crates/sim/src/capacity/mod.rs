@@ -33,15 +33,9 @@ pub struct GroupShape {
 }
 
 /// How many copies of a pod or of a group fit.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ShapeCapacity {
-    /// What is copied.
-    #[serde(flatten)]
-    pub of: Copied,
-    /// How many pods the group has; left out for a pod.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub pods: Option<usize>,
     /// How many copies fit.
     pub fits: usize,
     /// How many pods of the copies are on each node.
@@ -57,16 +51,6 @@ pub struct ShapeCapacity {
     /// model for such nodes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ten_percent_more: Option<MoreNodes>,
-}
-
-/// What is copied, as `namespace/name`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub enum Copied {
-    /// A pod.
-    Pod(String),
-    /// A group.
-    Group(String),
 }
 
 /// New nodes, and how many more copies they let in.
@@ -116,7 +100,7 @@ pub fn capacity(
     limit: usize,
 ) -> Result<(Vec<ShapeCapacity>, Copies), TransactionError> {
     scheduler.transaction(now, |transaction| {
-        let mut results: Vec<ShapeCapacity> = shapes.iter().map(ShapeCapacity::none).collect();
+        let mut results = vec![ShapeCapacity::default(); shapes.len()];
         let (mut copies, mut open): (Copies, Vec<usize>) =
             (Copies::default(), (0..shapes.len()).collect());
         while !open.is_empty() {
@@ -172,24 +156,6 @@ impl Shape {
 }
 
 impl ShapeCapacity {
-    fn none(shape: &Shape) -> Self {
-        let (of, pods) = match shape {
-            Shape::Pod(pod) => (Copied::Pod(pod.key.to_string()), None),
-            Shape::Group(group) => {
-                (Copied::Group(group.group.key.to_string()), Some(group.pods.len()))
-            }
-        };
-        ShapeCapacity {
-            of,
-            pods,
-            fits: 0,
-            by_node: BTreeMap::new(),
-            by_placement: BTreeMap::new(),
-            stopped_by: None,
-            ten_percent_more: None,
-        }
-    }
-
     fn add(&mut self, placed: &Placed) {
         self.fits += 1;
         for (_, node) in &placed.pods {
@@ -198,13 +164,5 @@ impl ShapeCapacity {
         if let Some(placement) = &placed.placement {
             *self.by_placement.entry(placement.clone()).or_default() += 1;
         }
-    }
-}
-
-impl Copied {
-    /// Its name.
-    pub fn name(&self) -> &str {
-        let (Copied::Pod(name) | Copied::Group(name)) = self;
-        name
     }
 }

@@ -25,6 +25,10 @@ pub(super) struct Asker<'a> {
     pub(super) uri: &'a Uri,
 }
 
+/// A user who may not list all pods is asked about in at most so many namespaces if these are not known beforehand. Each is a
+/// review.
+const NAMESPACES: usize = 50;
+
 /// The permit to make a copy of the cluster.
 pub(super) struct Permitted(OwnedSemaphorePermit);
 
@@ -41,6 +45,10 @@ impl Picture {
         let namespaces: BTreeSet<&str> = namespaces.collect();
         let namespaces = namespaces.into_iter().map(str::to_owned).collect();
         Picture { taken: snapshot.taken, namespaces }
+    }
+
+    pub(super) fn namespaces(&self) -> &BTreeSet<String> {
+        &self.namespaces
     }
 }
 
@@ -180,6 +188,17 @@ impl Asker<'_> {
             }
         }
         Ok(namespaces)
+    }
+
+    /// The same; `None` if the user may not list the pods of all namespaces, and these are too many to ask about each.
+    pub(super) async fn hidden_of_few(
+        &self,
+        namespaces: BTreeSet<String>,
+    ) -> Result<Option<BTreeSet<String>>, Response> {
+        if NAMESPACES < namespaces.len() && !self.may("list", "", "").await? {
+            return Ok(None);
+        }
+        self.hidden(namespaces).await.map(Some)
     }
 }
 

@@ -6,6 +6,7 @@
 
 mod answered;
 mod asker;
+mod capacity;
 mod manifests;
 mod openapi;
 mod page;
@@ -14,9 +15,10 @@ mod samples;
 mod why;
 mod withhold;
 
+pub(super) use capacity::capacity;
 pub use openapi::OPENAPI;
 pub(super) use openapi::description;
 pub(super) use page::{Pages, events, page};
-pub(super) use posted::{capacity, rebalance, what_if};
+pub(super) use posted::{rebalance, what_if};
 pub(super) use samples::INTERVAL as SAMPLE_INTERVAL;
 pub(super) use why::{why, why_group};

@@ -1,4 +1,4 @@
-//! `/api/v1/what-if`, `/api/v1/capacity` and `/api/v1/rebalance`: questions whose bodies are JSON.
+//! `/api/v1/what-if` and `/api/v1/rebalance`: questions whose bodies are JSON.
 
 use axum::Extension;
 use axum::body::Body;
@@ -29,18 +29,6 @@ pub(in crate::serve) async fn what_if(
     told(answer(&asker, body, <dyn Advisor>::what_if).await)
 }
 
-/// How many more pods fit.
-pub(in crate::serve) async fn capacity(
-    State(state): AppState,
-    Extension(user): User,
-    headers: HeaderMap,
-    uri: Uri,
-    body: Body,
-) -> Response {
-    let asker = Asker { state: &state, user: &user, headers: &headers, uri: &uri };
-    told(answer(&asker, body, <dyn Advisor>::capacity).await)
-}
-
 /// Which pods should move.
 pub(in crate::serve) async fn rebalance(
     State(state): AppState,
@@ -54,6 +42,16 @@ pub(in crate::serve) async fn rebalance(
 }
 
 async fn answer(asker: &Asker<'_>, body: Body, ask: Ask) -> Result<Value, Response> {
+    let request = asked(asker, body).await?;
+    let permitted = asker.permitted().map_err(|refusal| *refusal)?;
+    let taken = asker.state.scheduler.snapshot(None).await;
+    let (snapshot, _) = taken.map_err(unavailable)?;
+    let picture = Picture::of(&snapshot);
+    asker.answer(permitted, picture, "", move |advisor| ask(advisor, snapshot, &request)).await
+}
+
+/// What the body of a question has.
+pub(super) async fn asked(asker: &Asker<'_>, body: Body) -> Result<Value, Response> {
     let read = Limited::new(body, limits::QUESTION_BYTES).collect().await;
     let body = read.map_err(|error| match error.is::<LengthLimitError>() {
         true => asker.error(
@@ -63,11 +61,6 @@ async fn answer(asker: &Asker<'_>, body: Body, ask: Ask) -> Result<Value, Respon
         ),
         false => asker.wrong(&format!("the body cannot be read: {error}")),
     })?;
-    let request: Value = serde_json::from_slice(&body.to_bytes())
-        .map_err(|error| asker.wrong(&format!("the body is not JSON: {error}")))?;
-    let permitted = asker.permitted().map_err(|refusal| *refusal)?;
-    let taken = asker.state.scheduler.snapshot(None).await;
-    let (snapshot, _) = taken.map_err(unavailable)?;
-    let picture = Picture::of(&snapshot);
-    asker.answer(permitted, picture, "", move |advisor| ask(advisor, snapshot, &request)).await
+    serde_json::from_slice(&body.to_bytes())
+        .map_err(|error| asker.wrong(&format!("the body is not JSON: {error}")))
 }

@@ -244,8 +244,12 @@ async fn a_question_in_a_body_is_answered_without_the_names_of_hidden_pods() {
     let token = format!("Bearer {TOKEN}");
     let headers = [("Authorization", token.as_str())];
     let ask = async |path: &str, body: &str| server.ask(None, "POST", path, &headers, body).await;
-    for path in ["/api/v1/what-if", "/api/v1/capacity", "/api/v1/rebalance"] {
-        let told = ask(path, "{}").await;
+    for (path, body) in [
+        ("/api/v1/what-if", "{}"),
+        ("/api/v1/capacity", r#"{"pods": []}"#),
+        ("/api/v1/rebalance", "{}"),
+    ] {
+        let told = ask(path, body).await;
         let expected = json!({
             "placed": [{"pod": "a pod that you may not list", "to": "n1"}, {"pod": "shop/web-0", "to": "n2"}],
             "asOf": "2024-09-06T06:19:51Z",
@@ -258,6 +262,91 @@ async fn a_question_in_a_body_is_answered_without_the_names_of_hidden_pods() {
         let large = format!("\"{}\"", "x".repeat(2 << 20));
         assert_eq!(ask(path, &large).await.code, 413);
     }
+}
+
+/// The answer about the capacity, to `jane`.
+async fn capacity(server: &RunningServer, body: &Value) -> (u16, Value) {
+    let token = format!("Bearer {TOKEN}");
+    let headers = [("Authorization", token.as_str())];
+    let told = server.ask(None, "POST", "/api/v1/capacity", &headers, &body.to_string()).await;
+    (told.code, told.json())
+}
+
+#[tokio::test]
+async fn shapes_of_namespaces_whose_pods_the_user_may_not_list_are_hidden() {
+    let all = json!({"allShapes": true});
+    let shapes = json!({"shapes": [{"pod": "shop/web", "fits": 1}]});
+    for (visible, hidden) in [("shop", json!(["pay"])), ("", Value::Null)] {
+        let fake = cluster(move |verb, namespace, _| verb == "list" && namespace == visible);
+        let server = serving(&fake, Ok(shapes.clone())).await;
+        let (code, told) = capacity(&server, &all).await;
+        assert_eq!((code, &told["hidden"]), (200, &hidden), "{told}");
+        assert_eq!(told["shapes"][0]["pod"], "shop/web", "{told}");
+    }
+    // A name that the advisor tells all the same is withheld.
+    let fake = cluster(|verb, namespace, _| verb == "list" && namespace == "pay");
+    let (_, told) = capacity(&serving(&fake, Ok(shapes.clone())).await, &all).await;
+    assert_eq!(told["shapes"][0]["pod"], "a pod that you may not list");
+    // Whoever names a namespace must be allowed to list its pods.
+    let server = serving(&fake, Ok(shapes)).await;
+    let of = |namespace: &str| json!({"allShapes": true, "namespace": namespace});
+    let (code, told) = capacity(&server, &of("pay")).await;
+    assert_eq!((code, &told["hidden"]), (200, &Value::Null), "{told}");
+    let (code, told) = capacity(&server, &of("shop")).await;
+    let why = "pods is forbidden: User \"jane\" cannot list resource \"pods\" in API group \"\" in the namespace \"shop\"";
+    assert_eq!((code, &told["message"]), (403, &json!(why)));
+}
+
+#[tokio::test]
+async fn a_user_is_not_asked_about_in_each_of_many_namespaces() {
+    let pods = (0..51).map(|n| {
+        let key = PodKey::new(format!("team-{n}"), "web-0");
+        PodInfo::new(Pod { key, ..Pod::default() })
+    });
+    let pods: Vec<PodInfo> = pods.collect();
+    let serving = async |n: usize, fake: &FakeApiServer| {
+        let mut setup = ServerFixture::new(Some(fake));
+        let scheduler = std::sync::Arc::get_mut(&mut setup.scheduler).expect("nobody else has it");
+        scheduler.answer = Ok(json!({"shapes": []}));
+        scheduler.pods = pods[..n].to_vec();
+        setup.start().await
+    };
+    let all = json!({"allShapes": true});
+    let fake = cluster(|verb, namespace, _| verb == "list" && namespace == "team-7");
+    let (code, told) = capacity(&serving(50, &fake).await, &all).await;
+    assert_eq!((code, told["hidden"].as_array().map(Vec::len)), (200, Some(49)), "{told}");
+    let server = serving(51, &fake).await;
+    let (code, told) = capacity(&server, &all).await;
+    let why = "you may not list the pods of all namespaces: name one (namespace)";
+    assert_eq!((code, &told["message"]), (400, &json!(why)));
+    let (code, _) = capacity(&server, &json!({"allShapes": true, "namespace": "team-7"})).await;
+    assert_eq!(code, 200);
+    let fake = cluster(|verb, namespace, _| (verb, namespace) == ("list", ""));
+    assert_eq!(capacity(&serving(51, &fake).await, &all).await.0, 200);
+}
+
+#[tokio::test]
+async fn a_group_is_counted_for_those_who_may_read_it_and_its_pods() {
+    const OF_GROUPS: &str = "podgroups.scheduling.k8s.io";
+    let asked = json!({"group": "shop/train"});
+    let all = |of: &str, verb: &str, namespace: &str, name: &str| match of {
+        OF_GROUPS => (verb, namespace, name) == ("get", "shop", "train"),
+        of => of == "pods" && namespace == "shop",
+    };
+    let fake = cluster_with(all);
+    let server = serving(&fake, Ok(json!({"shapes": []}))).await;
+    assert_eq!(capacity(&server, &asked).await.0, 200);
+    for missing in [("pods", "list"), ("pods", "get"), (OF_GROUPS, "get")] {
+        let fake = cluster_with(move |of, verb, namespace, name| {
+            (of, verb) != missing && all(of, verb, namespace, name)
+        });
+        let server = serving(&fake, Ok(json!({"shapes": []}))).await;
+        let (code, told) = capacity(&server, &asked).await;
+        assert_eq!((code, &told["reason"]), (403, &json!("Forbidden")), "{missing:?}: {told}");
+    }
+    let (code, told) = capacity(&server, &json!({"group": "train"})).await;
+    let why = "group: write NAMESPACE/NAME instead of \"train\"";
+    assert_eq!((code, &told["message"]), (400, &json!(why)));
 }
 
 #[tokio::test]

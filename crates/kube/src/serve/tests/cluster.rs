@@ -202,10 +202,16 @@ async fn an_engine_on_its_own_thread_answers_through_its_handle() {
     assert_eq!(handle.dump().await, Err(Unresponsive));
 }
 
-#[tokio::test]
-async fn the_engine_goes_on_between_the_parts_of_a_snapshot() {
-    const PODS: usize = 20_000;
-    let (handle, mut queries) = EngineHandle::new();
+/// The number of pods on the node of [`crowded`].
+const PODS: usize = 20_000;
+
+/// One of these pods.
+fn key(number: usize) -> PodKey {
+    PodKey::new("team", format!("placed-{number}"))
+}
+
+/// A scheduler that knows many pods, in more than two parts of a snapshot.
+fn crowded() -> Scheduler {
     let mut scheduler = scheduler();
     let node = json!({
         "apiVersion": "v1", "kind": "Node", "metadata": { "name": "a" },
@@ -213,12 +219,18 @@ async fn the_engine_goes_on_between_the_parts_of_a_snapshot() {
     });
     scheduler.observe(Time::ZERO, seen(&node));
     let Ok(Object::Pod(model)) = object(&pod("small", "0")) else { panic!("it is a pod") };
-    let key = |number: usize| PodKey::new("team", format!("placed-{number}"));
     for number in 0..PODS {
         let node_name = Some("a".into());
         let placed = Pod { key: key(number), node_name, ..Pod::clone(&model) };
         scheduler.observe(Time::ZERO, Event::pod(placed));
     }
+    scheduler
+}
+
+#[tokio::test]
+async fn the_engine_goes_on_between_the_parts_of_a_snapshot() {
+    let (handle, mut queries) = EngineHandle::new();
+    let mut scheduler = crowded();
     scheduler.observe(Time::ZERO, seen(&pod("large", "4")));
     let large = PodKey::new("team", "large");
     let ask = |pod: &PodKey| {
@@ -249,6 +261,46 @@ async fn the_engine_goes_on_between_the_parts_of_a_snapshot() {
     assert_eq!((&pending.info.pod.key, pending.info.attempts), (&large, 0));
     // Nobody waits for the second one any more: it is not taken.
     assert!((3..6).contains(&n_parts), "{n_parts} parts of at most 8,192");
+}
+
+#[tokio::test]
+async fn the_engine_goes_on_while_a_picture_and_all_pods_are_read() {
+    let (handle, mut queries) = EngineHandle::new();
+    let (mut scheduler, mut snapshots) = (crowded(), SnapshotQueries::default());
+    scheduler.observe(Time::ZERO, seen(&pod("assumed", "1")));
+    scheduler.step(Time::ZERO, &mut Vec::new());
+    scheduler.observe(Time::ZERO, seen(&pod("large", "4")));
+    let picture = tokio::spawn({
+        let handle = handle.clone();
+        async move { handle.picture().await }
+    });
+    let query = queries.recv().await.expect("the handle is there");
+    query.answer_in_parts(Time::ZERO, &mut scheduler, &mut snapshots);
+    let pods = tokio::spawn(async move { handle.pods().await });
+    let query = queries.recv().await.expect("the handle is there");
+    query.answer_in_parts(Time::ZERO, &mut scheduler, &mut snapshots);
+    let mut n_parts = 0;
+    while snapshots.are_waiting() {
+        let now = Time::from_millis(n_parts);
+        snapshots.go_on(now, &mut scheduler);
+        n_parts += 1;
+        scheduler.observe(now, Event::pod_gone(key(PODS - 1)));
+        scheduler.step(now, &mut Vec::new());
+    }
+    assert!((6..12).contains(&n_parts), "{n_parts} parts of at most 8,192");
+    // What has happened since is not in the picture, and no pod is in it twice.
+    let seen = picture.await.expect("it does not panic").expect("it is answered");
+    let picture = Picture::new(seen, BTreeMap::new(), Views::default());
+    let told = picture.answer(&Question::Overview, &|_| true).expect("it can be asked");
+    let told: Value = serde_json::from_str(&told.expect("it is told")).expect("it is JSON");
+    let states = json!({
+        "unschedulable": 0, "gated": 0, "backoff": 0, "active": 1, "inFlight": 1, "placed": PODS,
+    });
+    assert_eq!(told["pods"], states);
+    let pods = pods.await.expect("it does not panic").expect("it is answered");
+    assert_eq!(pods.len(), PODS + 1, "one pod is gone");
+    let n_assumed = pods.iter().filter(|pod| *pod.key.name == *"assumed").count();
+    assert_eq!(n_assumed, 1);
 }
 
 #[tokio::test]

@@ -32,9 +32,9 @@ use crate::serve::options::Options;
 use crate::serve::server::Server;
 use crate::serve::server_state::ServerState;
 use crate::serve::{
-    AdviceError, Advisor, Clients, Explained, ManifestError, ManifestSource, ProcessInfo,
-    SchedulerView, ServeError, ServerSources, Soon, Unresponsive, VerbosityError, WhyGroupQuestion,
-    WhyQuestion,
+    AdviceError, Advisor, CapacityQuestion, Clients, Explained, ManifestError, ManifestSource,
+    ProcessInfo, SchedulerView, ServeError, ServerSources, Soon, Unresponsive, VerbosityError,
+    WhyGroupQuestion, WhyQuestion,
 };
 
 /// The token of `jane`, which must not appear anywhere.
@@ -162,8 +162,13 @@ impl Advisor for FakeAdvisor {
         self.0.clone()
     }
 
-    fn capacity(&self, _: ClusterSnapshot, _: &Value) -> Result<Value, AdviceError> {
-        self.0.clone()
+    /// The answer also has the namespaces whose shapes are not named.
+    fn capacity(&self, question: CapacityQuestion) -> Result<Value, AdviceError> {
+        let mut answer = self.0.clone()?;
+        if !question.hidden.is_empty() {
+            answer["hidden"] = question.hidden.into_iter().collect();
+        }
+        Ok(answer)
     }
 
     /// It has a journal if its answer is a history.
