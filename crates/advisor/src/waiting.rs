@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use plimsoll_api::{KindRef, Node, Pod, Timestamp};
 use plimsoll_engine::{PendingPod, QueuePlace, ReservedRoom, Scheduler};
-use plimsoll_framework::{Action, ClusterEvent, GroupRef, Time, WaitingPod};
+use plimsoll_framework::{Action, ClusterEvent, Time, WaitingPod};
 use serde::Serialize;
 
 /// Where a pod waits.
@@ -73,12 +73,8 @@ pub struct RoomForGroup {
 
 impl RoomForGroup {
     fn of(room: &ReservedRoom, is_timed: bool) -> Self {
-        let kind = match room.group {
-            GroupRef::Pods(_) => "PodGroup",
-            GroupRef::Composite(_) => "CompositePodGroup",
-        };
         let until = is_timed.then(|| text_of(room.until)).flatten();
-        RoomForGroup { kind, group: room.group.key().to_string(), until }
+        RoomForGroup { kind: room.group.kind(), group: room.group.key().to_string(), until }
     }
 }
 

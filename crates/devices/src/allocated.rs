@@ -22,15 +22,25 @@ use crate::{DeviceId, DeviceIds, Features};
 #[derive(Clone, Debug)]
 pub struct Allocated {
     features: Features,
-    held: HeldDevices,
+    held: Arc<Held>,
+    /// The copies of what was held, of this value or of a clone.
+    copies: Arc<Copies>,
     /// What is left of the counters of pools.
     pub(crate) counters: KeptCounters,
 }
 
 /// The devices that claims hold at some time. A copy is cheap until one of the two changes: then all of it is copied.
 /// So in a transaction, which keeps a copy for each change of a claim, such a change costs the more the more devices are held.
-#[derive(Clone, Debug, Default)]
-pub struct HeldDevices(Arc<Held>);
+/// As long as there is one, the numbers of devices [are not forgotten](DeviceIds::forget_unused).
+#[derive(Clone, Debug)]
+pub struct HeldDevices {
+    held: Arc<Held>,
+    _copy: Arc<()>,
+}
+
+/// Each [`HeldDevices`] that there is has another `Arc` of this one.
+#[derive(Debug, Default)]
+struct Copies(Arc<()>);
 
 #[derive(Clone, Debug, Default)]
 struct Held {
@@ -42,25 +52,26 @@ struct Held {
 impl Allocated {
     /// No device is held.
     pub fn new(features: Features) -> Self {
-        Allocated { features, held: HeldDevices::default(), counters: KeptCounters::default() }
+        let (held, copies, counters) = <(Arc<Held>, Arc<Copies>, KeptCounters)>::default();
+        Allocated { features, held, copies, counters }
     }
 
     /// The devices that are held now.
     pub fn held(&self) -> HeldDevices {
-        self.held.clone()
+        HeldDevices { held: self.held.clone(), _copy: self.copies.0.clone() }
     }
 
     /// The devices that were held before changes that were undone, claim by claim, are held again.
     pub fn put_back(&mut self, held: &HeldDevices) {
-        self.held = held.clone();
+        self.held = held.held.clone();
     }
 
     /// A claim has got this allocation.
     pub fn add(&mut self, ids: &mut DeviceIds, allocation: &Allocation) {
-        let held = Arc::make_mut(&mut self.held.0);
+        let held = Arc::make_mut(&mut self.held);
         for device in allocation.devices.iter().filter(|device| !device.is_admin()) {
             self.counters.changed(&device.driver, &device.pool);
-            let id = ids.intern(&device.driver, &device.pool, &device.device);
+            let id = ids.take(&device.driver, &device.pool, &device.device);
             match &device.share_id {
                 Some(share) if self.features.consumable_capacity => {
                     held.shares.entry(id).or_default().insert(share.clone());
@@ -78,10 +89,11 @@ impl Allocated {
 
     /// A claim has lost this allocation.
     pub fn remove(&mut self, ids: &mut DeviceIds, allocation: &Allocation) {
-        let held = Arc::make_mut(&mut self.held.0);
+        let held = Arc::make_mut(&mut self.held);
         for device in allocation.devices.iter().filter(|device| !device.is_admin()) {
             self.counters.changed(&device.driver, &device.pool);
-            let id = ids.intern(&device.driver, &device.pool, &device.device);
+            let name = (&device.driver, &device.pool, &device.device);
+            let Some(id) = ids.give_back(name.0, name.1, name.2) else { continue };
             match &device.share_id {
                 Some(share) if self.features.consumable_capacity => {
                     if let Some(shares) = held.shares.get_mut(&id) {
@@ -102,24 +114,29 @@ impl Allocated {
         }
     }
 
+    /// Whether devices that were held at some time can be put back.
+    pub(crate) fn may_be_put_back(&self) -> bool {
+        1 < Arc::strong_count(&self.copies.0)
+    }
+
     /// Whether a claim holds the device for itself.
     pub fn is_exclusive(&self, id: DeviceId) -> bool {
-        self.held.0.exclusive.contains(id)
+        self.held.exclusive.contains(id)
     }
 
     /// Whether any claim holds the device, or a share of it.
     pub fn is_allocated(&self, id: DeviceId) -> bool {
-        self.is_exclusive(id) || self.is_shared(id) || self.held.0.capacity.contains_key(&id)
+        self.is_exclusive(id) || self.is_shared(id) || self.held.capacity.contains_key(&id)
     }
 
     /// Whether any claim holds a share of the device.
     pub(crate) fn is_shared(&self, id: DeviceId) -> bool {
-        self.held.0.shares.contains_key(&id)
+        self.held.shares.contains_key(&id)
     }
 
     /// What shares consume of the capacities of the device, sorted by name. `None` if nothing is consumed.
     pub fn consumed(&self, id: DeviceId) -> Option<&[(Str, Quantity)]> {
-        self.held.0.capacity.get(&id).map(Vec::as_slice)
+        self.held.capacity.get(&id).map(Vec::as_slice)
     }
 }
 

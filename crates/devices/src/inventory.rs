@@ -26,6 +26,9 @@ pub struct Inventory {
     features: Features,
     rules: Vec<DeviceTaintRule>,
     stamp: u64,
+    /// The last stamp that was given. Copies share it: they may change in different ways, and what is remembered of devices by
+    /// their numbers and stamps is shared, too.
+    last_stamp: Arc<MemoCell<u64>>,
     slices: BTreeMap<Str, Arc<IndexedSlice>>,
     by_pool: BTreeMap<PoolKey, PoolSlices>,
     changed: BTreeSet<PoolKey>,
@@ -97,6 +100,7 @@ impl Inventory {
             features,
             rules: Vec::new(),
             stamp: 0,
+            last_stamp: Arc::default(),
             slices: BTreeMap::new(),
             by_pool: BTreeMap::new(),
             changed: BTreeSet::new(),
@@ -113,11 +117,11 @@ impl Inventory {
 
     /// A slice is there, or has changed.
     pub fn set(&mut self, ids: &mut DeviceIds, slice: Arc<ResourceSlice>) {
-        self.remove(&slice.name);
+        self.remove(ids, &slice.name);
         let key = (slice.driver.clone(), slice.pool.clone());
         let names = slice.devices.iter();
         let indexed = IndexedSlice {
-            ids: names.map(|one| ids.intern(&key.0, &key.1, &one.name)).collect(),
+            ids: names.map(|one| ids.take(&key.0, &key.1, &one.name)).collect(),
             stamp: self.next_stamp(),
             rule_taints: rule_taints(&self.rules, &slice),
             slice,
@@ -126,10 +130,13 @@ impl Inventory {
     }
 
     /// A slice is gone.
-    pub fn remove(&mut self, name: &str) {
+    pub fn remove(&mut self, ids: &mut DeviceIds, name: &str) {
         let Some(slice) = self.slices.remove(name) else { return };
-        self.stamp += 1;
+        self.next_stamp();
         let key = (slice.slice.driver.clone(), slice.slice.pool.clone());
+        for device in &slice.slice.devices {
+            ids.give_back(&key.0, &key.1, &device.name);
+        }
         if let Some(pool) = self.by_pool.get_mut(&key) {
             pool.slices.remove(name);
         }
@@ -305,7 +312,9 @@ impl Inventory {
     }
 
     fn next_stamp(&mut self) -> u64 {
-        self.stamp += 1;
+        let mut last = self.last_stamp.open();
+        *last += 1;
+        self.stamp = *last;
         self.stamp
     }
 
@@ -484,6 +493,7 @@ mod tests {
     use plimsoll_api::{Labels, Release};
 
     use super::*;
+    use crate::DeviceId;
 
     /// A slice of a pool of its own, for nodes of a rack.
     fn slice(name: &str, rack: &str) -> Arc<ResourceSlice> {
@@ -527,8 +537,26 @@ mod tests {
         inventory.settle();
         assert_eq!(names(&inventory, "n", "r1"), ["a", "b"]);
         assert_eq!(names(&inventory, "n", "r2"), ["c"]);
-        inventory.remove("a");
+        inventory.remove(&mut ids, "a");
         inventory.settle();
         assert_eq!(names(&inventory, "m", "r1"), ["b"]);
+    }
+
+    #[test]
+    fn copies_that_change_in_different_ways_have_different_stamps() {
+        let (mut ids, mut one) =
+            (DeviceIds::default(), Inventory::new(Features::of(Release::V1_36)));
+        one.set(&mut ids, slice("a", "r1"));
+        let mut other = one.clone();
+        one.set(&mut ids.clone(), slice("b", "r1"));
+        other.set(&mut ids.clone(), slice("c", "r1"));
+        assert_ne!(one.revision(), other.revision());
+        let stamps = |inventory: &Inventory| -> Vec<(DeviceId, u64)> {
+            let devices = inventory.slices().flat_map(|(_, devices)| devices);
+            devices.map(|device| (device.id, device.stamp)).collect()
+        };
+        let [one, other] = [&one, &other].map(stamps);
+        assert_eq!(one[0], other[0]);
+        assert_ne!(one[1], other[1]);
     }
 }

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use plimsoll_api::Str;
 use plimsoll_api::pod_group::GroupCondition;
+use plimsoll_api::{CompositePodGroup, Kind, Str};
 use plimsoll_framework::{Code, Nomination, Reason};
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -189,7 +189,7 @@ impl<'a> GroupRecord<'a> {
 
 /// What a record calls the kind of a group.
 fn kind(is_composite: bool) -> Option<&'static str> {
-    is_composite.then_some("CompositePodGroup")
+    is_composite.then_some(CompositePodGroup::NAME)
 }
 
 impl<'a> SubgroupRecord<'a> {

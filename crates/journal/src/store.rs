@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use plimsoll_api::{PodKey, Str};
+use plimsoll_api::{CompositePodGroup, Kind, PodGroup, PodKey, Str};
 use plimsoll_framework::Time;
 use rusqlite::{
     Connection, ErrorCode, OptionalExtension as _, Statement, Transaction, TransactionBehavior,
@@ -453,7 +453,7 @@ impl Writing<'_> {
         let placement = self.optional(entry.placement.as_deref())?;
         self.on.prepare_cached(INSERT_GROUP)?.execute(params![
             entry.at.millis(),
-            if entry.is_composite { "CompositePodGroup" } else { "PodGroup" },
+            if entry.is_composite { CompositePodGroup::NAME } else { PodGroup::NAME },
             entry.group.namespace.as_str(),
             entry.group.name.as_str(),
             entry.number,

@@ -138,48 +138,19 @@ fn free_name(path: &Path) -> Option<PathBuf> {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::AtomicU32;
-
-    use plimsoll_api::{Labels, Node, ObjectKey, Pod, PodTemplate, Resources};
+    use plimsoll_api::{Node, ObjectKey, Pod, PodTemplate, Resources};
     use plimsoll_config::GivenGates;
     use plimsoll_engine::{Detail, Options, Scheduler};
-    use plimsoll_framework::{Entry, FeatureGates, NoArgs, Plugin, Release, Score};
+    use plimsoll_framework::Release;
     use plimsoll_sim::{InitialCluster, Simulation};
 
     use super::*;
+    use crate::fickle;
     use crate::options::Setup;
-
-    const CONFIG: &str = "\
-apiVersion: kubescheduler.config.k8s.io/v1
-kind: KubeSchedulerConfiguration
-profiles:
-- plugins:
-    score: {enabled: [{name: Fickle, weight: 100}]}
-";
-
-    /// Deliberately wrong: it hides how often it was asked. The later it is asked about a node, the better it likes it.
-    #[derive(Default)]
-    struct Fickle(AtomicU32);
-
-    impl Plugin for Fickle {
-        const NAME: &'static str = "Fickle";
-        type Args = NoArgs;
-        fn new(_: NoArgs, _: &FeatureGates) -> Self {
-            Fickle::default()
-        }
-    }
-
-    impl Score for Fickle {
-        type Pod = ();
-        type Node = Labels;
-        fn score(&self, (): (), _: &Labels) -> i64 {
-            i64::from(self.0.fetch_add(1, Ordering::Relaxed).min(100))
-        }
-    }
 
     fn registry() -> Registry {
         let mut registry = plimsoll_legacy::in_tree();
-        registry.add(Entry::of::<Fickle>().score().done());
+        registry.add(fickle::entry());
         registry
     }
 
@@ -207,7 +178,8 @@ profiles:
     /// Records a scheduler whose audits find differences, and returns these.
     fn recorded(path: &Path, registry: &Registry) -> Audit {
         let gates = GivenGates::of(Release::NEWEST);
-        let setup = Setup::of_text("fickle", CONFIG, registry, &gates).expect("it is right");
+        let setup =
+            Setup::of_text("fickle", fickle::CONFIG, registry, &gates).expect("it is right");
         let options = Options { audit_every: 1, detail: Detail::Outcome, ..setup.options() };
         let header = recordings::header("test", &setup, &options, 1);
         let mut scheduler = Scheduler::new(setup.profiles, options, 1).expect("it is right");

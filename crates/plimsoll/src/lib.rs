@@ -49,6 +49,9 @@ mod deprecated;
 mod difference_files;
 mod differences;
 mod faults;
+#[cfg(test)]
+#[path = "../tests/it/fickle.rs"]
+mod fickle;
 mod given;
 mod input;
 mod journals;

@@ -47,7 +47,10 @@ impl PlacementGenerate for PreferredTopology {
             return required_domains(group, all, view);
         };
         let mut keys = preferred_keys(text).map_err(|fault| {
-            let kind = if group.composite.is_some() { "CompositePodGroup" } else { "PodGroup" };
+            let kind = match group.composite {
+                Some(_) => CompositePodGroup::NAME,
+                None => PodGroup::NAME,
+            };
             let (group, field) = (group.key, format!("metadata.annotations[{PREFERRED_TOPOLOGY}]"));
             format!("{kind} {group}: {field}: Invalid value: {:?}: {fault}", text.as_str())
         })?;

@@ -175,7 +175,7 @@ pub fn why_group(
     let count = policy.and_then(GroupPolicy::min_count);
     let mut answer = WhyGroup {
         group: key.to_string(),
-        kind: is_composite.then_some("CompositePodGroup"),
+        kind: is_composite.then_some(asked.kind()),
         state: "running",
         message: None,
         min_count: count.filter(|_| !is_composite),

@@ -228,10 +228,7 @@ fn is_there(forest: &GroupForest<'_>, group: &GroupRef) -> bool {
 
 /// The object of a group as it is referred to.
 pub(super) fn reference(group: &GroupRef) -> Reference {
-    match group {
-        GroupRef::Pods(key) => Reference::of("PodGroup", key),
-        GroupRef::Composite(key) => Reference::of("CompositePodGroup", key),
-    }
+    Reference::of(group.kind(), group.key())
 }
 
 fn patch_of(object: Reference, before: &Arc<Value>, after: &Arc<Value>) -> Option<Change> {

@@ -313,9 +313,9 @@ fn a_slice_that_comes_changes_or_goes_changes_the_pools_of_its_nodes() {
     assert_eq!(after(&mut |all, ids| all.set(ids, b.clone())), "m-1 n-1 none");
     assert_eq!(after(&mut |all, ids| all.set(ids, everywhere.clone())), "m-1 n-1 z-1");
     assert_eq!(after(&mut |all, ids| all.set(ids, moved.clone())), "z-1 m-2 z-1");
-    assert_eq!(after(&mut |all, _| all.remove("b")), "z-1 n-1 z-1");
-    assert_eq!(after(&mut |all, _| all.remove("z")), "none n-1 none");
-    assert_eq!(after(&mut |all, _| all.remove("a")), "none none none");
+    assert_eq!(after(&mut |all, ids| all.remove(ids, "b")), "z-1 n-1 z-1");
+    assert_eq!(after(&mut |all, ids| all.remove(ids, "z")), "none n-1 none");
+    assert_eq!(after(&mut |all, ids| all.remove(ids, "a")), "none none none");
 }
 
 /// Whether devices are found on node `n` within so many steps, and how many steps it takes.

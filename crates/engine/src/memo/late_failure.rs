@@ -280,7 +280,7 @@ impl LateRejections {
 
 #[cfg(test)]
 mod tests {
-    use plimsoll_framework::{Columns, Stores};
+    use plimsoll_framework::{Columns, NominatedPods, Stores};
 
     use super::super::by_label::PlainPods;
     use super::super::domain_counts::CountPlan;
@@ -288,8 +288,11 @@ mod tests {
     use super::super::node_ranking::RankingPlugins;
     use super::super::node_set::NodeSet;
     use super::super::nominations::Nominations;
+    use super::super::sparse_domain_counts::SparseDomainCounts;
     use super::super::uncached_filters::UncachedFilter;
     use super::*;
+    use crate::cycle::CycleResult;
+    use crate::scheduler::Scans;
     use crate::tests::lab;
 
     /// Whether late filters come last in a profile with Cpu, Zone, Invited, Broken, Only, Also and Refuse, of which
@@ -319,6 +322,175 @@ mod tests {
         assert!(come_last(&["Refuse"], &[]));
         assert!(come_last(&[], &["Refuse"]));
         assert!(come_last(&["Only", "Also"], &["Refuse"]));
+    }
+
+    /// Nodes, and what is remembered of a pod that requests a CPU.
+    struct Bench {
+        nodes: Columns,
+        stores: Stores,
+        node_set: NodeSet,
+        profile: Profile,
+        ranking: NodeRanking,
+        counts: DomainCounts,
+        sparse: SparseDomainCounts,
+    }
+
+    impl Bench {
+        /// Each node has a name, and labels and CPUs. `nominated` is the name of a node with its nominated pods.
+        fn new(all: &[(&str, &[&str])], nominated: Option<(&str, PodInfo)>) -> Self {
+            let (mut nodes, stores) = (Columns::default(), Stores::default());
+            let rows: Vec<Row> =
+                all.iter().map(|(name, what)| nodes.add(lab::node(name, what))).collect();
+            let mut nominations = Nominations::default();
+            if let Some((name, pod)) = nominated {
+                let at = all.iter().position(|one| one.0 == name).expect("it is a node");
+                nominations.set(rows[at], &[pod], |_| Some(0)).expect("there is a signature");
+            }
+            let node_set = NodeSet::new(NameOrder::of(&nodes), nominations);
+            let cluster = node_set.with(View { nodes: &nodes, stores: &stores });
+            let profile = lab::profile("lab", None, |_| true);
+            let pod = PodInfo::from(lab::pod("p", &["cpu=1"]));
+            let plugins = RankingPlugins::All;
+            let ranking =
+                NodeRanking::new(&profile, &pod, plugins, Vec::new(), None, (0, 0), cluster);
+            let counts = CountPlan::default().domain_counts(&pod, &[], PlainPods::None, cluster);
+            let sparse = SparseDomainCounts::new(&ranking, &counts, cluster);
+            Bench { nodes, stores, node_set, profile, ranking, counts, sparse }
+        }
+
+        /// A filter of the profile as a late one of a pod with these labels.
+        fn late(&self, name: &'static str, what: &[&str]) -> UncachedFilters {
+            let pod = PodInfo::from(lab::pod("p", what));
+            let mut all = self.profile.at(Point::Filter);
+            let filter = all.find(|(plugin, _)| plugin.name == name).expect("it is a filter").0;
+            let filter = filter.points.filter.as_ref().expect("it is a filter");
+            let view = View { nodes: &self.nodes, stores: &self.stores };
+            let prepared = filter.prepare(&pod, &mut CycleState::new(), &view);
+            let mut late = UncachedFilters::none(&pod);
+            late.all.push(UncachedFilter { plugin: name, place: 0, prepared });
+            late
+        }
+
+        /// What a late filter says of the nodes that the ranking lets pass, as the number of nodes with each reason, and the
+        /// names of the nodes on which evictions could help. `own` is the node that has rejected the pod before.
+        fn rejections(&mut self, late: &mut UncachedFilters, own: Option<&str>) -> Option<String> {
+            let Bench { nodes, stores, node_set, ranking, counts, sparse, .. } = self;
+            let cluster = node_set.with(View { nodes, stores });
+            let own = own.map(|name| NominatedNodeRejection {
+                index: cluster.name_order.find(name).expect("it is a node"),
+                plugin: "Own",
+                why: Rejection::unschedulable("it was full"),
+            });
+            let mut diagnosis = NodeDiagnosis::new(ranking, (0, 0), cluster);
+            let chooser = Chooser { ranking, domain_counts: counts, sparse, cluster };
+            let on = AskedOn { cluster, moved: None };
+            let all = LateRejections::of(&diagnosis, late, own.as_ref(), on, &chooser)?;
+            let reasons = all.counted.iter(None).map(|((plugin, why), n)| {
+                format!("{n} {plugin}: {}", why.reasons.first().expect("it has a reason"))
+            });
+            let mut reasons: Vec<String> = reasons.collect();
+            reasons.sort_unstable();
+            let places = all.places(&mut diagnosis, own.as_ref(), cluster);
+            let places: Vec<&str> = places.iter().map(|&row| nodes.name_of(row).as_str()).collect();
+            Some(format!("{}; {}", reasons.join(", "), places.join(" ")))
+        }
+    }
+
+    /// Nodes in three zones, of which `full` has no room.
+    const NODES: &[(&str, &[&str])] = &[
+        ("full", &["cpu=0", "zone=x"]),
+        ("x", &["cpu=4", "zone=x"]),
+        ("y", &["cpu=4", "zone=y"]),
+        ("bare", &["cpu=4"]),
+    ];
+
+    #[test]
+    fn late_filters_give_the_reasons_of_the_nodes_that_pass_the_others() {
+        let mut bench = Bench::new(NODES, None);
+        let mut late = bench.late("Zone", &["zone=z"]);
+        let found = bench.rejections(&mut late, None);
+        // Evictions could help only where the first filter says so.
+        assert_eq!(found.as_deref(), Some("3 Zone: wrong zone; full"));
+        let mut late = bench.late("Invited", &["invited=yes"]);
+        let found = bench.rejections(&mut late, None);
+        assert_eq!(found.as_deref(), Some("3 Invited: not invited; full x y bare"));
+    }
+
+    #[test]
+    fn the_nominated_node_keeps_the_reason_that_it_has_given() {
+        let mut bench = Bench::new(NODES, None);
+        let mut late = bench.late("Zone", &["zone=z"]);
+        // It is counted elsewhere, and evictions could help there.
+        let found = bench.rejections(&mut late, Some("y"));
+        assert_eq!(found.as_deref(), Some("2 Zone: wrong zone; full y"));
+        let found = bench.rejections(&mut late, Some("full"));
+        assert_eq!(found.as_deref(), Some("3 Zone: wrong zone; full"));
+    }
+
+    #[test]
+    fn a_node_that_a_late_filter_cannot_judge_is_left_to_a_decision_from_scratch() {
+        let nodes: &[(&str, &[&str])] = &[("bare", &["cpu=4"]), ("full", &["cpu=0"])];
+        let mut bench = Bench::new(nodes, None);
+        let mut late = bench.late("Broken", &["broken=yes"]);
+        assert_eq!(bench.rejections(&mut late, None), None);
+        // Those that other filters reject are not asked about.
+        let full: &[(&str, &[&str])] = &[("full", &["cpu=0"])];
+        let mut bench = Bench::new(full, None);
+        let mut late = bench.late("Broken", &["broken=yes"]);
+        assert_eq!(bench.rejections(&mut late, None).as_deref(), Some("; full"));
+    }
+
+    #[test]
+    fn a_node_that_passes_is_no_failure() {
+        let mut bench = Bench::new(NODES, None);
+        let mut late = bench.late("Zone", &["zone=y"]);
+        assert_eq!(bench.rejections(&mut late, None), None);
+    }
+
+    /// With a nominated pod the node is judged twice, and the late filter may have rejected it the first time.
+    #[test]
+    fn a_node_with_a_nominated_pod_that_other_filters_reject_is_left_to_a_decision_from_scratch() {
+        let other = || PodInfo::from(lab::pod("other", &["prio=9"]));
+        let mut bench = Bench::new(NODES, Some(("full", other())));
+        let mut late = bench.late("Zone", &["zone=z"]);
+        assert_eq!(bench.rejections(&mut late, None), None);
+        let mut bench = Bench::new(NODES, Some(("y", other())));
+        let mut late = bench.late("Zone", &["zone=z"]);
+        let found = bench.rejections(&mut late, None);
+        assert_eq!(found.as_deref(), Some("3 Zone: wrong zone; full"));
+    }
+
+    /// The message of a pod of these labels, of which a filter may say before all others that it fits nowhere.
+    fn refused(what: &[&str]) -> Option<String> {
+        let mut nodes = Columns::default();
+        nodes.add(lab::node("a", &["cpu=4"]));
+        nodes.add(lab::node("b", &["cpu=4"]));
+        let (stores, profile) = (Stores::default(), lab::profile("lab", None, |_| true));
+        let view = View { nodes: &nodes, stores: &stores };
+        let mut memo = Memo::new([&profile].into_iter(), Scans::default());
+        memo.build_node_set(view, &NominatedPods::default());
+        let pod = PodInfo::from(lab::pod("p", what));
+        let cycle = memo.rejected_by_uncached(Member { profile: &profile, pod: &pod }, view)?;
+        let CycleResult::Unschedulable(failure) = cycle.result else { panic!("no node is found") };
+        assert_eq!(cycle.n_judged, 2);
+        assert_eq!(failure.rejectors.iter().copied().collect::<Vec<_>>(), ["Refuse"]);
+        Some(failure.message)
+    }
+
+    #[test]
+    fn what_a_filter_says_of_all_nodes_is_known_without_looking_at_one() {
+        let message = refused(&["refuse=always"]).expect("no node need be looked at");
+        assert!(message.starts_with("0/2 nodes are available: refused for good."), "{message}");
+        // Those who could evict pods are asked, and say that this does not help.
+        let message = refused(&["refuse=always", "oust=yes"]).expect("no node need be looked at");
+        assert!(message.ends_with("nobody to oust"), "{message}");
+        // A plugin that does not look at nodes one by one looks at all of them.
+        assert_eq!(refused(&["refuse=always", "help-a=judge"]), None);
+        // Evictions could help on each node.
+        assert_eq!(refused(&["refuse=now"]), None);
+        for other in ["refuse=error", "refuse=no"] {
+            assert_eq!(refused(&[other]), None, "{other}");
+        }
     }
 
     #[test]

@@ -293,3 +293,258 @@ impl NodeSet {
         Some(self.name_order.row(index))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use plimsoll_framework::prelude::*;
+    use rand::SeedableRng;
+    use rand_pcg::Pcg64;
+
+    use super::super::by_label::PlainPods;
+    use super::super::domain_counts::{CountPlan, DomainCounts};
+    use super::super::name_order::NameOrder;
+    use super::super::node_ranking::{NodeRanking, RankingPlugins};
+    use super::super::nominations::Nominations;
+    use super::super::sparse_domain_counts::SparseDomainCounts;
+    use super::*;
+    use crate::cycle::CycleResult;
+    use crate::pick::TieBreak;
+    use crate::profile::Profile;
+    use crate::tests::lab;
+
+    /// Scores a node by its label `points`, on demand.
+    struct Points;
+
+    impl Plugin for Points {
+        const NAME: &'static str = "Points";
+        type Args = NoArgs;
+        fn new(_: NoArgs, _: &FeatureGates) -> Self {
+            Points
+        }
+    }
+
+    impl PreScore for Points {
+        type Pod = ();
+        type Node = Labels;
+        type Cluster = ();
+        type State = ();
+        fn pre_score(&self, (): (), _: Feasible<'_, Labels>, (): ()) -> Option<()> {
+            Some(())
+        }
+        fn score(&self, (): &(), _: Row, node: &Labels) -> i64 {
+            node.get("points").map_or(0, |points| points.parse().expect("points are a number"))
+        }
+    }
+
+    impl ScoreOnDemand for Points {
+        fn state(&self, (): (), (): ()) -> Option<()> {
+            Some(())
+        }
+        fn highest(&self, (): &()) -> i64 {
+            MAX_NODE_SCORE
+        }
+    }
+
+    /// Nodes, and what is remembered of a pod that requests a CPU and likes the zone `x`.
+    struct Bench {
+        nodes: Columns,
+        stores: Stores,
+        node_set: NodeSet,
+        pod: PodInfo,
+        ranking: NodeRanking,
+        counts: DomainCounts,
+        sparse: SparseDomainCounts,
+        rows: Vec<Row>,
+    }
+
+    impl Bench {
+        /// Each node has a name, and labels and CPUs. They are visited in this order.
+        fn new(all: &[(&str, &[&str])]) -> Self {
+            let (mut nodes, stores) = (Columns::default(), Stores::default());
+            let rows = all.iter().map(|(name, what)| nodes.add(lab::node(name, what))).collect();
+            let node_set = NodeSet::new(NameOrder::of(&nodes), Nominations::default());
+            let cluster = node_set.with(View { nodes: &nodes, stores: &stores });
+            let profile: Profile = lab::profile("lab", None, |_| true);
+            let pod = PodInfo::from(lab::pod("p", &["cpu=1", "likes=x"]));
+            let plugins = RankingPlugins::All;
+            let ranking =
+                NodeRanking::new(&profile, &pod, plugins, Vec::new(), None, (0, 0), cluster);
+            let counts = CountPlan::default().domain_counts(&pod, &[], PlainPods::None, cluster);
+            let sparse = SparseDomainCounts::new(&ranking, &counts, cluster);
+            Bench { nodes, stores, node_set, pod, ranking, counts, sparse, rows }
+        }
+
+        fn chooser(&self) -> Chooser<'_> {
+            let cluster = self.node_set.with(View { nodes: &self.nodes, stores: &self.stores });
+            let Bench { ranking, counts, sparse, .. } = self;
+            Chooser { ranking, domain_counts: counts, sparse, cluster }
+        }
+
+        fn order(&self, start: usize, limit: usize) -> SampleOrder<'_> {
+            SampleOrder { rows: &self.rows, start, limit }
+        }
+
+        /// The visited nodes, of which those that are called `rejected` do not pass.
+        fn visit(&self, order: SampleOrder<'_>, rejected: &[&str]) -> Sampled {
+            let chooser = self.chooser();
+            let feasible = chooser.feasible_now();
+            let passes = |row: Row| !rejected.contains(&self.nodes.name_of(row).as_str());
+            let visited = Visited::new(&chooser, &feasible, order, passes);
+            let n_judged = visited.n_judged(None);
+            let choose = |want| {
+                let rng = &mut Pcg64::seed_from_u64(1);
+                let mut chance = TieBreaker { tie_break: TieBreak::First, rng };
+                let cycle = visited.choose(&chooser, &feasible, n_judged, want, &mut chance)?;
+                assert_eq!(cycle.n_judged, n_judged);
+                Some(self.names(&cycle))
+            };
+            let choices = [Want::First, Want::Any, Want::All];
+            let [first, any, all] = choices.map(|want| choose(want).expect("nothing is counted"));
+            assert!(all.contains(&any[0]), "{any:?} is one of {all:?}");
+            Sampled { n_judged, first: first[0].clone(), best: all, is_scored: visited.is_scored() }
+        }
+
+        /// The chosen node and the best ones.
+        fn names(&self, cycle: &Cycle) -> Vec<String> {
+            let CycleResult::Found { row, best } = &cycle.result else { panic!("there is a node") };
+            let all = if best.is_empty() { std::slice::from_ref(row) } else { best.as_slice() };
+            assert!(all.contains(row));
+            all.iter().map(|&row| self.nodes.name_of(row).to_string()).collect()
+        }
+    }
+
+    /// What a choice of a sample says.
+    #[derive(Debug, PartialEq)]
+    struct Sampled {
+        n_judged: usize,
+        /// The first of the best nodes by name, and all of them.
+        first: String,
+        best: Vec<String>,
+        is_scored: bool,
+    }
+
+    fn sampled(n_judged: usize, best: &[&str], is_scored: bool) -> Sampled {
+        let best: Vec<String> = best.iter().map(|&name| name.to_owned()).collect();
+        Sampled { n_judged, first: best[0].clone(), best, is_scored }
+    }
+
+    /// Six nodes of which `e` has the zone that the pod likes, and `c` has no room.
+    fn bench() -> Bench {
+        Bench::new(&[
+            ("f", &["cpu=4"]),
+            ("e", &["cpu=4", "zone=x"]),
+            ("d", &["cpu=4"]),
+            ("c", &["cpu=0"]),
+            ("b", &["cpu=4"]),
+            ("a", &["cpu=4"]),
+        ])
+    }
+
+    #[test]
+    fn nodes_are_visited_from_the_start_on_until_one_more_is_feasible_than_wanted() {
+        let bench = bench();
+        // The best are sorted by name, in whatever order they were visited.
+        assert_eq!(bench.visit(bench.order(0, 3), &[]), sampled(4, &["e"], true));
+        assert_eq!(bench.visit(bench.order(2, 2), &[]), sampled(3, &["b", "d"], true));
+        // After the last one comes the first one.
+        assert_eq!(bench.visit(bench.order(5, 2), &[]), sampled(2, &["a", "f"], true));
+        assert_eq!(bench.visit(bench.order(11, 2), &[]), sampled(2, &["a", "f"], true));
+        assert_eq!(bench.visit(bench.order(5, 3), &[]), sampled(3, &["e"], true));
+        // Nodes that are rejected behind the last feasible one were judged, too.
+        assert_eq!(bench.visit(bench.order(2, 1), &[]), sampled(2, &["d"], false));
+    }
+
+    #[test]
+    fn nodes_that_do_not_pass_are_visited_and_never_chosen() {
+        let bench = bench();
+        assert_eq!(bench.visit(bench.order(0, 2), &["e"]), sampled(4, &["d", "f"], true));
+        assert_eq!(bench.visit(bench.order(0, 1), &["f", "e", "d"]), sampled(5, &["b"], false));
+        let chooser = bench.chooser();
+        let visited = Visited::new(&chooser, &chooser.feasible_now(), bench.order(0, 1), |_| false);
+        assert!(visited.is_empty() && visited.n_judged(None) == 6);
+    }
+
+    #[test]
+    fn a_nominated_node_counts_as_judged_once() {
+        let bench = bench();
+        let chooser = bench.chooser();
+        let feasible = chooser.feasible_now();
+        let visited = Visited::new(&chooser, &feasible, bench.order(2, 2), |_| true);
+        // Those are d, c and b.
+        let judged = [None, Some(2), Some(3), Some(4), Some(5), Some(0)];
+        let judged = judged.map(|at: Option<usize>| visited.n_judged(at.map(|at| bench.rows[at])));
+        assert_eq!(judged, [3, 3, 3, 3, 4, 4]);
+    }
+
+    /// The best of the first `limit` nodes, with a score on demand of this weight.
+    fn on_demand(bench: &Bench, limit: usize, weight: i64) -> Option<Vec<String>> {
+        let entry = Entry::of::<Points>().pre_score().score_on_demand().done();
+        let profile = lab::profile_of(entry, &["Sort", "Binder"]);
+        let (plugin, _) = profile.at(Point::Score).next().expect("it scores");
+        let chooser = bench.chooser();
+        let score = plugin.points.score.as_ref().expect("it scores");
+        let scores = score.scores_on_demand(&bench.pod, &chooser.cluster.view);
+        let score = WeightedOnDemand { weight, scores: scores.expect("it scores on demand") };
+        let feasible = chooser.feasible_now();
+        let visited = Visited::new(&chooser, &feasible, bench.order(0, limit), |row| {
+            bench.nodes.name_of(row) != "late"
+        });
+        let rng = &mut Pcg64::seed_from_u64(1);
+        let mut chance = TieBreaker { tie_break: TieBreak::First, rng };
+        let with = (&chooser, &feasible, &score);
+        Some(bench.names(&visited.choose_on_demand(with, 0, Want::All, &mut chance)?))
+    }
+
+    #[test]
+    fn a_score_on_demand_is_added_for_the_nodes_that_were_visited() {
+        let bench = Bench::new(&[
+            ("liked", &["cpu=4", "zone=x"]),
+            ("late", &["cpu=4", "points=100"]),
+            ("full", &["cpu=0", "points=100"]),
+            ("good", &["cpu=4", "points=1"]),
+            ("equal", &["cpu=4", "points=1"]),
+            ("unseen", &["cpu=4", "points=100"]),
+            ("wrong", &["cpu=4", "points=101"]),
+        ]);
+        let best = |limit, weight| on_demand(&bench, limit, weight).expect("scores are in range");
+        assert_eq!(best(3, 0), ["liked"]);
+        assert_eq!(best(3, 1), ["equal", "good", "liked"]);
+        assert_eq!(best(3, 2), ["equal", "good"]);
+        assert_eq!(best(4, 2), ["unseen"]);
+        // One node is not scored.
+        assert_eq!(best(1, 2), ["liked"]);
+        // From scratch this is an error.
+        assert_eq!(on_demand(&bench, 5, 2), None);
+    }
+
+    #[test]
+    fn a_scan_keeps_the_totals_of_the_sample_only() {
+        let bench = bench();
+        let chooser = bench.chooser();
+        let index = |at: usize| chooser.cluster.name_order.index(bench.rows[at]) as usize;
+        let kept = |order: SampleOrder<'_>, uncached: Option<&mut UncachedFilters>| {
+            let mut scanner = Scanner::default();
+            scanner.totals.of = vec![NEVER; chooser.cluster.name_order.n_indices()];
+            // The bounds leave out the node without room.
+            for at in [0, 1, 2, 4, 5] {
+                scanner.totals.of[index(at)] = 7.0;
+            }
+            let n_judged = scanner.keep_sample(order, uncached, &chooser);
+            let left = (0..bench.rows.len()).filter(|&at| NEVER < scanner.totals.of[index(at)]);
+            let left = left.map(|at| bench.nodes.name_of(bench.rows[at]).as_str());
+            format!("{} of {n_judged}", left.collect::<String>())
+        };
+        assert_eq!(kept(bench.order(0, 2), None), "fe of 2");
+        assert_eq!(kept(bench.order(2, 2), None), "db of 3");
+        assert_eq!(kept(bench.order(4, 3), None), "fba of 3");
+        assert_eq!(kept(bench.order(0, 9), None), "fedba of 6");
+        let profile = lab::profile("lab", None, |_| true);
+        let mut filters = profile.at(Point::Filter);
+        let zone = filters.find(|(plugin, _)| plugin.name == "Zone").expect("it is a filter").0;
+        let zone = zone.points.filter.as_ref().expect("it is a filter");
+        let pod = PodInfo::from(lab::pod("q", &["zone=x"]));
+        let zone = zone.prepare(&pod, &mut CycleState::new(), &chooser.cluster.view);
+        let mut uncached = UncachedFilters::all_of(&pod, [zone].into_iter());
+        assert_eq!(kept(bench.order(2, 1), Some(&mut uncached)), "e of 6");
+    }
+}

@@ -4,10 +4,9 @@ use std::collections::BTreeMap;
 
 use plimsoll_framework::prelude::*;
 
-use super::{lab, plugins};
+use super::lab;
 use crate::{
-    Detail, Effect, Engine, Event, Next, Observation, Options, Outcome, Profile, ProfileSpec,
-    Scheduler,
+    Detail, Effect, Engine, Event, Next, Observation, Options, Outcome, Profile, Scheduler,
 };
 
 /// The most pods that a zone may have on nodes that are not cordoned.
@@ -91,21 +90,15 @@ impl DomainFilter for CountsUncordoned {
     }
 }
 
-fn scheduler(engine: Engine) -> Scheduler {
+/// A profile with this filter, and one of nodes that a pod names.
+pub(crate) fn profile() -> Profile {
     let few = Entry::of::<Few>().pre_filter().filter_by_counts().done();
-    let others = ["Sort", "Binder"];
-    let registry = Registry::new(
-        plugins::entries().into_iter().filter(|one| others.contains(&one.name())).chain([few]),
-    );
-    let mut spec = ProfileSpec { scheduler_name: "lab".into(), ..ProfileSpec::default() };
-    for entry in registry.iter() {
-        for &point in entry.points() {
-            spec.points.entry(point).or_default().push((entry.name().to_owned(), 1));
-        }
-    }
-    let profile = Profile::new(&spec, &registry, &FeatureGates::default());
+    lab::profile_of(few, &["Sort", "Binder", "Only"])
+}
+
+fn scheduler(engine: Engine) -> Scheduler {
     let options = Options { engine, detail: Detail::Outcome, audit_every: 1, ..Options::default() };
-    Scheduler::new(vec![profile.expect("it is one")], options, 0).expect("there is a profile")
+    Scheduler::new(vec![profile()], options, 0).expect("there is a profile")
 }
 
 /// What becomes of a new pod at `now`: its node, or nothing.

@@ -9,9 +9,11 @@ use std::fmt::Write as _;
 use plimsoll_api::{
     ClaimRef, Labels, Namespace, Node, PersistentVolume, Pod, PodKey, Resources, Str, Timestamp,
 };
-use plimsoll_framework::{FeatureGates, Point, Registry, Release, Time, WriteCause, WriteVerb};
+use plimsoll_framework::{
+    Entry, FeatureGates, Point, Registry, Release, Time, WriteCause, WriteVerb,
+};
 
-use super::plugins::registry;
+use super::plugins::{entries, registry};
 use crate::metrics::Family;
 use crate::{
     Detail, Effect, EffectId, Event, Next, Observation, Options, Outcome, Profile, ProfileSpec,
@@ -98,6 +100,14 @@ pub(crate) fn profile(
     at: impl Fn(Point) -> bool,
 ) -> Profile {
     made(&spec(scheduler_name, percentage_of_nodes_to_score, at), Release::NEWEST)
+}
+
+/// A profile with a plugin at all its points, and with plugins of the lab.
+pub(crate) fn profile_of(own: Entry, others: &[&str]) -> Profile {
+    let others = entries().into_iter().filter(|one| others.contains(&one.name()));
+    let registry = Registry::new(others.chain([own]));
+    let spec = spec_of(&registry, "lab", None, |_| true);
+    Profile::new(&spec, &registry, &FeatureGates::default()).expect("the plugins make a profile")
 }
 
 fn spec(

@@ -6,7 +6,7 @@ mod audit;
 mod binding;
 mod budgets;
 mod choice;
-mod counted_nodes;
+pub(crate) mod counted_nodes;
 mod effects;
 mod extenders;
 mod gates;

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use plimsoll_api::pod_group::{DisruptionMode, GroupPolicy};
-use plimsoll_api::{CompositePodGroup, ObjectKey, Pod, PodGroup, Store, Timestamp};
+use plimsoll_api::{CompositePodGroup, Kind, ObjectKey, Pod, PodGroup, Store, Timestamp};
 
 use super::{GroupGates, PodGroupState, PodGroupStates, group_of};
 use crate::stores::Stores;
@@ -26,6 +26,14 @@ impl GroupRef {
     pub fn key(&self) -> &ObjectKey {
         match self {
             GroupRef::Composite(key) | GroupRef::Pods(key) => key,
+        }
+    }
+
+    /// The kind of its object: `PodGroup` or `CompositePodGroup`.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            GroupRef::Composite(_) => CompositePodGroup::NAME,
+            GroupRef::Pods(_) => PodGroup::NAME,
         }
     }
 }

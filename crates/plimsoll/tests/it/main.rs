@@ -13,6 +13,7 @@ mod configurations;
 mod decisions;
 mod docs;
 mod engines;
+mod fickle;
 mod journal;
 #[cfg(unix)]
 mod kubectl;

@@ -4,13 +4,12 @@ use std::cell::Cell;
 use std::fs;
 use std::path::Path;
 use std::process::{Command, ExitCode, Stdio};
-use std::sync::atomic::{AtomicU32, Ordering};
 
 use plimsoll::App;
-use plimsoll::prelude::*;
 use plimsoll_testserver::TestServer;
 use serde_json::{Value, json};
 
+use crate::fickle;
 use crate::process::{Process, eventually};
 use crate::run::Answer;
 
@@ -135,38 +134,9 @@ fn a_recording_without_a_difference_cannot_be_made_smaller() {
     assert_eq!(answer.err, "error: rec: no audit finds a difference: there is nothing to write\n");
 }
 
-/// Deliberately wrong: its score of a node depends on how often it was asked, which it hides.
-#[derive(Default)]
-struct Fickle(AtomicU32);
-
-impl Plugin for Fickle {
-    const NAME: &'static str = "Fickle";
-    type Args = NoArgs;
-    fn new(_: NoArgs, _: &FeatureGates) -> Self {
-        Fickle::default()
-    }
-}
-
-impl Score for Fickle {
-    type Pod = ();
-    type Node = Labels;
-    fn score(&self, (): (), _: &Labels) -> i64 {
-        i64::from(self.0.fetch_add(1, Ordering::Relaxed) * 37 % 101)
-    }
-}
-
-/// A profile with this plugin.
-const CONFIG: &str = "\
-apiVersion: kubescheduler.config.k8s.io/v1
-kind: KubeSchedulerConfiguration
-profiles:
-- plugins:
-    score: {enabled: [{name: Fickle, weight: 100}]}
-";
-
-/// The exit code of a scheduler with this plugin.
+/// The exit code of a scheduler with a plugin that is wrong.
 fn with_fickle(line: &[&str]) -> String {
-    let app = App::new().with_plugin(Entry::of::<Fickle>().score().done());
+    let app = App::new().with_plugin(fickle::entry());
     format!("{:?}", app.run_from(std::iter::once(&"fickle").chain(line)))
 }
 
@@ -182,7 +152,7 @@ fn an_audit_difference_is_written_as_the_smallest_recording() {
     items.extend(objects("Pod", 60, &json!({"spec": {"containers": [{"name": "c"}]}})));
     let list = json!({"apiVersion": "v1", "kind": "List", "items": items});
     fs::write(path("cluster.json"), list.to_string()).expect("there is room");
-    fs::write(path("config.yaml"), CONFIG).expect("there is room");
+    fs::write(path("config.yaml"), fickle::CONFIG).expect("there is room");
     let (cluster, config, rec) = (path("cluster.json"), path("config.yaml"), path("rec"));
     let line = ["simulate", "-f", &cluster, "--config", &config, "--audit", "1", "--record", &rec];
     let failure = with_fickle(&line);
@@ -202,7 +172,7 @@ fn an_audit_difference_is_written_as_the_smallest_recording() {
 fn the_swarm_writes_the_smallest_recording_of_a_difference_and_nothing_else() {
     let folder = tempfile::tempdir().expect("there is room");
     let path = |name: &str| folder.path().join(name).display().to_string();
-    fs::write(path("config.yaml"), CONFIG).expect("there is room");
+    fs::write(path("config.yaml"), fickle::CONFIG).expect("there is room");
     let (config, rec) = (path("config.yaml"), path("rec"));
     let line = ["simulate", "--swarm", "2", "--seed", "1", "--config", &config, "--record", &rec];
     assert_eq!(with_fickle(&line), format!("{:?}", ExitCode::FAILURE));

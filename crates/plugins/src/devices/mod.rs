@@ -166,6 +166,7 @@ impl Devices {
             self.allocated.add(&mut self.ids, after);
             self.allocation_changed(after);
         }
+        self.ids.forget_unused(&self.inventory, &self.allocated);
     }
 
     fn allocation_changed(&mut self, allocation: &Allocation) {
@@ -184,10 +185,11 @@ impl Devices {
         }
         match (before, after) {
             (_, Some(slice)) => self.inventory.set(&mut self.ids, slice),
-            (Some(gone), None) => self.inventory.remove(&gone.name),
+            (Some(gone), None) => self.inventory.remove(&mut self.ids, &gone.name),
             (None, None) => {}
         }
         self.inventory.settle();
+        self.ids.forget_unused(&self.inventory, &self.allocated);
         for (driver, pool) in &pools {
             self.versions.pool_changed(&self.inventory, driver, pool);
         }

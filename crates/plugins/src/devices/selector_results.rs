@@ -296,7 +296,7 @@ mod tests {
     fn ask(results: &mut SelectorResults, source: &str, number: usize, device: &Device) -> Answer {
         let (driver, pool) = ("gpu.example.com", "pool");
         let mut ids = DeviceIds::default();
-        let id = (0..=number).map(|n| ids.intern(driver, pool, &n.to_string())).last();
+        let id = (0..=number).map(|n| ids.take(driver, pool, &n.to_string())).last();
         let id = id.expect("there is one at least");
         results.matches(source, DeviceRef { id, stamp: 1, driver, pool, device })
     }

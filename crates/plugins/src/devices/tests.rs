@@ -22,10 +22,9 @@ impl Devices {
     fn weights(&self) -> [(&'static str, usize, usize); 5] {
         let Devices {
             gates: _,
-            // They grow with the names of devices, and are not remembered for speed.
-            ids: _,
             // These are as large as the objects that they are derived from. The pools and counters that they remember have
             // limits in `plimsoll_devices`.
+            ids: _,
             inventory: _,
             allocated: _,
             extended: _,
@@ -119,6 +118,7 @@ fn largest(most: Option<usize>) -> [(&'static str, usize, usize); 5] {
             attempts.note(list, reach, devices.versions.of(reach), Outcome::TooFew);
         }
         drop(attempts);
+        assert!(devices.ids.len() <= SLICES + 1, "there are {} devices", devices.ids.len());
         for (most, now) in largest.iter_mut().zip(devices.weights()) {
             most.1 = now.1.max(most.1);
         }
@@ -178,6 +178,39 @@ fn classes_stand_for_the_same_resources_after_a_change_was_undone() {
     }
 }
 
+/// As what is undone in a transaction: the device of the claim is in no slice, and others come meanwhile.
+#[test]
+fn a_device_that_was_free_for_a_while_is_held_again_and_no_other_is() {
+    let mut stores = ObjectStores::default();
+    let gates = DeviceGates::of(&FeatureGates::default());
+    let result = DeviceResult {
+        driver: DRIVER.into(),
+        pool: "gone".into(),
+        device: "gpu".into(),
+        ..DeviceResult::default()
+    };
+    let claim = |allocation| {
+        let key = ObjectKey::new("default", "a");
+        AnyObject::from(ResourceClaim { key, allocation, ..ResourceClaim::default() })
+    };
+    let allocation = Allocation { devices: vec![result], ..Allocation::default() };
+    stores.set(&claim(Some(allocation)));
+    gates.devices(&stores);
+    let (kind, key) = (KindRef::of::<ResourceClaim>(), ObjectKey::new("default", "a"));
+    let (entry, histories) = (stores.entry(kind, &key), stores.histories(kind));
+    stores.set(&claim(None));
+    stores.set(&AnyObject::from(slice(0)));
+    stores.put_back(kind, &key, entry.as_ref());
+    stores.put_back_histories(kind, &histories);
+    drop(histories);
+    stores.set(&AnyObject::from(slice(1)));
+    let devices = gates.devices(&stores);
+    let is_held = |pool: &str| {
+        devices.allocated.is_exclusive(devices.ids.get(DRIVER, pool, "gpu").expect("it is known"))
+    };
+    assert_eq!(["gone", "n0", "n1"].map(is_held), [true, false, false]);
+}
+
 /// If two claims hold a device and one of them goes, the device counts as free. Not if that claim was only there on trial.
 #[test]
 fn a_device_is_held_after_a_second_claim_with_it_was_undone() {
@@ -200,8 +233,8 @@ fn a_device_is_held_after_a_second_claim_with_it_was_undone() {
     stores.set(&claim("a"));
     let is_held = |stores: &ObjectStores| {
         let devices = gates.devices(stores);
-        let id = devices.ids.clone().intern(DRIVER, "pool", "gpu");
-        devices.allocated.is_exclusive(id)
+        let id = devices.ids.get(DRIVER, "pool", "gpu");
+        id.is_some_and(|id| devices.allocated.is_exclusive(id))
     };
     assert!(is_held(&stores));
     let (kind, key) = (KindRef::of::<ResourceClaim>(), ObjectKey::new("default", "b"));

@@ -1,24 +1,14 @@
 //! The placements of a group under the rules of 1.36. As in schedule_one_podgroup.go of 1.36, podGroupSchedulingPlacementAlgorithm.
 
-use plimsoll_framework::{GroupPlacement, PodInfo, Point, PostFilterAnswer, Row, Time};
-use rand_pcg::Pcg64;
+use plimsoll_framework::{GroupPlacement, PodInfo, Point, PostFilterAnswer, Time};
 
+use super::on_placement::{OnPlacement, feasible_of};
 use super::release_1_36::{GroupOutcome, Trial, TrialResult, UNSCHEDULABLE, none_of};
 use crate::effect::Effect;
 use crate::groups::GroupCycle;
-use crate::groups::placements::{FeasiblePlacement, is_needless};
+use crate::groups::placements::is_needless;
 use crate::groups::trial::Purpose;
 use crate::scheduler::Scheduler;
-
-/// What a placement came to.
-struct OnPlacement {
-    placement: GroupPlacement,
-    fits: bool,
-    /// The members that got a node.
-    proposed: Vec<(PodInfo, Row)>,
-    /// The trial, and the state of chance after it; `None` if members were counted.
-    trial: Option<(Trial, Pcg64)>,
-}
 
 impl Scheduler {
     /// Tries all placements, and chooses the best of those on which the group fits.
@@ -29,7 +19,7 @@ impl Scheduler {
         placements: Vec<GroupPlacement>,
         (purpose, mut effects): (Purpose, Option<&mut Vec<Effect>>),
     ) -> GroupOutcome {
-        let (mut tried, mut is_found) = (Vec::<OnPlacement>::new(), false);
+        let (mut tried, mut is_found) = (Vec::<OnPlacement<Trial>>::new(), false);
         let widest = placements.last().map_or(0, |last| last.level);
         let of = |placement| self.placement_decision(placement, &group.attempts);
         let mut decisions: Vec<_> = placements.iter().map(of).collect();
@@ -69,14 +59,7 @@ impl Scheduler {
             tried.push(on);
         }
         decisions.truncate(tried.len());
-        let feasible = tried.iter().enumerate().filter(|(_, on)| on.fits);
-        let feasible: Vec<_> = feasible
-            .map(|(at, on)| FeasiblePlacement {
-                at,
-                placement: &on.placement,
-                members: &on.proposed,
-            })
-            .collect();
+        let feasible = feasible_of(&tried);
         let (first, in_cycle) = (&group.pods[0], group.in_cycle(&group.root));
         let chosen = match self.best_placement(first, &in_cycle, &feasible, &mut decisions) {
             Ok(chosen) => chosen,
@@ -86,8 +69,8 @@ impl Scheduler {
             }
         };
         let n_tried = tried.len();
-        let OnPlacement { placement, trial, .. } = tried.swap_remove(chosen.unwrap_or(0));
-        let trial = if let Some((trial, after)) = trial {
+        let OnPlacement { placement, result, .. } = tried.swap_remove(chosen.unwrap_or(0));
+        let trial = if let Some((trial, after)) = result {
             self.rng = after;
             trial
         } else {
@@ -120,7 +103,7 @@ impl Scheduler {
         group: &GroupCycle,
         (placement, audited): (GroupPlacement, Option<usize>),
         on: (Purpose, Option<&mut Vec<Effect>>),
-    ) -> Result<(OnPlacement, Vec<bool>), Box<GroupOutcome>> {
+    ) -> Result<(OnPlacement<Trial>, Vec<bool>), Box<GroupOutcome>> {
         let mut trial = self.try_group(now, group, Some(&placement.rows), on);
         if let TrialResult::Error(error) = &trial.result {
             let error = error.clone();
@@ -133,9 +116,9 @@ impl Scheduler {
             }
         }
         let permits = std::mem::take(&mut trial.permits);
-        let (fits, proposed) = (trial.fits(), trial.proposed.clone());
-        let trial = Some((trial, self.rng.clone()));
-        Ok((OnPlacement { placement, fits, proposed, trial }, permits))
+        let (fits, members) = (trial.fits(), trial.proposed.clone());
+        let result = Some((trial, self.rng.clone()));
+        Ok((OnPlacement { placement, fits, members, result }, permits))
     }
 
     /// For how many members there is room on each placement, at most for all. `None` if that cannot be counted, or if it does not
@@ -183,10 +166,10 @@ impl Scheduler {
         group: &GroupCycle,
         placement: GroupPlacement,
         (room, fits): (usize, bool),
-    ) -> OnPlacement {
+    ) -> OnPlacement<Trial> {
         self.count_judged(group.pods.len() * placement.rows.len());
         let members = group.pods.iter().take(room).filter(|_| fits);
-        let proposed = members.map(|pod| (pod.clone(), placement.rows[0])).collect();
-        OnPlacement { placement, fits, proposed, trial: None }
+        let members = members.map(|pod| (pod.clone(), placement.rows[0])).collect();
+        OnPlacement { placement, fits, members, result: None }
     }
 }

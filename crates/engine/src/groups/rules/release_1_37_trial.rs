@@ -8,13 +8,13 @@ use plimsoll_framework::{
     CycleState, GroupMisfit, GroupPlacement, PlacementFeasibility, PlacementProgress,
     PodGroupState, PodInfo, Row, Time,
 };
-use rand_pcg::Pcg64;
 
+use super::on_placement::{OnPlacement, feasible_of};
 use crate::binding::Unbound;
 use crate::cycle;
 use crate::filters::Filters;
 use crate::groups::decision::PlacementDecision;
-use crate::groups::placements::{FeasiblePlacement, is_needless};
+use crate::groups::placements::is_needless;
 use crate::groups::trial::{MemberChoice, MemberTrial, Permits, Placed, Purpose};
 use crate::groups::{GroupCycle, GroupNode, NO_PLACEMENTS};
 use crate::metrics::{CycleMeter, Lap};
@@ -64,16 +64,6 @@ pub(super) struct TreeTrial<'a> {
     pub(super) now: Time,
     pub(super) group: &'a GroupCycle,
     pub(super) purpose: Purpose,
-}
-
-/// What a placement came to.
-struct OnPlacement {
-    placement: GroupPlacement,
-    fits: bool,
-    /// The members that got a node, if the group fits.
-    members: Vec<(PodInfo, Row)>,
-    /// What the trial came to, and the state of chance after it; `None` if members were counted.
-    results: Option<(Results, Pcg64)>,
 }
 
 /// The end of a trial of equal members.
@@ -252,7 +242,7 @@ impl Scheduler {
         let is_audited = room.is_some() && self.audit.is_due();
         // What is left to chance on one placement does not depend on the trials before it.
         let rng = self.rng.clone();
-        let (mut tried, mut fits) = (Vec::<OnPlacement>::new(), false);
+        let (mut tried, mut fits) = (Vec::<OnPlacement<Results>>::new(), false);
         for (at, placement) in placements.into_iter().enumerate() {
             if is_needless(&placement, tried.last().map(|last| &last.placement), fits) {
                 break;
@@ -280,22 +270,15 @@ impl Scheduler {
             }
         }
         decisions.truncate(tried.len());
-        let feasible = tried.iter().enumerate().filter(|(_, on)| on.fits);
-        let feasible: Vec<_> = feasible
-            .map(|(at, on)| FeasiblePlacement {
-                at,
-                placement: &on.placement,
-                members: &on.members,
-            })
-            .collect();
+        let feasible = feasible_of(&tried);
         let (first, in_cycle) = (&trial.group.pods[0], trial.group.in_cycle(node));
         let chosen = match self.best_placement(first, &in_cycle, &feasible, &mut decisions) {
             Ok(chosen) => chosen,
             Err(error) => return of(node, NodeResult::new(node, NodeStatus::Error(error))),
         };
         let n_tried = tried.len();
-        let OnPlacement { placement, results, .. } = tried.swap_remove(chosen.unwrap_or(0));
-        let (mut results, again) = match results {
+        let OnPlacement { placement, result, .. } = tried.swap_remove(chosen.unwrap_or(0));
+        let (mut results, again) = match result {
             Some((results, rng)) => {
                 self.rng = rng;
                 let again = chosen.map(|_| self.place_again(trial, node, &results, placed));
@@ -327,7 +310,7 @@ impl Scheduler {
         node: &GroupNode,
         placement: GroupPlacement,
         room: Option<usize>,
-    ) -> Result<OnPlacement, Results> {
+    ) -> Result<OnPlacement<Results>, Results> {
         let (mut on_trial, lap) = (Vec::new(), self.counts.start());
         let results = self.try_level(trial, node, Some(&placement.rows), &mut on_trial);
         self.take_all_back(trial.now, on_trial);
@@ -347,7 +330,7 @@ impl Scheduler {
         let member = |one: Assigned| (trial.group.pods[one.member].clone(), one.row);
         let members = assigned(node, &results).into_iter().map(member).collect();
         let fits = own.is_success();
-        Ok(OnPlacement { placement, fits, members, results: Some((results, self.rng.clone())) })
+        Ok(OnPlacement { placement, fits, members, result: Some((results, self.rng.clone())) })
     }
 
     /// The same for a group of equal members, of which there is room for so many. `None` if it cannot be judged.
@@ -357,7 +340,7 @@ impl Scheduler {
         node: &GroupNode,
         placement: &GroupPlacement,
         room: usize,
-    ) -> Option<OnPlacement> {
+    ) -> Option<OnPlacement<Results>> {
         let lap = self.counts.start();
         let end = self.progress_in(trial, node, room);
         let result = NodeResult::new(node, self.feasible(trial, node, end.progress));
@@ -370,7 +353,7 @@ impl Scheduler {
         let proposed = trial.group.pods[node.members.clone()].iter().take(end.n_fitting);
         let members = proposed.filter(|_| fits).map(|pod| (pod.clone(), placement.rows[0]));
         let members = members.collect();
-        Some(OnPlacement { placement: placement.clone(), fits, members, results: None })
+        Some(OnPlacement { placement: placement.clone(), fits, members, result: None })
     }
 
     /// Places a group on a placement where its members were counted. The nodes that are judged for that are counted already.
