@@ -233,7 +233,7 @@ fn sieve(needs: &[(Str, i64)], supply: &Supply, out: &mut [f32]) -> bool {
     is_unsure
 }
 
-/// Copies `before` to `out`, with [`NEVER`] where less than `least` is left. Compiled once more for the wider vectors of newer
+/// Copies `before` to `out`, with [`NEVER`] where less than `least` is left. Compiled again for the wider vectors of newer
 /// processors.
 #[multiversion(targets("x86_64+avx512f", "x86_64+avx2"))]
 fn copy_above(least: f32, left: &[f32], before: &[f32], out: &mut [f32]) {

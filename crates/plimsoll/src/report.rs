@@ -187,6 +187,9 @@ impl Choice {
     }
 }
 
+/// Stands in place of what stops a shape that must not be named.
+const WITHHELD_REASON: &str = "a reason that may name objects of its namespace";
+
 /// How many more pods and groups fit.
 #[derive(Debug, Serialize)]
 pub(crate) struct CapacityAnswer {
@@ -208,7 +211,9 @@ impl CapacityAnswer {
         for shape in &mut self.shapes {
             if shape.of.namespace().is_some_and(|name| hidden.contains(name)) {
                 shape.of = Copied::withheld(shape.of.n_pods());
-                // The rule may tell which pods it picks.
+                // The reason may name claims and volumes, and the rule may tell which pods it picks.
+                shape.capacity.stopped_by =
+                    shape.capacity.stopped_by.take().map(|_| WITHHELD_REASON.to_owned());
                 shape.canary = None;
             }
         }
@@ -236,7 +241,7 @@ pub(crate) enum Copied {
     },
     /// One of these that must not be named.
     Withheld {
-        /// It is.
+        /// Always true.
         withheld: bool,
         /// How many pods the group has; left out for a pod.
         #[serde(skip_serializing_if = "Option::is_none")]

@@ -4,7 +4,7 @@
 //! less than [`SLACK`]. A bound that is too high only costs an evaluation of the node. One that is too
 //! low would lead to a wrong decision, so everything is rounded up.
 //!
-//! The loops over all nodes are functions of their own, compiled once more for the wider vectors of newer processors.
+//! The loops over all nodes are functions of their own, compiled again for the wider vectors of newer processors.
 //! The results are the same to the last bit, since no operations are fused.
 
 use multiversion::multiversion;

@@ -87,6 +87,9 @@ impl CapacityRequest {
                     key.ok_or_else(|| format!("group: write NAMESPACE/NAME instead of {group:?}"))?,
                 )
             }
+            (None, None, true) if namespace.as_deref() == Some("") => {
+                return Err("namespace: it is empty; leave it out for all namespaces".to_owned());
+            }
             (None, None, true) => CapacitySubject::AllShapes { namespace },
             (None, None, false) => {
                 return Err("say what is counted: pods, group or allShapes".to_owned());
@@ -121,6 +124,7 @@ mod tests {
             (json!({"pods": [], "group": "a/b"}), "give only one of pods, group and allShapes"),
             (json!({"group": "train"}), "group: write NAMESPACE/NAME instead of \"train\""),
             (json!({"pods": [], "namespace": "a"}), "namespace: it goes only with allShapes"),
+            (json!({"allShapes": true, "namespace": ""}), "namespace: it is empty"),
             (json!({"pods": [], "more": 1}), "unknown field `more`"),
             (json!({"group": 7}), "invalid type: integer `7`, expected a string"),
         ] {

@@ -8,7 +8,7 @@ use plimsoll_sim::{InitialCluster, Simulation};
 use serde_json::Value;
 
 use super::Deciders;
-use super::shapes::{Given, groups_of_cluster};
+use super::shapes::{Given, GivenGroup, groups_of_cluster};
 use crate::canary::CanaryChoice;
 use crate::report::{CapacityAnswer, Shape};
 
@@ -21,29 +21,36 @@ pub(crate) struct Limits {
     pub(crate) all: usize,
 }
 
-/// One pod of each controller of the cluster, and each of its groups, by name: of all namespaces, or of one.
+/// There are so many shapes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct TooMany(pub(crate) usize);
+
+/// One pod of each controller of the cluster, and each of its groups, by name: of all namespaces, or of one. If there are more than
+/// `most`, nothing is copied.
 pub(crate) fn of_cluster(
     deciders: Deciders<'_>,
     cluster: &InitialCluster,
     namespace: Option<&str>,
-) -> Vec<Given> {
+    most: usize,
+) -> Result<Vec<Given>, TooMany> {
     let has_groups = deciders.options.gates.groups.generic_workload;
-    let mut given: Vec<Given> = Vec::new();
-    for pod in one_of_each_controller(cluster) {
-        // A group is placed as a whole: single pods of it say nothing.
-        if !has_groups || pod.scheduling_group.is_none() {
-            given.push(Given::Pod((pod.clone(), Value::Null)));
-        }
+    // A group is placed as a whole: single pods of it say nothing.
+    let is_single = |pod: &&Pod| !has_groups || pod.scheduling_group.is_none();
+    let is_here = |pod: &&Pod| namespace.is_none_or(|name| pod.key.namespace == *name);
+    let is_decided = |pod: &Pod| deciders.is_for(&pod.scheduler_name);
+    let pods = one_of_each_controller(cluster).filter(is_single).filter(is_here);
+    let pods: Vec<&Pod> = pods.filter(|pod| is_decided(pod)).collect();
+    let mut groups = groups_of_cluster(&deciders.options, cluster, namespace);
+    groups.retain(|(_, pods)| pods.iter().all(|pod| is_decided(pod)));
+    let n = pods.len() + groups.len();
+    if most < n {
+        return Err(TooMany(n));
     }
-    let groups = groups_of_cluster(&deciders.options, cluster);
-    given.extend(groups.into_iter().map(Given::Group));
-    given.retain(|given| {
-        given.pods().all(|pod| {
-            deciders.is_for(&pod.scheduler_name)
-                && namespace.is_none_or(|name| pod.key.namespace == *name)
-        })
+    let groups = groups.iter().filter_map(|(group, pods)| {
+        Some(Given::Group(GivenGroup::of_cluster(group, pods, &deciders.options)?))
     });
-    given
+    let pods = pods.into_iter().map(|pod| Given::Pod((pod.clone(), Value::Null)));
+    Ok(pods.chain(groups).collect())
 }
 
 /// A pod of each controller, by the names of the controllers; the pods of the ReplicaSets of a Deployment are of one sort
@@ -146,13 +153,16 @@ mod tests {
     #[test]
     fn a_controller_has_the_pod_that_is_first_by_name() {
         let names = |namespace| {
-            let given = with_deciders(|deciders| of_cluster(deciders, &cluster(), namespace));
+            let given = with_deciders(|deciders| of_cluster(deciders, &cluster(), namespace, 2));
+            let given = given.expect("there are no more");
             let names = given.iter().flat_map(Given::pods).map(|pod| pod.key.to_string());
             names.collect::<Vec<_>>()
         };
         assert_eq!(names(None), ["pay/card-1", "shop/web-1"]);
         assert_eq!(names(Some("shop")), ["shop/web-1"]);
         assert_eq!(names(Some("none")), [""; 0]);
+        let of_both = with_deciders(|deciders| of_cluster(deciders, &cluster(), None, 1));
+        assert_eq!(of_both.err(), Some(TooMany(2)));
     }
 
     #[test]
@@ -160,8 +170,8 @@ mod tests {
         let counted = |each, all| {
             with_deciders(|deciders| {
                 let cluster = cluster();
-                let given = of_cluster(deciders, &cluster, None).into_iter();
-                let given = given.map(|given| (given, None)).collect();
+                let given = of_cluster(deciders, &cluster, None, 2).expect("there are no more");
+                let given = given.into_iter().map(|given| (given, None)).collect();
                 let counted = count(deciders, &cluster, given, Limits { each, all });
                 let shapes = counted.expect("a profile decides them")?.shapes;
                 let shapes = shapes.iter();

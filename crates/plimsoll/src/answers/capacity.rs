@@ -192,7 +192,7 @@ fn one_more_group(
     let subject = GroupSubject {
         group: &more.group.key,
         manifests: Manifests::by(&find),
-        remedies: n + OVER_COPIES,
+        remedies: n.saturating_add(OVER_COPIES),
         pending: None,
     };
     let why = plimsoll_advisor::why_group(simulation.scheduler_mut(), now, &subject)?;

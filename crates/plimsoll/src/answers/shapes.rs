@@ -1,5 +1,7 @@
 //! What `capacity` counts: pods, and groups with their pods.
 
+use std::collections::BTreeMap;
+
 use anyhow::{Result, bail, ensure};
 use plimsoll_advisor::Reference;
 use plimsoll_api::wire::{self, Object};
@@ -155,15 +157,29 @@ pub(crate) fn group_of_cluster(
     Ok(given)
 }
 
-/// The groups of the cluster that can be counted, with their pods, by name.
-pub(super) fn groups_of_cluster(options: &Options, cluster: &InitialCluster) -> Vec<GivenGroup> {
+/// The groups of the cluster that have pods, with these, by name: of all namespaces, or of one.
+pub(super) fn groups_of_cluster<'c>(
+    options: &Options,
+    cluster: &'c InitialCluster,
+    namespace: Option<&str>,
+) -> Vec<(&'c PodGroup, Vec<&'c Pod>)> {
     if !options.gates.groups.generic_workload {
         return Vec::new();
     }
-    let mut keys: Vec<&ObjectKey> = groups_in(cluster).map(|group| &group.key).collect();
-    keys.sort();
-    let found = keys.into_iter().map(|key| group_of_cluster(key, options, cluster, &|_| None));
-    found.filter_map(Result::ok).collect()
+    let is_meant = |group: &&PodGroup| namespace.is_none_or(|name| group.key.namespace == *name);
+    let groups = groups_in(cluster).filter(is_meant);
+    let mut found: BTreeMap<&ObjectKey, (&PodGroup, Vec<&Pod>)> =
+        groups.map(|group| (&group.key, (group, Vec::new()))).collect();
+    for pod in cluster.pods.iter().filter(|pod| pod.phase != PodPhase::Ended) {
+        if let Some((_, pods)) = group_of(pod).and_then(|key| found.get_mut(&key)) {
+            pods.push(pod);
+        }
+    }
+    let mut found: Vec<_> = found.into_values().filter(|(_, pods)| !pods.is_empty()).collect();
+    for (_, pods) in &mut found {
+        pods.sort_unstable_by_key(|pod| &pod.key);
+    }
+    found
 }
 
 fn groups_in(cluster: &InitialCluster) -> impl Iterator<Item = &PodGroup> {
@@ -176,6 +192,13 @@ pub(super) fn group_in<'c>(cluster: &'c InitialCluster, key: &ObjectKey) -> Opti
 }
 
 impl GivenGroup {
+    /// A group of a cluster without manifests, if it can be counted.
+    pub(super) fn of_cluster(group: &PodGroup, pods: &[&Pod], options: &Options) -> Option<Self> {
+        let pods = pods.iter().map(|&pod| (pod.clone(), Value::Null)).collect();
+        let given = GivenGroup { group: group.clone(), manifest: None, pods };
+        given.check(options).is_ok().then_some(given)
+    }
+
     /// Fails, with advice, if copies of the group say nothing.
     fn check(&self, options: &Options) -> Result<()> {
         const ADVICE: &str = "ask `plimsoll what-if --apply` whether one more fits";

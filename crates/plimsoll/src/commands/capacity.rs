@@ -38,7 +38,8 @@ pub(crate) fn run(args: &Capacity, registry: &Registry) -> Result<()> {
         cluster = after_pending(deciders.scheduler()?, cluster, usize::MAX)?;
     }
     let answer = if args.all_shapes {
-        let mut given = all_shapes::of_cluster(deciders, &cluster, None);
+        let mut given = all_shapes::of_cluster(deciders, &cluster, None, usize::MAX)
+            .expect("there is no limit on files");
         with_own_names(&mut given, &own_names);
         let chosen = capacity::choose_profiles(canaries.as_ref(), &mut given);
         let given = given.into_iter().zip(chosen).collect();

@@ -19,7 +19,10 @@ pub(crate) fn answer(
     screen: Screen,
 ) -> io::Result<()> {
     if answer.shapes.is_empty() {
-        return writeln!(out, "No pod of the cluster has a controller.");
+        return writeln!(
+            out,
+            "Nothing can be counted: no pod here has both a controller (other than a DaemonSet) and a profile."
+        );
     }
     let has_groups = answer.shapes.iter().any(|shape| shape.of.n_pods().is_some());
     let what = if has_groups { "POD OR GROUP" } else { "POD" };

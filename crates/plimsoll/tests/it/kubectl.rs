@@ -268,7 +268,10 @@ fn the_answers_are_those_on_files() {
         assert_eq!(told[key], on_files[key], "{key}");
     }
     let of_shop = scene.answer(&sre, "capacity --all-shapes -n shop");
-    assert_eq!(of_shop, "No pod of the cluster has a controller.\n");
+    assert_eq!(
+        of_shop,
+        "Nothing can be counted: no pod here has both a controller (other than a DaemonSet) and a profile.\n"
+    );
     let told_text = scene.answer(&sre, "why shop/large");
     assert_ne!(timeless(&told_text), told_text, "it says since when the pod waits");
     assert!(told["asOf"].is_string() && told["text"].is_null(), "{told}");

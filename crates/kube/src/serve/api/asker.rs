@@ -96,9 +96,18 @@ impl Asker<'_> {
         });
         let mut answer = match answered.await {
             Ok(Ok(answer)) => answer,
-            Ok(Err(AdviceError::Unknown(why))) => return Err(self.not_found(&why)),
-            Ok(Err(AdviceError::Wrong(why))) => return Err(self.wrong(&why)),
-            Ok(Err(AdviceError::Failed(why))) => return Err(self.failed(&why)),
+            Ok(Err(error)) => {
+                // An error may name pods, too.
+                let mut why = Value::from(error.to_string());
+                let hidden = self.hidden(named_namespaces(&why, &namespaces)).await?;
+                withhold(&mut why, &hidden, about);
+                let why = why.as_str().unwrap_or_default();
+                return Err(match error {
+                    AdviceError::Unknown(_) => self.not_found(why),
+                    AdviceError::Wrong(_) => self.wrong(why),
+                    AdviceError::Failed(_) => self.failed(why),
+                });
+            }
             Err(error) => return Err(self.failed(&error.to_string())),
         };
         let hidden = self.hidden(named_namespaces(&answer, &namespaces)).await?;

@@ -11,7 +11,7 @@ use plimsoll_sim::InitialCluster;
 use serde_json::Value;
 
 use super::{Answers, GROUPS_ARE_OFF, MOST_DECISIONS, Present, decided_by, failed, is_routed};
-use crate::answers::all_shapes::{self, Limits};
+use crate::answers::all_shapes::{self, Limits, TooMany};
 use crate::answers::capacity::{choose_profile, choose_profiles, of_given};
 use crate::answers::rebalance::after_pending;
 use crate::answers::request::described;
@@ -129,14 +129,14 @@ impl Present {
         asked: &Asked,
         limit: usize,
     ) -> Result<CapacityAnswer, AdviceError> {
-        let given = all_shapes::of_cluster(self.deciders(), &asked.cluster, namespace);
-        let n = given.len();
-        if MOST_SHAPES < n {
-            return Err(AdviceError::Wrong(format!(
+        let given = all_shapes::of_cluster(self.deciders(), &asked.cluster, namespace, MOST_SHAPES);
+        let given = given.map_err(|TooMany(n)| {
+            AdviceError::Wrong(format!(
                 "allShapes: there are {n} shapes, and at most {MOST_SHAPES} are counted for one question: name a namespace \
                  (namespace), or ask about files (plimsoll capacity -f FILE --all-shapes)"
-            )));
-        }
+            ))
+        })?;
+        let n = given.len();
         let given = given.into_iter().map(|mut given| {
             let canary = self.choice_of_shape(&mut given, &asked.routed);
             (given, canary)
