@@ -178,7 +178,7 @@ fn asked(release: u32, lease: &str) -> Vec<Request> {
     let n_pods = if 34 <= release { 12 } else { 10 };
     eventually("pods are bound", || n_pods <= placed(&server).len());
     // Larger than what is left of any node, and more important than what is there.
-    let mut urgent = pod("urgent", 3500);
+    let mut urgent = pod("urgent", 3900);
     urgent["spec"]["priority"] = json!(1000);
     fill(&server, [urgent, pod("large", 9000)]);
     eventually("room is made", || placed(&server).contains_key("urgent"));
