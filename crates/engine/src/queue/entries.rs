@@ -173,7 +173,9 @@ impl GroupEntries {
         let first = |leaf: &ObjectKey| self.members.get(leaf)?.waiting.iter().find(counts);
         let first = match self.root(leaf, with) {
             GroupRef::Pods(leaf) => first(&leaf),
-            root => self.forest(with).leaves(&root).iter().filter_map(first).min(),
+            root @ GroupRef::Composite(_) => {
+                self.forest(with).leaves(&root).iter().filter_map(first).min()
+            }
         };
         first.map(|(_, id)| *id)
     }
