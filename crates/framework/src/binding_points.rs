@@ -231,7 +231,7 @@ impl AnsweredPoint {
         self.0.placed(write, answer, at, handle)
     }
 
-    /// A write of [`AfterPostFilter`] was answered.
+    /// A write of [`AfterPostFilter`](crate::AfterPostFilter) was answered.
     pub fn answered_without_node(
         &self,
         write: &ObjectWrite,
