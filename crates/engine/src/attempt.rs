@@ -436,7 +436,9 @@ impl Scheduler {
         }
         let condition = Condition { reason: failure.reason.as_str(), message: failure.message };
         self.write(pod, Write::Condition(condition), effects);
-        let verdict = AttemptVerdict { rejectors: failure.rejectors, pending: failure.pending };
+        let AttemptFailure { rejectors, pending, .. } = failure;
+        let is_error = reason == FailureReason::SchedulerError;
+        let verdict = AttemptVerdict { rejectors, pending, is_error };
         let with = Surroundings { profiles: &self.profiles, cache: &self.cache };
         let began = self.queue.failed(now, id, verdict, with);
         self.count_failure(pod, reason, began);

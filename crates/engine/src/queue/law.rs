@@ -355,7 +355,8 @@ fn random_verdict(rng: &mut Pcg64) -> AttemptVerdict {
     };
     let rejectors = some(2);
     let pending = some(1).intersection(&rejectors).copied().collect();
-    AttemptVerdict { rejectors, pending }
+    let is_error = rejectors.is_empty();
+    AttemptVerdict { rejectors, pending, is_error }
 }
 
 #[test]

@@ -68,8 +68,12 @@ pub struct QueuedPodInfo {
     pub(super) flushed: bool,
     /// How often plugins rejected it.
     unschedulable_count: u32,
-    /// How many errors in a row it has had.
+    /// How many failures without rejectors in a row it has had, which are errors to kube-scheduler's backoff.
     consecutive_errors: u32,
+    /// Whether its last failure was an error.
+    is_after_error: bool,
+    /// How many failures like the last one, without rejectors, in a row it has had.
+    alike: u32,
     /// How many of them since the last change of the cluster, and the [event
     /// count](super::Queue::hears) at that time.
     vain_errors: (u32, u64),
@@ -97,6 +101,8 @@ pub(crate) struct AttemptVerdict {
     pub(crate) rejectors: BTreeSet<&'static str>,
     /// Those of them that wait for an external change.
     pub(crate) pending: BTreeSet<&'static str>,
+    /// Whether it was an error. A member of a group that does not fit may have no rejectors, either.
+    pub(crate) is_error: bool,
 }
 
 impl QueuedPodInfo {
@@ -114,6 +120,8 @@ impl QueuedPodInfo {
             flushed: false,
             unschedulable_count: 0,
             consecutive_errors: 0,
+            is_after_error: false,
+            alike: 0,
             vain_errors: (0, 0),
             failed_at: 0,
             verdict: None,
@@ -135,14 +143,18 @@ impl QueuedPodInfo {
         self.failed_at = changed;
         if verdict.rejectors.is_empty() {
             self.consecutive_errors = self.consecutive_errors.saturating_add(1);
+            let is_alike = verdict.is_error == self.is_after_error;
+            self.alike = if is_alike { self.alike.saturating_add(1) } else { 1 };
             self.vain_errors = match self.vain_errors {
-                (errors, since) if since == heard => (errors.saturating_add(1), since),
+                (errors, since) if is_alike && since == heard => (errors.saturating_add(1), since),
                 _ => (1, heard),
             };
         } else {
             self.unschedulable_count = self.unschedulable_count.saturating_add(1);
             self.consecutive_errors = 0;
+            self.alike = 0;
         }
+        self.is_after_error = verdict.is_error;
         self.verdict = (!verdict.rejectors.is_empty()).then(|| Arc::new(verdict));
         self.queued = now;
         self.flushed = false;
@@ -168,13 +180,15 @@ impl QueuedPodInfo {
     /// Whether it has had so many errors in a row, or since the last change of the cluster, that it will fail again.
     pub(super) fn errs_in_vain(&self, heard: u64) -> bool {
         let since_change = MOST_ERRORS <= self.vain_errors.0 && self.vain_errors.1 == heard;
-        since_change || MOST_ERRORS_IN_ALL <= self.consecutive_errors
+        since_change || MOST_ERRORS_IN_ALL <= self.alike
     }
 
     /// Whether its attempt after its backoff will fail, too: it belongs to a group, which is tried again and again, and
-    /// nothing has changed since it failed.
+    /// nothing has changed since it did not fit. After an error, such as a refused write, the next attempt may come out
+    /// differently.
     pub(super) fn fails_again(&self, changed: u64) -> bool {
-        0 < self.attempts && self.pod.scheduling_group.is_some() && self.failed_at == changed
+        let is_retried = 0 < self.attempts && self.pod.scheduling_group.is_some();
+        is_retried && !self.is_after_error && self.failed_at == changed
     }
 
     /// What its order in the queue is derived from.

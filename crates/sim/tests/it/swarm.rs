@@ -52,13 +52,15 @@ fn nothing_that_must_not_be_is_found_in_a_swarm_with_groups() {
 }
 
 /// Seeds with groups that have found bugs: a question about a group ended what was reserved for it, the sum of what nodes
-/// have exceeded 63 bits, and nothing woke a pod for which a write of PostFilter had failed.
-const FOUND_WITH_GROUPS: [(Release, u64); 5] = [
+/// have exceeded 63 bits, nothing woke a pod for which a write of PostFilter had failed, and a member whose binding was refused
+/// counted as settled while it waited for its next attempt.
+const FOUND_WITH_GROUPS: [(Release, u64); 6] = [
     (Release::V1_36, 141),
     (Release::V1_36, 993),
     (Release::V1_37, 759),
     (Release::V1_36, 3015),
     (Release::V1_37, 3015),
+    (Release::V1_36, 8_004_714),
 ];
 
 #[test]
