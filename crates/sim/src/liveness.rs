@@ -6,7 +6,7 @@ use std::sync::Arc;
 use plimsoll_api::{ObjectKey, Pod, PodKey};
 use plimsoll_engine::{GroupResult, Outcome, QueuePlace, Scheduler};
 use plimsoll_framework::pod_groups::group_of;
-use plimsoll_framework::{GroupForest, GroupRef, Time};
+use plimsoll_framework::{GroupForest, GroupRef, GroupRules, Time};
 
 /// The pods that wait for a change although a fresh attempt would place them now, with the node each
 /// would get. Pods of groups are left out, which are tried together.
@@ -38,19 +38,30 @@ pub(crate) fn sleeping_groups(scheduler: &mut Scheduler, now: Time) -> Vec<Objec
     if !scheduler.schedules_groups() {
         return Vec::new();
     }
+    let gates = scheduler.group_gates();
+    let root_of = |scheduler: &Scheduler, group: &ObjectKey| {
+        let forest = GroupForest::of(scheduler.view().stores, gates);
+        forest.root(group).unwrap_or_else(|_| GroupRef::Pods(group.clone()))
+    };
     let mut waiting = BTreeMap::<ObjectKey, Vec<Arc<Pod>>>::new();
+    let (mut asleep, mut asked) = (Vec::new(), BTreeSet::new());
     for info in scheduler.pending() {
         let Some(group) = group_of(&info.pod) else { continue };
-        if info.place != QueuePlace::InFlight && !info.pod.is_terminating() {
-            waiting.entry(group).or_default().push(info.pod.seen().clone());
+        match info.place {
+            QueuePlace::InFlight => {}
+            // By the rules of 1.37 the gate of one member holds all of them back, and this one will be gone.
+            QueuePlace::Gated { .. }
+                if info.pod.is_terminating() && gates.rules == GroupRules::V1_37 =>
+            {
+                asked.insert(root_of(scheduler, &group));
+            }
+            _ if info.pod.is_terminating() => {}
+            _ => waiting.entry(group).or_default().push(info.pod.seen().clone()),
         }
     }
-    let (mut asleep, mut asked) = (Vec::new(), BTreeSet::new());
     for (group, pods) in waiting {
-        let forest = GroupForest::of(scheduler.view().stores, scheduler.group_gates());
-        let root = forest.root(&group).unwrap_or_else(|_| GroupRef::Pods(group.clone()));
         // All pods of a tree are tried together.
-        if !asked.insert(root) {
+        if !asked.insert(root_of(scheduler, &group)) {
             continue;
         }
         let decided = scheduler.transaction(now, |all| all.decide_group(now, &group, pods));

@@ -208,6 +208,23 @@ impl Cache {
         self.take(id)
     }
 
+    /// Reverts an assumption that was made on trial. The pod may have been on the node of its victims together with them; ports
+    /// that both have are in use again.
+    pub(crate) fn take_back(&mut self, id: PodId) {
+        let at = self.pods.get(id).and_then(|cached| cached.at);
+        let (Some(gone), Some((row, _))) = (self.forget(id), at) else { return };
+        if gone.host_ports.is_empty() {
+            return;
+        }
+        let shares =
+            |pod: &PodInfo| pod.host_ports.iter().any(|port| gone.host_ports.contains(port));
+        let there = self.columns.pods_on(row).iter().cloned().enumerate();
+        let sharing: Vec<_> = there.filter(|(_, pod)| shares(pod)).collect();
+        for (at, pod) in sharing {
+            self.columns.exchange(row, at, &pod);
+        }
+    }
+
     /// Removes a pod, and returns it if it was known.
     pub(crate) fn remove_pod(&mut self, id: PodId) -> Option<PodInfo> {
         self.log_pod(id, None);

@@ -194,7 +194,7 @@ impl Scheduler {
                 Ok(waits_for)
             }
             Err(why) => {
-                self.cache.forget(attempt.id);
+                self.cache.take_back(attempt.id);
                 self.nominate_again(nomination);
                 Err(why)
             }
@@ -259,7 +259,7 @@ impl Scheduler {
             metrics: &mut metrics,
             events: &mut events,
         });
-        self.cache.forget(id);
+        self.cache.take_back(id);
         self.nominate_again(nomination);
     }
 
