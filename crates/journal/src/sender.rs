@@ -1,13 +1,19 @@
 //! Gives entries to the writer.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::{SendError, SyncSender, TrySendError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use crate::entry::Entry;
 
-/// Entries are handed over in batches of this many: each wakes the writer.
+/// Entries are handed over in batches of this many.
 const BATCH: usize = 64;
+/// At most so many entries wait to be written.
+const MOST_WAITING: usize = 256 * 1024;
+/// Entries are written at the latest this long after they were handed over.
+const WRITTEN_AFTER: Duration = Duration::from_millis(500);
+/// Beyond this many entries they are written at once.
+const AT_ONCE: usize = 16 * 1024;
 
 /// What the sender and the writer count.
 #[derive(Debug, Default)]
@@ -20,15 +26,6 @@ pub(crate) struct Counts {
     pub(crate) size: AtomicU64,
 }
 
-/// What the writer is told.
-#[derive(Debug)]
-pub(crate) enum Message {
-    /// These entries are to be written.
-    Entries(Vec<Entry>),
-    /// No more is to be written.
-    End,
-}
-
 /// What happens to entries that come faster than they can be written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WhenFull {
@@ -38,10 +35,94 @@ pub enum WhenFull {
     Wait,
 }
 
-/// Gives entries to the thread that writes.
+/// The entries between the sender and the writer.
+///
+/// The writer sleeps while they gather. To wake it for each batch would cost more than to write the batch.
+#[derive(Debug, Default)]
+pub(crate) struct Waiting {
+    queue: Mutex<Queue>,
+    /// There is a first entry, or enough of them, or no more will come.
+    came: Condvar,
+    /// Entries were taken, or the writer has ended.
+    taken: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct Queue {
+    entries: Vec<Entry>,
+    /// No more will come.
+    is_complete: bool,
+    /// The writer has ended.
+    is_abandoned: bool,
+}
+
+impl Waiting {
+    fn lock(&self) -> MutexGuard<'_, Queue> {
+        // The queue is whole whenever the lock is released.
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Adds a batch; `false` if it is lost.
+    fn add(&self, batch: &mut Vec<Entry>, when_full: WhenFull) -> bool {
+        let is_full = |queue: &mut Queue| {
+            !queue.is_abandoned && MOST_WAITING < queue.entries.len() + batch.len()
+        };
+        let mut queue = self.lock();
+        if when_full == WhenFull::Wait {
+            let waited = self.taken.wait_while(queue, is_full);
+            queue = waited.unwrap_or_else(PoisonError::into_inner);
+        }
+        if queue.is_abandoned || is_full(&mut queue) {
+            batch.clear();
+            return false;
+        }
+        let before = queue.entries.len();
+        queue.entries.append(batch);
+        let wakes = before == 0 || (before < AT_ONCE && AT_ONCE <= queue.entries.len());
+        drop(queue);
+        if wakes {
+            self.came.notify_one();
+        }
+        true
+    }
+
+    /// No more will come.
+    pub(crate) fn complete(&self) {
+        self.lock().is_complete = true;
+        self.came.notify_one();
+    }
+
+    /// The writer has ended: what comes from now on is lost.
+    pub(crate) fn abandon(&self) {
+        self.lock().is_abandoned = true;
+        self.taken.notify_all();
+    }
+
+    /// Waits for the next entries to be written, and puts them into `entries`, which must be empty; none if none have come within
+    /// `at_most`. Returns whether no more will come.
+    pub(crate) fn take(&self, entries: &mut Vec<Entry>, at_most: Duration) -> bool {
+        let wait = |queue, at_most, is_early: fn(&mut Queue) -> bool| {
+            let waited = self.came.wait_timeout_while(queue, at_most, is_early);
+            waited.unwrap_or_else(PoisonError::into_inner).0
+        };
+        let is_idle = |queue: &mut Queue| queue.entries.is_empty() && !queue.is_complete;
+        let mut queue = wait(self.lock(), at_most, is_idle);
+        if !queue.entries.is_empty() {
+            let gathers = |queue: &mut Queue| queue.entries.len() < AT_ONCE && !queue.is_complete;
+            queue = wait(queue, WRITTEN_AFTER, gathers);
+        }
+        std::mem::swap(&mut queue.entries, entries);
+        let is_complete = queue.is_complete;
+        drop(queue);
+        self.taken.notify_all();
+        is_complete
+    }
+}
+
+/// Gives entries to the thread that writes. Once it is dropped, the journal is written to its end.
 #[derive(Debug)]
 pub struct Sender {
-    pub(crate) to: SyncSender<Message>,
+    pub(crate) to: Arc<Waiting>,
     pub(crate) batch: Vec<Entry>,
     pub(crate) counts: Arc<Counts>,
     pub(crate) when_full: WhenFull,
@@ -58,22 +139,9 @@ impl Sender {
 
     /// Hands over what was sent so far. To be called when nothing else is to be done.
     pub fn flush(&mut self) {
-        if self.batch.is_empty() {
-            return;
-        }
         let n = self.batch.len() as u64;
-        let batch = Message::Entries(std::mem::replace(&mut self.batch, Vec::with_capacity(BATCH)));
-        let sent = match self.when_full {
-            WhenFull::Lose => self.to.try_send(batch),
-            WhenFull::Wait => {
-                self.to.send(batch).map_err(|SendError(batch)| TrySendError::Disconnected(batch))
-            }
-        };
-        match sent {
-            Ok(()) => {}
-            Err(TrySendError::Full(_) | TrySendError::Disconnected(_)) => {
-                self.counts.lost.fetch_add(n, Ordering::Relaxed);
-            }
+        if 0 < n && !self.to.add(&mut self.batch, self.when_full) {
+            self.counts.lost.fetch_add(n, Ordering::Relaxed);
         }
     }
 
@@ -86,5 +154,6 @@ impl Sender {
 impl Drop for Sender {
     fn drop(&mut self) {
         self.flush();
+        self.to.complete();
     }
 }

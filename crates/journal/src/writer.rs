@@ -3,20 +3,13 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use crate::entry::Entry;
-use crate::sender::{Counts, Message, Sender, WhenFull};
+use crate::sender::{Counts, Sender, Waiting, WhenFull};
 use crate::store::{JournalError, Retention, Store, is_busy};
 
-/// At most so many batches wait to be written.
-const QUEUED: usize = 4096;
-/// Entries are written at the latest this long after they were handed over.
-const WRITTEN_AFTER: Duration = Duration::from_millis(500);
-/// Beyond this many entries they are written at once.
-const AT_ONCE: usize = 16 * 1024;
 /// How often it is tried to write while another program holds the file. SQLite waits five seconds each time.
 const TRIES: u32 = 12;
 /// How often old entries are deleted.
@@ -27,7 +20,7 @@ const TIDIED_EVERY: Duration = Duration::from_mins(1);
 pub struct Journal {
     /// The error that ended it, if one did.
     thread: JoinHandle<Option<String>>,
-    to: SyncSender<Message>,
+    to: Arc<Waiting>,
     counts: Arc<Counts>,
 }
 
@@ -55,15 +48,16 @@ impl Journal {
         let failed = |error| JournalError::Sqlite { path: path.to_owned(), error };
         store.newest().map_err(failed)?;
         let size = store.size().map_err(failed)?;
-        let (to, from) = sync_channel(QUEUED);
+        let to = Arc::new(Waiting::default());
         let counts = Arc::new(Counts { size: size.into(), ..Counts::default() });
         let sender =
             Sender { to: to.clone(), batch: Vec::new(), counts: counts.clone(), when_full };
         let thread = {
-            let (counts, path) = (counts.clone(), path.to_owned());
+            let (from, counts, path) = (to.clone(), counts.clone(), path.to_owned());
             let mut writer =
                 Writer { store, retention, counts, path, told: 0, tidied: Instant::now() };
             std::thread::Builder::new().name("journal".to_owned()).spawn(move || {
+                let _ends = Ends(&from);
                 let error = writer.run(&from).err().map(|error| error.to_string());
                 if let Some(error) = &error {
                     writer.counts.errors.fetch_add(1, Ordering::Relaxed);
@@ -86,8 +80,7 @@ impl Journal {
 
     /// Waits until everything is written that the [`Sender`] has handed over. What is sent afterwards is lost.
     pub fn finish(self) -> Written {
-        // It has ended already if this fails.
-        let _ = self.to.send(Message::End);
+        self.to.complete();
         let error = self
             .thread
             .join()
@@ -128,6 +121,15 @@ impl JournalCounts {
     }
 }
 
+/// Lets nobody wait for a writer that has ended, in whatever way.
+struct Ends<'a>(&'a Waiting);
+
+impl Drop for Ends<'_> {
+    fn drop(&mut self) {
+        self.0.abandon();
+    }
+}
+
 struct Writer {
     store: Store,
     retention: Retention,
@@ -139,28 +141,12 @@ struct Writer {
 }
 
 impl Writer {
-    fn run(&mut self, from: &Receiver<Message>) -> Result<(), JournalError> {
-        let (mut entries, mut since): (Vec<Entry>, _) = (Vec::new(), Instant::now());
+    fn run(&mut self, from: &Waiting) -> Result<(), JournalError> {
+        let mut entries = Vec::new();
         loop {
-            let wait = match entries.is_empty() {
-                true => TIDIED_EVERY,
-                false => WRITTEN_AFTER.saturating_sub(since.elapsed()),
-            };
-            let ended = match from.recv_timeout(wait) {
-                Ok(Message::Entries(batch)) => {
-                    if entries.is_empty() {
-                        since = Instant::now();
-                    }
-                    entries.extend(batch);
-                    false
-                }
-                Err(RecvTimeoutError::Timeout) => false,
-                Ok(Message::End) | Err(RecvTimeoutError::Disconnected) => true,
-            };
-            if ended || AT_ONCE <= entries.len() || WRITTEN_AFTER <= since.elapsed() {
-                self.write(&mut entries)?;
-            }
-            if ended {
+            let is_complete = from.take(&mut entries, TIDIED_EVERY);
+            self.write(&mut entries)?;
+            if is_complete {
                 return Ok(());
             }
         }
