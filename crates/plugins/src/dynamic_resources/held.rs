@@ -152,7 +152,7 @@ impl HeldClaims {
         // What is reserved for a group that is gone will soon be free again.
         self.claiming(at.pod).group_object(&at.view.stores.objects)?;
         let mut is_ready = true;
-        for HeldClaim { key, uid, allocation, .. } in &self.claims {
+        for HeldClaim { key, uid, allocation, .. } in self.each_once() {
             let Some(claim) =
                 store.observed(key).filter(|claim| claim.uid == *uid && !claim.is_terminating())
             else {

@@ -362,9 +362,7 @@ fn a_pod_that_names_a_claim_twice_gets_its_first_devices() {
         RequestFaults::default(),
         &expect![[r#"
         0s a: goes to n
-        0s a: running PreBind plugin "DynamicResources": claim default/c got allocated elsewhere in the meantime
         0s b: goes to n
-        2s a: goes to n
         default/b-gpu has ["gpu-1"] for ["b"]
         default/c has ["gpu-0"] for ["a"]
     "#]],

@@ -54,8 +54,9 @@ fn nothing_that_must_not_be_is_found_in_a_swarm_with_groups() {
 /// Seeds with groups that have found bugs: a question about a group ended what was reserved for it, the sum of what nodes
 /// have exceeded 63 bits, nothing woke a pod for which a write of PostFilter had failed, a member whose binding was refused
 /// counted as settled while it waited for its next attempt, a member that was tried beside its victim freed the victim's
-/// ports when it was taken back, and the law did not know that a member that is being deleted holds its group back.
-const FOUND_WITH_GROUPS: [(Release, u64); 8] = [
+/// ports when it was taken back, the law did not know that a member that is being deleted holds its group back, and a pod that
+/// names a claim twice could be bound only if the claim kept the devices of its attempt before.
+const FOUND_WITH_GROUPS: [(Release, u64); 9] = [
     (Release::V1_36, 141),
     (Release::V1_36, 993),
     (Release::V1_37, 759),
@@ -64,6 +65,7 @@ const FOUND_WITH_GROUPS: [(Release, u64); 8] = [
     (Release::V1_36, 8_004_714),
     (Release::V1_36, 20_020_659),
     (Release::V1_37, 30_021_717),
+    (Release::V1_37, 50_013_027),
 ];
 
 #[test]
