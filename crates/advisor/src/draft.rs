@@ -87,7 +87,7 @@ pub(crate) struct Step {
 pub(crate) enum Make {
     /// A field has this value.
     Set(String, Value),
-    /// A list has one more element.
+    /// A list has this element.
     Push(String, Value),
     /// A list does not have this element.
     Without(String, Value),
@@ -95,11 +95,14 @@ pub(crate) enum Make {
     Is(Value),
 }
 
+/// The manifests of objects.
+pub(crate) type Objects = BTreeMap<Reference, Value>;
+
 /// The manifests as they would be.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Draft {
     pub(crate) pod: Value,
-    pub(crate) objects: BTreeMap<Reference, Value>,
+    pub(crate) objects: Objects,
 }
 
 impl Draft {
@@ -120,7 +123,9 @@ impl Draft {
                 if !object.pointer(field).is_some_and(Value::is_array) {
                     set(object, field, json!([]));
                 }
-                if let Some(list) = object.pointer_mut(field).and_then(Value::as_array_mut) {
+                if let Some(list) = object.pointer_mut(field).and_then(Value::as_array_mut)
+                    && !list.contains(value)
+                {
                     list.push(value.clone());
                 }
             }
@@ -136,15 +141,7 @@ impl Draft {
 
     /// The changes of the objects, compared with `before`.
     pub(crate) fn changes(&self, before: &Draft) -> Vec<Change> {
-        let changes = self.objects.iter().filter_map(|(name, after)| {
-            let Some(before) = before.objects.get(name) else {
-                return Some(Change::Create { create: after.clone() });
-            };
-            let operations = operations(before, after);
-            let patch = name.clone();
-            (!operations.is_empty()).then_some(Change::Patch { patch, operations })
-        });
-        changes.collect()
+        changes_of(&self.objects, &before.objects)
     }
 
     /// What changes in the cluster, compared with `before`, for the pod that is `known`; `None` if an object is wrong.
@@ -157,6 +154,19 @@ impl Draft {
         }
         Some(edits)
     }
+}
+
+/// The changes of objects, compared with `before`.
+pub(crate) fn changes_of(objects: &Objects, before: &Objects) -> Vec<Change> {
+    let changes = objects.iter().filter_map(|(name, after)| {
+        let Some(before) = before.get(name) else {
+            return Some(Change::Create { create: after.clone() });
+        };
+        let operations = operations(before, after);
+        let patch = name.clone();
+        (!operations.is_empty()).then_some(Change::Patch { patch, operations })
+    });
+    changes.collect()
 }
 
 /// Sets a field, and makes the objects around it that are missing.
@@ -182,8 +192,14 @@ fn set(object: &mut Value, field: &str, value: Value) {
     *at = value;
 }
 
-/// What a changed object means for the scheduler: what its controllers have made of it stays.
-fn edits_of(name: &Reference, manifest: &Value, known: &Pod, view: View<'_>) -> Option<Vec<Edit>> {
+/// What a changed object means for the scheduler: what its controllers have made of it stays. Of a template it changes the claims
+/// of the pod that is `known`.
+pub(crate) fn edits_of(
+    name: &Reference,
+    manifest: &Value,
+    known: &Pod,
+    view: View<'_>,
+) -> Option<Vec<Edit>> {
     if name.kind == CLAIM_TEMPLATE {
         return edits_of_template(name, manifest, known, view);
     }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use json_patch::PatchOperation;
-use plimsoll_api::{Effect, Pod, Taint};
+use plimsoll_api::{Effect, Pod, PodVolume, Str, Taint};
 use plimsoll_engine::{Outcome, Profile, Scheduler, Transaction, Verdicts};
 use plimsoll_framework::parts::Taints;
 use plimsoll_framework::{NodePart, Row, Time};
@@ -212,6 +212,7 @@ impl<'s> Search<'s> {
     /// What could be given up of each volume that keeps the pod from nodes, and the volume itself.
     fn try_volumes(&mut self, pod: &Pod, base: &Verdicts, near: &[Row]) -> Vec<Trial> {
         let mut trials = Vec::new();
+        let taken: Vec<Str> = pod.volumes.iter().filter_map(PodVolume::claim).cloned().collect();
         for at in volumes::storage_of(&self.base.pod) {
             let emptied = volumes::emptied(&self.base.pod, at);
             let Some(without) = self.try_pod(vec![emptied]) else { continue };
@@ -220,7 +221,7 @@ impl<'s> Search<'s> {
                 continue;
             }
             let view = self.scheduler.view();
-            let storage = Storage { pod, view, manifests: self.manifests, near };
+            let storage = Storage { pod, taken: &taken, view, manifests: self.manifests, near };
             let changes = storage.changes(&mut self.base, at);
             trials.push(without);
             trials.extend(changes.into_iter().filter_map(|one| self.try_pod(vec![one])));

@@ -516,11 +516,6 @@ impl Scheduler {
             _ => None,
         };
         let margin = best.as_ref().and_then(|best| best.margin);
-        debug_assert!(
-            best.is_none() || cycle.n_feasible.is_none() || cycle.margin == margin,
-            "the margin from memory is that from scratch: {:?}, {margin:?}",
-            cycle.margin
-        );
         Some(AttemptContext {
             uid: info.pod.uid.clone(),
             profile: info.pod.scheduler_name.clone(),

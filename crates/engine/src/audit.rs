@@ -7,6 +7,7 @@ use plimsoll_framework::{PodInfo, View};
 
 use crate::cycle::{self, Cycle, CycleResult};
 use crate::decide::DeciderKind;
+use crate::pick;
 
 /// At most this many differences are kept: enough to find the first cause.
 const MOST_KEPT: usize = 16;
@@ -81,14 +82,18 @@ impl Audit {
             DeciderKind::Scanned => self.scanned += 1,
         }
         let are_equal = are_equal(&remembered.result, &from_scratch.result);
-        if are_equal && end_alike(remembered, from_scratch, view) {
+        let (known, others) = (Others::known(remembered), Others::of(from_scratch));
+        if are_equal && known.agree(others) && end_alike(remembered, from_scratch, view) {
             return true;
         }
-        let describe = |cycle: &Cycle| match are_equal {
-            true => format!("{} after {} nodes", describe(&cycle.result, view), cycle.n_judged),
-            false => describe(&cycle.result, view),
+        let describe = |cycle: &Cycle, others: Others| {
+            let result = describe(&cycle.result, view);
+            match are_equal {
+                true => format!("{result} after {} nodes, {others}", cycle.n_judged),
+                false => result,
+            }
         };
-        self.differ(&pod.key, describe(remembered), describe(from_scratch));
+        self.differ(&pod.key, describe(remembered, known), describe(from_scratch, others));
         false
     }
 
@@ -115,6 +120,39 @@ impl Audit {
         if self.differences.len() < MOST_KEPT {
             self.differences.push(AuditDifference { pod: pod.clone(), remembered, from_scratch });
         }
+    }
+}
+
+/// What a decision knows of the nodes that it did not choose.
+#[derive(Clone, Copy)]
+struct Others {
+    n_feasible: Option<usize>,
+    margin: Option<i64>,
+}
+
+impl Others {
+    /// What a decision from memory knows.
+    fn known(&Cycle { n_feasible, margin, .. }: &Cycle) -> Self {
+        Others { n_feasible, margin }
+    }
+
+    /// What is so in a decision from scratch.
+    fn of(Cycle { feasible, scores, .. }: &Cycle) -> Self {
+        let totals = scores.iter().flat_map(|scores| scores.totals.iter().copied());
+        Others { n_feasible: Some(feasible.len()), margin: pick::margin(totals) }
+    }
+
+    /// Whether what is known is so.
+    fn agree(self, others: Others) -> bool {
+        self.n_feasible.is_none_or(|known| Some(known) == others.n_feasible)
+            && self.margin.is_none_or(|known| Some(known) == others.margin)
+    }
+}
+
+impl fmt::Display for Others {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Others { n_feasible, margin } = self;
+        write!(f, "feasible: {n_feasible:?}, margin: {margin:?}")
     }
 }
 
@@ -153,5 +191,20 @@ fn describe(result: &CycleResult, view: &View<'_>) -> String {
         }
         CycleResult::Unschedulable(failure) => failure.message.clone(),
         CycleResult::Error(message) => format!("error: {message}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_decision_does_not_know_is_not_wrong_and_what_it_knows_must_be_so() {
+        let so = Others { n_feasible: Some(3), margin: Some(7) };
+        let agrees = |n_feasible, margin| Others { n_feasible, margin }.agree(so);
+        assert!(agrees(None, None) && agrees(Some(3), None) && agrees(Some(3), Some(7)));
+        assert!(!agrees(Some(2), Some(7)) && !agrees(None, Some(0)));
+        let only = Others { n_feasible: Some(1), margin: None };
+        assert!(!Others { margin: Some(0), ..only }.agree(only));
     }
 }

@@ -52,9 +52,9 @@ pub(crate) struct Cycle {
     pub(crate) rejected: Vec<NodeRejection>,
     /// How many nodes were judged.
     pub(crate) n_judged: usize,
-    /// How many nodes were feasible and by how much the chosen one is better than the best other one, if that is known although
-    /// the nodes are not listed.
+    /// How many of the judged nodes were feasible, if that is known although they are not listed.
     pub(crate) n_feasible: Option<usize>,
+    /// By how much the chosen node is better than the best other feasible one that was judged, if that is known, too.
     pub(crate) margin: Option<i64>,
     /// The state that plugins share.
     pub(crate) shared: CycleState,
@@ -390,6 +390,11 @@ impl Cycle {
     /// A cycle that found a node among the `best` without judging each node.
     pub(crate) fn found(row: Row, best: Vec<Row>) -> Self {
         Cycle { result: CycleResult::Found { row, best }, ..Cycle::new() }
+    }
+
+    /// The same if no other node is feasible, or none was judged besides it.
+    pub(crate) fn found_only(row: Row, n_judged: usize) -> Self {
+        Cycle { n_judged, n_feasible: Some(1), ..Cycle::found(row, vec![row]) }
     }
 
     /// A cycle that found no node, without judging each. `n_judged` nodes were judged in the original

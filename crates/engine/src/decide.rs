@@ -14,7 +14,7 @@ pub(crate) use self::decider::{Decider, DeciderKind, DecisionContext, FromScratc
 use crate::cycle::{Cycle, CycleResult};
 use crate::filters::Filters;
 use crate::memo::{Remembered, Scanned};
-use crate::metrics::{self, CycleMeter, Lap, Sampled};
+use crate::metrics::{self, CycleMeter, Lap, Phases, Sampled};
 use crate::pick::TieBreaker;
 use crate::profile::Profile;
 use crate::sample::{Sample, Samples};
@@ -80,6 +80,9 @@ impl Scheduler {
             return false;
         }
         let pod = info.pod.clone();
+        if let Some(memo) = &mut self.memo {
+            memo.begin(Phases::default(), self.options.detail);
+        }
         self.refresh_memo();
         let Some(expected) = self.try_decider(&pod, &FromScratch) else { return false };
         let scanned = self.try_decider(&pod, &Scanned);
@@ -149,6 +152,9 @@ impl Scheduler {
         asks_post_filter: bool,
     ) -> Cycle {
         let before = self.chances();
+        if let Some(memo) = &mut self.memo {
+            memo.begin(Phases::default(), self.options.detail);
+        }
         self.refresh_memo();
         let (member, mut context) = self.context_within(pod, Some(within), asks_post_filter);
         context.recognise(member);

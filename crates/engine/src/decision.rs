@@ -1,5 +1,6 @@
 //! A decision about a pod with its reasons: the decision record as a value.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use plimsoll_api::{PodKey, Str};
@@ -119,6 +120,24 @@ pub enum Outcome {
     },
 }
 
+impl Outcome {
+    /// The node, or why there is none, for people: the message, and before it the reason why a plugin rejected the pod for all
+    /// nodes if the message does not have it. kube-scheduler drops it if no node could be searched for victims.
+    pub fn node(&self) -> Result<&Str, Cow<'_, str>> {
+        match self {
+            Outcome::Scheduled { node, .. } => Ok(node),
+            Outcome::Error { message } => Err(message.into()),
+            Outcome::Unschedulable { message, pre_filter, .. } => {
+                let cause = pre_filter.as_ref().map(|(_, why)| why.to_string());
+                Err(match cause.filter(|cause| !message.contains(cause)) {
+                    Some(cause) => format!("{cause}; {message}").into(),
+                    None => message.into(),
+                })
+            }
+        }
+    }
+}
+
 /// The decision about one node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NodeDecision {
@@ -151,4 +170,29 @@ pub enum NodeVerdict {
         /// Their sum.
         total: i64,
     },
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn why_not(message: &str, cause: Option<&'static str>) -> String {
+        let pre_filter =
+            cause.map(|cause| (Str::from("VolumeBinding"), Rejection::unresolvable(cause)));
+        let outcome =
+            Outcome::Unschedulable { message: message.to_owned(), pre_filter, nomination: None };
+        outcome.node().expect_err("there is none").into_owned()
+    }
+
+    #[test]
+    fn the_cause_is_named_where_the_message_does_not_have_it() {
+        let cause = Some("claim \"a\" not found");
+        let dropped = why_not("postfilter error: not found", cause);
+        assert_eq!(dropped, "claim \"a\" not found; postfilter error: not found");
+        let told = "0/1 nodes are available: claim \"a\" not found.";
+        assert_eq!(why_not(told, cause), told);
+        assert_eq!(why_not("0/1 nodes", None), "0/1 nodes");
+        let found = Outcome::Scheduled { node: "n".into(), best: Vec::new() };
+        assert_eq!(found.node(), Ok(&Str::from("n")));
+    }
 }

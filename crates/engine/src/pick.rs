@@ -100,6 +100,17 @@ pub(crate) fn best(nodes: &Columns, rows: &[Row], totals: &[i64]) -> Vec<Row> {
     by_name.into_values().collect()
 }
 
+/// By how much the highest total is higher than the next one; `None` if there is no other.
+pub(crate) fn margin(totals: impl Iterator<Item = i64>) -> Option<i64> {
+    let (mut highest, mut second) = (None, None);
+    for total in totals {
+        let lower = highest.min(Some(total));
+        highest = highest.max(Some(total));
+        second = second.max(lower);
+    }
+    Some(highest? - second?)
+}
+
 /// One of `best`, which is sorted by name and not empty.
 pub(crate) fn pick(best: &[Row], tie_break: TieBreak, rng: &mut impl Rng) -> Row {
     match tie_break {

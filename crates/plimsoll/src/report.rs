@@ -1,5 +1,6 @@
 //! Gathers the results of a simulation.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use plimsoll_advisor::{GroupRemedy, Remedy};
@@ -107,7 +108,10 @@ impl Report {
                 self.preempted.insert(victim.clone(), Preemption { by, node });
             }
         }
-        name_the_cause(&mut decision.outcome);
+        let why = decision.outcome.node().err().map(Cow::into_owned);
+        if let (Outcome::Unschedulable { message, .. }, Some(why)) = (&mut decision.outcome, why) {
+            *message = why;
+        }
         let placement = Placement { decision, choice, claims: claims.to_vec() };
         let pod = &placement.decision.pod;
         if let Some(&at) = self.index.get(pod) {
@@ -150,17 +154,6 @@ impl Report {
             self.groups.insert(group.group.clone(), group);
         }
         self.gated.retain(|gated| !self.index.contains_key(&gated.pod));
-    }
-}
-
-/// Prepends the reason why a plugin rejected the pod for all nodes if the message does not have it: kube-scheduler
-/// drops it if no node could be searched for victims.
-fn name_the_cause(outcome: &mut Outcome) {
-    if let Outcome::Unschedulable { message, pre_filter: Some((_, why)), .. } = outcome {
-        let cause = why.to_string();
-        if !message.contains(&cause) {
-            *message = format!("{cause}; {message}");
-        }
     }
 }
 

@@ -2,10 +2,10 @@
 //! libraries than `plimsoll bench`, and does nothing else.
 //!
 //! ```sh
-//! cargo run --release -p plimsoll-sim --example workload -- SchedulingBasic 500 0 1000 [groups] [reference]
+//! cargo run --release -p plimsoll-sim --example workload -- SchedulingBasic 500 0 1000 [groups] [reference | journal]
 //! ```
 //! The numbers are those of nodes, of pods that are there before, of pods that are measured, and, if the workload has any, of
-//! its Deployments, classes or groups.
+//! its Deployments, classes or groups. With `journal` decisions are kept, as for a journal.
 
 #[allow(dead_code, reason = "the tests use the other profiles")]
 #[path = "../tests/it/profiles.rs"]
@@ -16,7 +16,7 @@ use std::error::Error;
 use std::io::{self, Write};
 use std::time::{Duration, Instant};
 
-use plimsoll_engine::{Engine, Gates, Options, Scheduler};
+use plimsoll_engine::{Detail, Engine, Gates, Options, Scheduler};
 use plimsoll_sim::perf::{MeasurementClock, Sizes, Workload};
 
 use profiles::{gates_for, profiles_for};
@@ -34,14 +34,17 @@ impl MeasurementClock for SinceStart {
     }
 }
 
-const USAGE: &str = "usage: workload NAME NODES INIT_PODS PODS [GROUPS] [reference]";
+const USAGE: &str = "usage: workload NAME NODES INIT_PODS PODS [GROUPS] [reference | journal]";
 
 fn main() -> Result<(), Box<dyn Error>> {
     let mut words: Vec<String> = env::args().skip(1).collect();
-    let mut engine = Engine::Fast;
-    if words.last().is_some_and(|word| word == "reference") {
+    let (engine, detail) = match words.last().map(String::as_str) {
+        Some("reference") => (Engine::Reference, Detail::None),
+        Some("journal") => (Engine::Fast, Detail::Choice),
+        _ => (Engine::Fast, Detail::None),
+    };
+    if engine == Engine::Reference || detail == Detail::Choice {
         words.pop();
-        engine = Engine::Reference;
     }
     let [name, nodes, init_pods, pods, groups @ ..] = words.as_slice() else {
         return Err(USAGE.into());
@@ -56,7 +59,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let sizes = Sizes { nodes, init_pods, pods, groups };
     let gates = Gates::of(&gates_for(&workload));
     // What is counted is the engine, not its audits.
-    let options = Options { gates, engine, audit_every: 0, ..Options::default() };
+    let options = Options { gates, engine, detail, audit_every: 0, ..Options::default() };
     let mut scheduler = Scheduler::new(profiles_for(&workload), options, 1)?;
     let total = workload.measure(sizes, 1, &mut scheduler, &SinceStart(Instant::now())).total();
     writeln!(io::stdout(), "{} pods, {} placed in {:?}", total.pods, total.scheduled, total.wall)?;

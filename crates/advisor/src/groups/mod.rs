@@ -1,6 +1,7 @@
 //! Why a group of pods waits, and what is the least that would have to change so that it is scheduled.
 
 mod evictions;
+mod needs;
 mod plan;
 mod search;
 mod survey;

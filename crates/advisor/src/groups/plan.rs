@@ -7,12 +7,14 @@ use plimsoll_api::wire::{self, Object};
 use plimsoll_api::{CompositePodGroup, ObjectKey, Pod, PodGroup, PodKey};
 use plimsoll_engine::{GroupDecision, GroupResult, Scheduler};
 use plimsoll_framework::pod_groups::{PodGroupState, group_of};
-use plimsoll_framework::{GroupForest, GroupRef, Time};
+use plimsoll_framework::{GroupForest, GroupRef, Time, View};
 use serde_json::Value;
 
 use super::{GroupSubject, WhyGroupError, n_placed};
 use crate::change::{Change, Reference, as_known, operations, pod_of};
 use crate::cluster::{ClusterChange, Edit};
+use crate::draft::{CLAIM_TEMPLATE, Draft, Objects, changes_of, edits_of};
+use crate::relaxations::Steps;
 
 /// The group, with the other groups of its tree and all their pending pods.
 pub(super) struct GroupPlan {
@@ -34,6 +36,12 @@ pub(super) struct Changed {
     /// Pods that do not exist yet.
     pub(super) new: Vec<(Value, Arc<Pod>)>,
     pub(super) cluster: Vec<ClusterChange>,
+    /// Objects that the pods need, as they are.
+    pub(super) known: Arc<Objects>,
+    /// Those that are changed or made, as they would be.
+    pub(super) needed: Objects,
+    /// What that changes in the cluster.
+    pub(super) edits: Vec<Edit>,
 }
 
 /// A PodGroup or a CompositePodGroup.
@@ -101,7 +109,15 @@ impl GroupPlan {
                 }
             }
         }
-        let as_it_is = Changed { objects, members, new: Vec::new(), cluster: Vec::new() };
+        let as_it_is = Changed {
+            objects,
+            members,
+            new: Vec::new(),
+            cluster: Vec::new(),
+            known: Arc::default(),
+            needed: Objects::new(),
+            edits: Vec::new(),
+        };
         Ok(GroupPlan { asked, leaves, is_gang: true, as_it_is })
     }
 
@@ -139,6 +155,7 @@ impl GroupPlan {
                 changes.extend(patch_of(Reference::pod(&before.pod.key), manifest, changed));
             }
         }
+        changes.extend(changes_of(&plan.needed, &plan.known));
         changes.extend(plan.new.iter().map(|(new, _)| Change::Create { create: new.clone() }));
         changes.extend(plan.cluster.iter().flat_map(|cluster| cluster.changes.clone()));
         changes
@@ -164,7 +181,8 @@ impl GroupPlan {
         let named = self.leaves.first().cloned().or(of_pods);
         let named = named.ok_or_else(|| WhyGroupError::Unknown(self.asked.key().clone()))?;
         let decided = scheduler.transaction(now, |transaction| {
-            for edit in changed.cluster.iter().flat_map(|cluster| &cluster.edits) {
+            let of_cluster = changed.cluster.iter().flat_map(|cluster| &cluster.edits);
+            for edit in changed.edits.iter().chain(of_cluster) {
                 edit.make(transaction)?;
             }
             for (object, before) in changed.objects.iter().zip(&self.as_it_is.objects) {
@@ -180,6 +198,31 @@ impl GroupPlan {
             Ok::<_, WhyGroupError>(transaction.decide_group(now, &named, pods)?)
         });
         Ok(about(decided?, &self.asked, &own))
+    }
+}
+
+impl Changed {
+    /// A pod gives up what it needs, and what it needs changes; `None` if that is not possible.
+    pub(super) fn give_up(&mut self, at: usize, steps: &Steps, view: View<'_>) -> Option<()> {
+        let member = &mut self.members[at];
+        let mut draft =
+            Draft { pod: Value::clone(member.manifest.as_ref()?), objects: Objects::new() };
+        for of in steps.all.iter().filter_map(|step| step.of.as_ref()) {
+            let manifest = self.needed.get(of).or_else(|| self.known.get(of));
+            draft.objects.extend(manifest.map(|manifest| (of.clone(), manifest.clone())));
+        }
+        steps.take(&mut draft);
+        if steps.changes_pod() {
+            member.change(|manifest| *manifest = draft.pod)?;
+        }
+        for (of, manifest) in draft.objects {
+            // Each pod has claims of its own that are made from a template.
+            if self.needed.get(&of) != Some(&manifest) || of.kind == CLAIM_TEMPLATE {
+                self.edits.extend(edits_of(&of, &manifest, &member.pod, view)?);
+                self.needed.insert(of, manifest);
+            }
+        }
+        Some(())
     }
 }
 

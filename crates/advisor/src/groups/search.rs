@@ -4,6 +4,7 @@ use plimsoll_engine::{GroupDecision, GroupResult, Scheduler};
 use plimsoll_framework::{GroupForest, GroupRef, GroupRules, PodGroupState, Time};
 use serde_json::{Value, json};
 
+use super::needs::is_other;
 use super::plan::{Changed, GroupPlan};
 use super::survey;
 use super::ways::{Sources, Way, count, pods};
@@ -22,9 +23,9 @@ pub(super) struct GroupSearch<'s> {
     pub(super) scheduler: &'s mut Scheduler,
     pub(super) now: Time,
     pub(super) plan: &'s GroupPlan,
-    manifests: Manifests<'s>,
+    pub(super) manifests: Manifests<'s>,
     /// What keeps its pods out of the queue is removed here.
-    base: Changed,
+    pub(super) base: Changed,
     needed: Option<(String, u32)>,
     most: usize,
     remedies: Vec<GroupRemedy>,
@@ -40,7 +41,7 @@ struct Open {
 }
 
 /// Ways that are taken together, each as far as its grade says.
-type Taking<'w> = [(&'w Way, usize)];
+pub(super) type Taking<'w> = [(&'w Way, usize)];
 
 impl<'s> GroupSearch<'s> {
     pub(super) fn new(
@@ -141,15 +142,13 @@ impl<'s> GroupSearch<'s> {
     /// is decided without them.
     fn try_each(&mut self, as_it_is: Option<&GroupDecision>) -> Vec<Open> {
         let mut open = Vec::new();
-        for way in survey::ways(self, &self.base) {
+        let needs = self.needs(as_it_is);
+        for way in survey::ways(self, &self.base, needs) {
             let Some(decision) = self.decide(&[(&way, way.grades)]) else { continue };
             if self.plan.is_enough(&decision) {
                 self.propose_least(vec![way]);
             } else if let Some(least) = self.least_size(&way) {
-                let is_seen = as_it_is.is_none_or(|before| {
-                    (before.result, &before.message, &before.pods)
-                        != (decision.result, &decision.message, &decision.pods)
-                });
+                let is_seen = as_it_is.is_none_or(|before| is_other(before, &decision));
                 open.push(Open { way, least, is_seen });
             }
         }
@@ -236,7 +235,7 @@ impl<'s> GroupSearch<'s> {
         Some(size)
     }
 
-    fn decide(&mut self, ways: &Taking<'_>) -> Option<GroupDecision> {
+    pub(super) fn decide(&mut self, ways: &Taking<'_>) -> Option<GroupDecision> {
         let (changed, ..) = self.with(ways)?;
         self.plan.decide(&changed, self.scheduler, self.now).ok()
     }

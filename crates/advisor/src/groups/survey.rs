@@ -42,13 +42,15 @@ const MOST_DOMAINS: usize = 8;
 const MOST_SKEW: usize = 16;
 const HOSTNAME: &str = "kubernetes.io/hostname";
 
-/// Everything that could be changed for a group. `base` is the group without what keeps it out of the queue.
-pub(super) fn ways(search: &GroupSearch<'_>, base: &Changed) -> Vec<Way> {
+/// Everything that could be changed for a group, with what its pods could give up of their [`needs`](super::needs). `base` is the
+/// group without what keeps it out of the queue.
+pub(super) fn ways(search: &GroupSearch<'_>, base: &Changed, needs: Vec<Way>) -> Vec<Way> {
     let mut all = counts(search, base);
     all.extend(topologies(search, base));
     // What allows more comes before what is given up: of two ways the later one is taken first.
     all.extend(wider_selectors(search, base));
     all.extend(of_members(search, base));
+    all.extend(needs);
     all.extend(spreads(base));
     all.extend(tolerations(search, base));
     all.extend(requests_of(base));
@@ -69,6 +71,7 @@ pub(super) fn ways(search: &GroupSearch<'_>, base: &Changed) -> Vec<Way> {
 fn limited(all: Vec<Way>) -> Vec<Way> {
     let n_pods = |way: &Way| match &way.what {
         What::Members { of, .. } => of.len(),
+        What::Steps { of, .. } => of.len(),
         What::Spread { of, .. } | What::Request { of, .. } => of.len(),
         What::Count { object, .. } | What::Topology { object, .. } if MOST_OBJECTS <= *object => 0,
         What::NewPods { .. } => 0,
@@ -191,7 +194,7 @@ fn wider_keys(nodes: &Columns, key: &str) -> Vec<Str> {
 
 /// The pods that have the same, those of each group of a tree by themselves and all together: in words, and what more groups
 /// cost.
-fn scopes(base: &Changed, of: &[usize]) -> Vec<(Vec<usize>, String, u32)> {
+pub(super) fn scopes(base: &Changed, of: &[usize]) -> Vec<(Vec<usize>, String, u32)> {
     let is_tree = 1 < base.objects.iter().filter(|one| is_of_pods(&one.group)).count();
     let mut groups: BTreeMap<&ObjectKey, Vec<usize>> = BTreeMap::new();
     for at in of {

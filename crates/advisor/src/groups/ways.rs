@@ -10,7 +10,7 @@ use super::plan::Changed;
 use crate::cluster::{NodeChange, names};
 use crate::draft::{Draft, Manifests};
 use crate::new_nodes;
-use crate::relaxations::{self, Relaxation, remove_key, requests, spread};
+use crate::relaxations::{self, Relaxation, Steps, remove_key, requests, spread};
 use crate::remedy::{RemedyKind, size};
 
 /// Requests are lowered in steps of this part.
@@ -54,6 +54,9 @@ pub(super) enum What {
     Topology { object: usize, key: Option<Str>, is_preferred: bool, text: String, size: u32 },
     /// Pods give something up, or put up with it.
     Members { of: Vec<(usize, Vec<Relaxation>)>, text: String, size: u32 },
+    /// Pods give up volumes or devices, or the objects behind these change, as far as the grade says. `pods` says which they are,
+    /// if they change themselves.
+    Steps { of: Vec<(usize, Vec<Steps>)>, pods: Option<String>, extra: u32 },
     /// The skew of a spread constraint of these pods grows with each grade; with the last one it is a preference.
     Spread { of: Vec<usize>, at: usize, pods: String, extra: u32 },
     /// Pods request less of a resource, by as many steps as the grade.
@@ -129,6 +132,21 @@ impl Way {
                     changed.members[*at].change(loosen)?;
                 }
                 pod(text.clone(), *size)
+            }
+            What::Steps { of, pods, extra } => {
+                let mut all = Taken { text: String::new(), size: 0, kind: RemedyKind::Pod };
+                let mut texts: Vec<String> = Vec::new();
+                for (at, grades) in of {
+                    let steps = grades.get(grade.checked_sub(1)?)?;
+                    changed.give_up(*at, steps, sources.view)?;
+                    if !texts.contains(&steps.text) {
+                        texts.push(steps.text.clone());
+                    }
+                    (all.size, all.kind) = (all.size.max(steps.size), all.kind.max(steps.kind));
+                }
+                let text = joined(texts);
+                let text = pods.iter().fold(text, |text, pods| format!("{text} in {pods}"));
+                Taken { text, size: all.size + extra, ..all }
             }
             What::Spread { of, at, pods, extra } => {
                 let first = changed.members[*of.first()?].manifest.clone()?;

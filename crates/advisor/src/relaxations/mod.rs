@@ -62,6 +62,11 @@ impl Steps {
             draft.take(step);
         }
     }
+
+    /// Whether the pod changes, and not only objects that it needs.
+    pub(crate) fn changes_pod(&self) -> bool {
+        self.all.iter().any(|step| step.of.is_none())
+    }
 }
 
 /// Relaxations of one field can be needed together, although each by itself changes no verdict.

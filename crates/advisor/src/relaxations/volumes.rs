@@ -3,7 +3,7 @@
 use plimsoll_api::storage::NO_PROVISIONER;
 use plimsoll_api::{
     BindingMode, CsiNode, CsiStorageCapacity, ObjectKey, PersistentVolume, PersistentVolumeClaim,
-    Pod, PodVolume, Quantity, StorageClass, VolumePhase,
+    Pod, Quantity, StorageClass, Str, VolumePhase,
 };
 use plimsoll_framework::{Row, View};
 use serde_json::{Value, json};
@@ -53,7 +53,7 @@ pub(crate) fn emptied(manifest: &Value, at: usize) -> Relaxation {
 }
 
 /// The claim of a volume, whether it is named or made for the pod.
-fn claim_name(manifest: &Value, at: usize) -> Option<String> {
+pub(crate) fn claim_name(manifest: &Value, at: usize) -> Option<String> {
     let volume = &manifest["spec"]["volumes"][at];
     if volume["ephemeral"].is_object() {
         let (pod, name) = (manifest["metadata"]["name"].as_str()?, volume["name"].as_str()?);
@@ -69,6 +69,8 @@ fn set_volume(at: usize, volume: Value) -> Step {
 /// What is known while changes for a volume are collected.
 pub(crate) struct Storage<'a> {
     pub(crate) pod: &'a Pod,
+    /// Claims that are not mounted instead: those that it mounts already, and those of the other pods of its group.
+    pub(crate) taken: &'a [Str],
     pub(crate) view: View<'a>,
     pub(crate) manifests: Manifests<'a>,
     /// The nodes that miss by least.
@@ -121,9 +123,8 @@ impl Storage<'_> {
     /// Other claims of the namespace that could be mounted.
     fn other_claims(&self, key: &ObjectKey, at: usize) -> Vec<Relaxation> {
         let claims = self.view.stores.of::<PersistentVolumeClaim>();
-        let mounted: Vec<_> = self.pod.volumes.iter().filter_map(PodVolume::claim).collect();
         let is_free = |claim: &PersistentVolumeClaim| {
-            !mounted.contains(&&claim.key.name)
+            !self.taken.contains(&claim.key.name)
                 && !claim.is_terminating()
                 && claim.controller.is_none()
         };

@@ -8,9 +8,9 @@ use serde_json::{Value, json};
 use crate::broken::{self, BREAKS, PLAIN, check_remedies, container, nodes};
 use crate::world::{POD, World};
 
-const ZONE: &str = "topology.kubernetes.io/zone";
-const DRIVER: &str = "csi.example.com";
-const GPU: &str = "gpu.example.com";
+pub(crate) const ZONE: &str = "topology.kubernetes.io/zone";
+pub(crate) const DRIVER: &str = "csi.example.com";
+pub(crate) const GPU: &str = "gpu.example.com";
 
 /// A way to break the claims of a pod, or what they need.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,7 +42,7 @@ const CLAIM_BREAKS: [ClaimBreak; 11] = [
     ClaimBreak::DevicesHeld,
 ];
 
-fn object(api_version: &str, kind: &str, name: &str, fields: Value) -> Value {
+pub(crate) fn object(api_version: &str, kind: &str, name: &str, fields: Value) -> Value {
     let mut object = json!({
         "apiVersion": api_version, "kind": kind,
         "metadata": {"name": name, "namespace": "default"},
@@ -52,7 +52,8 @@ fn object(api_version: &str, kind: &str, name: &str, fields: Value) -> Value {
     object
 }
 
-fn storage(world: &mut World) {
+/// Two classes whose volumes are made where a pod is, with room in each of three zones.
+pub(crate) fn storage(world: &mut World) {
     for class in ["fast", "slow"] {
         world.add(object(
             "storage.k8s.io/v1",
@@ -76,15 +77,6 @@ fn storage(world: &mut World) {
     }
     let spec = json!({"spec": {"storageCapacity": true}});
     world.add(object("storage.k8s.io/v1", "CSIDriver", DRIVER, spec));
-    world.add(object(
-        "v1",
-        "PersistentVolumeClaim",
-        "data",
-        json!({"spec": {
-            "accessModes": ["ReadWriteOnce"], "storageClassName": "fast",
-            "resources": {"requests": {"storage": "10Gi"}},
-        }}),
-    ));
     for node in nodes(world) {
         let drivers = json!([{
             "name": DRIVER, "nodeID": node, "topologyKeys": [ZONE], "allocatable": {"count": 3},
@@ -94,7 +86,41 @@ fn storage(world: &mut World) {
     }
 }
 
-fn devices(world: &mut World, rng: &mut impl Rng) {
+/// A claim of the class `fast` that is not bound.
+pub(crate) fn claim(name: &str) -> Value {
+    object(
+        "v1",
+        "PersistentVolumeClaim",
+        name,
+        json!({"spec": {
+            "accessModes": ["ReadWriteOnce"], "storageClassName": "fast",
+            "resources": {"requests": {"storage": "10Gi"}},
+        }}),
+    )
+}
+
+/// Binds a claim to a volume in a zone that no node is in.
+pub(crate) fn bind_elsewhere(world: &mut World, claim: &str) {
+    world.add(object(
+        "v1",
+        "PersistentVolume",
+        &format!("disk-of-{claim}"),
+        json!({"spec": {
+            "capacity": {"storage": "10Gi"}, "accessModes": ["ReadWriteOnce"],
+            "storageClassName": "fast",
+            "csi": {"driver": DRIVER, "volumeHandle": claim},
+            "claimRef": {"namespace": "default", "name": claim},
+            "nodeAffinity": {"required": {"nodeSelectorTerms": [{"matchExpressions": [
+                {"key": ZONE, "operator": "In", "values": ["elsewhere"]},
+            ]}]}},
+        }}),
+    ));
+    let spec = &mut world.get_mut("PersistentVolumeClaim", claim)["spec"];
+    spec["volumeName"] = json!(format!("disk-of-{claim}"));
+}
+
+/// Two classes of devices, and two devices on each node.
+pub(crate) fn devices(world: &mut World) {
     for class in ["gpu", "card"] {
         world.add(object(
             "resource.k8s.io/v1",
@@ -120,9 +146,18 @@ fn devices(world: &mut World, rng: &mut impl Rng) {
             }),
         ));
     }
-    let spec = json!({"devices": {"requests": [{"name": "gpu", "exactly": {
-        "deviceClassName": "gpu", "allocationMode": "ExactCount", "count": rng.random_range(1..3),
-    }}]}});
+}
+
+/// The spec of a claim on so many devices.
+pub(crate) fn of_devices(count: usize) -> Value {
+    json!({"devices": {"requests": [{"name": "gpu", "exactly": {
+        "deviceClassName": "gpu", "allocationMode": "ExactCount", "count": count,
+    }}]}})
+}
+
+/// The pod claims devices.
+fn claim_devices(world: &mut World, rng: &mut impl Rng) {
+    let spec = of_devices(rng.random_range(1..3));
     let pod = &mut world.get_mut("Pod", POD)["spec"];
     pod["containers"][0]["resources"]["claims"] = json!([{"name": "gpu"}]);
     if rng.random_bool(0.5) {
@@ -150,7 +185,9 @@ fn cluster(rng: &mut impl Rng) -> World {
         world.get_mut("Node", &node)["metadata"]["labels"][ZONE] = json!((at % 3).to_string());
     }
     storage(&mut world);
-    devices(&mut world, rng);
+    world.add(claim("data"));
+    devices(&mut world);
+    claim_devices(&mut world, rng);
     world.get_mut("Pod", POD)["spec"]["volumes"] =
         json!([{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]);
     world
@@ -160,21 +197,7 @@ fn cluster(rng: &mut impl Rng) -> World {
 fn break_it(world: &mut World, how: ClaimBreak) -> u32 {
     match how {
         ClaimBreak::VolumeZone => {
-            world.add(object(
-                "v1",
-                "PersistentVolume",
-                "disk",
-                json!({"spec": {
-                    "capacity": {"storage": "10Gi"}, "accessModes": ["ReadWriteOnce"],
-                    "storageClassName": "fast",
-                    "csi": {"driver": DRIVER, "volumeHandle": "disk"},
-                    "claimRef": {"namespace": "default", "name": "data"},
-                    "nodeAffinity": {"required": {"nodeSelectorTerms": [{"matchExpressions": [
-                        {"key": ZONE, "operator": "In", "values": ["elsewhere"]},
-                    ]}]}},
-                }}),
-            ));
-            world.get_mut("PersistentVolumeClaim", "data")["spec"]["volumeName"] = json!("disk");
+            bind_elsewhere(world, "data");
             size::EMPTY_CLAIM
         }
         ClaimBreak::MissingClaim => {
@@ -209,12 +232,7 @@ fn break_it(world: &mut World, how: ClaimBreak) -> u32 {
             size::SELECTOR
         }
         ClaimBreak::DeviceTaint => {
-            for node in nodes(world) {
-                let slice = &mut world.get_mut("ResourceSlice", &format!("{node}-gpus"))["spec"];
-                for device in slice["devices"].as_array_mut().expect("they are a list") {
-                    device["taints"] = json!([{"key": "sick", "effect": "NoSchedule"}]);
-                }
-            }
+            taint_devices(world);
             size::TOLERATION
         }
         ClaimBreak::DeviceConstraint => {
@@ -230,6 +248,16 @@ fn break_it(world: &mut World, how: ClaimBreak) -> u32 {
             hold_all(world);
             // A node like one that there is has free devices. It also has its taints, which the pod must tolerate.
             size::NODE + size::TOLERATION - size::TAINT
+        }
+    }
+}
+
+/// All devices have a taint.
+pub(crate) fn taint_devices(world: &mut World) {
+    for node in nodes(world) {
+        let slice = &mut world.get_mut("ResourceSlice", &format!("{node}-gpus"))["spec"];
+        for device in slice["devices"].as_array_mut().expect("they are a list") {
+            device["taints"] = json!([{"key": "sick", "effect": "NoSchedule"}]);
         }
     }
 }
@@ -319,7 +347,9 @@ fn small() -> World {
     spec["preemptionPolicy"] = json!("Never");
     world.pod(POD, &json!({}), &spec);
     storage(&mut world);
-    devices(&mut world, rng);
+    world.add(claim("data"));
+    devices(&mut world);
+    claim_devices(&mut world, rng);
     world
 }
 

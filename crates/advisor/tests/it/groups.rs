@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::broken::{container, nodes};
 use crate::world::World;
 
-const GROUP: &str = "train";
+pub(crate) const GROUP: &str = "train";
 
 /// A way to break a group, or its cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,12 +61,12 @@ const PAIRED: [GroupBreak; 8] = [
 
 const REQUIRED: &str = "requiredDuringSchedulingIgnoredDuringExecution";
 
-fn member(number: usize) -> String {
+pub(crate) fn member(number: usize) -> String {
     format!("{GROUP}-{number}")
 }
 
 /// A cluster in which the group has room, and the number of its pods.
-fn cluster(rng: &mut impl Rng) -> (World, usize) {
+pub(crate) fn cluster(rng: &mut impl Rng) -> (World, usize) {
     let mut world = World::default();
     let n_nodes = rng.random_range(5..8_usize);
     for node in 0..n_nodes {
@@ -220,12 +220,12 @@ fn break_it(world: &mut World, n_pods: usize, how: GroupBreak, rng: &mut impl Rn
     of_others + of_pods.map_or(0, |(_, undone)| undone)
 }
 
-fn texts(why: &WhyGroup) -> Vec<(u32, &str)> {
+pub(crate) fn texts(why: &WhyGroup) -> Vec<(u32, &str)> {
     why.remedies.iter().map(|remedy| (remedy.size, remedy.text.as_str())).collect()
 }
 
 /// Applied to the objects, each remedy lets a simulation place as many pods of the group.
-fn check_all(world: &World, (release, name): (Release, &str), why: &WhyGroup, of: &str) {
+pub(crate) fn check_all(world: &World, (release, name): (Release, &str), why: &WhyGroup, of: &str) {
     for remedy in &why.remedies {
         let placed = world.changed(&remedy.changes).group_placed_under(release, name);
         assert_eq!(placed, Some(remedy.placed), "{of}: {remedy:#?}");
@@ -304,7 +304,7 @@ fn racks() -> World {
     world
 }
 
-fn find<'w>(why: &'w WhyGroup, text: &str) -> &'w GroupRemedy {
+pub(crate) fn find<'w>(why: &'w WhyGroup, text: &str) -> &'w GroupRemedy {
     let found = why.remedies.iter().find(|remedy| remedy.text == text);
     found.unwrap_or_else(|| panic!("no {text:?} in {:#?}", texts(why)))
 }

@@ -3,6 +3,7 @@
 mod broken;
 mod cases;
 mod claims;
+mod group_claims;
 mod groups;
 mod waiting;
 mod world;

@@ -11,7 +11,7 @@ use plimsoll_framework::{MAX_NODE_SCORE, Row, Scored};
 use smallvec::SmallVec;
 
 use super::Want;
-use super::choose::{Chooser, FeasibleNodes};
+use super::choose::{Chooser, FeasibleGroup, FeasibleNodes, Scores};
 use super::name_index_set::{NameIndex, NameIndexBits};
 use super::uncached_filters::WeightedOnDemand;
 
@@ -23,8 +23,10 @@ pub(crate) enum PassingChoice {
     Best {
         /// At least one.
         rows: Vec<Row>,
-        /// Whether there are several feasible nodes.
-        is_scored: bool,
+        /// How many nodes are feasible, if that is known. It is if there is only one.
+        n_feasible: Option<usize>,
+        /// By how much they are better than the best of the others, if that is known.
+        margin: Option<i64>,
     },
     /// The scores cannot be computed from the counts, so that the pod must be decided from scratch.
     Unclear,
@@ -72,31 +74,45 @@ impl Highest {
     }
 }
 
+impl PassingChoice {
+    /// No other node is feasible.
+    fn only(row: Row) -> Self {
+        PassingChoice::Best { rows: vec![row], n_feasible: Some(1), margin: None }
+    }
+}
+
 impl Chooser<'_> {
-    /// The best of the `feasible` nodes that pass.
+    /// The best of the `feasible` nodes that pass. So many more nodes are asked about to know by how much it is better than others.
     pub(super) fn choose_passing(
         &self,
         mut feasible: FeasibleNodes,
-        want: Want,
+        wanted: (Want, Option<usize>),
         on_demand: Option<&WeightedOnDemand>,
         mut passes: impl FnMut(NameIndex) -> bool,
     ) -> PassingChoice {
-        if self.counts_feasible_nodes() {
-            let passing = self.ask_all(&mut feasible, passes);
-            return self.best_with(feasible, want, on_demand, |index| passing.has(index));
+        if !self.counts_feasible_nodes() {
+            return self.best_with(feasible, wanted, on_demand, &mut passes);
         }
-        self.best_with(feasible, want, on_demand, &mut passes)
+        let passing = self.ask_all(&mut feasible, passes);
+        let known = feasible.len();
+        match self.best_with(feasible, wanted, on_demand, |index| passing.has(index)) {
+            PassingChoice::Best { rows, margin, .. } => {
+                PassingChoice::Best { rows, n_feasible: Some(known), margin }
+            }
+            choice @ (PassingChoice::Nothing | PassingChoice::Unclear) => choice,
+        }
     }
 
     fn best_with(
         &self,
         feasible: FeasibleNodes,
-        want: Want,
+        (want, most_asked): (Want, Option<usize>),
         on_demand: Option<&WeightedOnDemand>,
         passes: impl FnMut(NameIndex) -> bool,
     ) -> PassingChoice {
         match on_demand {
-            None => self.best_passing(feasible, want, passes),
+            None => self.best_passing(feasible, (want, most_asked), passes),
+            // A node that cannot be the best is not scored, so the margin is not known.
             Some(score) => self.best_on_demand(&feasible, want, score, passes),
         }
     }
@@ -121,7 +137,7 @@ impl Chooser<'_> {
         };
         let row = |index| self.cluster.name_order.row(index);
         if !is_scored {
-            return PassingChoice::Best { rows: vec![row(contenders[0].index)], is_scored };
+            return PassingChoice::only(row(contenders[0].index));
         }
         let Some(scores) = self.scores(&feasible) else { return PassingChoice::Unclear };
         let raw = |one: &Contender| Scored { row: row(one.index), score: one.raw };
@@ -142,7 +158,8 @@ impl Chooser<'_> {
         if want == Want::First {
             indices.truncate(1);
         }
-        PassingChoice::Best { rows: indices.into_iter().map(row).collect(), is_scored }
+        let rows = indices.into_iter().map(row).collect();
+        PassingChoice::Best { rows, n_feasible: None, margin: None }
     }
 
     /// The nodes that pass and may be the best, and the candidate groups of which a node passes, ascending.
@@ -215,7 +232,7 @@ impl Chooser<'_> {
     fn best_passing(
         &self,
         mut feasible: FeasibleNodes,
-        want: Want,
+        (want, most_asked): (Want, Option<usize>),
         mut passes: impl FnMut(NameIndex) -> bool,
     ) -> PassingChoice {
         let tops: SmallVec<[Option<(i64, NameIndex)>; 16]> = feasible
@@ -228,20 +245,17 @@ impl Chooser<'_> {
         let kept = (0..tops.len()).filter(|&at| tops[at].is_some());
         feasible = feasible.with(kept.map(|at| (at, feasible.candidates[at].len)));
         let tops: SmallVec<[(i64, NameIndex); 16]> = tops.into_iter().flatten().collect();
-        let is_scored = match (feasible.candidates.as_slice(), tops.as_slice()) {
+        let next = match (feasible.candidates.as_slice(), tops.as_slice()) {
             ([], _) => return PassingChoice::Nothing,
-            ([group], [(_, first)]) => {
-                let all = self.highest_first(group, feasible.only());
-                let mut others = all.skip_while(|(_, index)| index != first);
-                others.next();
-                others.any(|(_, index)| passes(index))
+            ([group], &[(_, first)]) => {
+                let next = self.behind(group, feasible.only(), first).find(|one| passes(one.1));
+                if next.is_none() {
+                    return PassingChoice::only(self.cluster.name_order.row(first));
+                }
+                next
             }
-            _ => true,
+            _ => None,
         };
-        if !is_scored {
-            let rows = vec![self.cluster.name_order.row(tops[0].1)];
-            return PassingChoice::Best { rows, is_scored };
-        }
         let Some(scores) = self.scores(&feasible) else { return PassingChoice::Unclear };
         let total = |at: usize| scores[at] + tops[at].0;
         let highest = (0..tops.len()).map(total).max();
@@ -252,8 +266,7 @@ impl Chooser<'_> {
                 let mut indices = Vec::new();
                 for at in best {
                     let (static_score, first) = tops[at];
-                    let all = self.highest_first(&feasible.candidates[at], feasible.only());
-                    let others = all.skip_while(|&(_, index)| index != first).skip(1);
+                    let others = self.behind(&feasible.candidates[at], feasible.only(), first);
                     let equal = others.take_while(|&(other, _)| other == static_score);
                     indices.push(first);
                     indices.extend(equal.map(|(_, index)| index).filter(|&index| passes(index)));
@@ -262,8 +275,49 @@ impl Chooser<'_> {
             }
         };
         indices.sort_unstable();
+        let margin = match (indices.len(), next) {
+            (2.., _) => Some(0),
+            (_, Some((static_score, _))) => Some(tops[0].0 - static_score),
+            _ => most_asked.and_then(|most_asked| {
+                self.margin_over_passing(&feasible, (&tops, &scores), most_asked, passes)
+            }),
+        };
         let rows = indices.into_iter().map(|index| self.cluster.name_order.row(index)).collect();
-        PassingChoice::Best { rows, is_scored }
+        PassingChoice::Best { rows, n_feasible: None, margin }
+    }
+
+    /// The nodes of a candidate group behind one of them, in the order of [`Self::highest_first`].
+    fn behind<'b>(
+        &'b self,
+        candidate: &'b FeasibleGroup,
+        only: Option<&[NameIndex]>,
+        first: NameIndex,
+    ) -> impl Iterator<Item = (i64, NameIndex)> + 'b {
+        self.highest_first(candidate, only).skip_while(move |&(_, index)| index != first).skip(1)
+    }
+
+    /// By how much the best node is better than the best other one that passes. `tops` are the best nodes of the candidate groups.
+    /// `None` if so many nodes do not tell.
+    fn margin_over_passing(
+        &self,
+        feasible: &FeasibleNodes,
+        (tops, scores): (&[(i64, NameIndex)], &Scores),
+        most_asked: usize,
+        mut passes: impl FnMut(NameIndex) -> bool,
+    ) -> Option<i64> {
+        let total = |at: usize| scores[at] + tops[at].0;
+        let best = (0..tops.len()).max_by_key(|&at| total(at))?;
+        let of_others = (0..tops.len()).filter(|&at| at != best).map(total).max()?;
+        let candidate = &feasible.candidates[best];
+        let behind = self.behind(candidate, feasible.only(), tops[best].1);
+        // A node that is not better than the best one of another group does not matter.
+        let totals = behind.map(|(static_score, index)| (scores[best] + static_score, index));
+        let mut better = totals.take_while(|&(total, _)| of_others < total);
+        let next = better.by_ref().take(most_asked).find(|&(_, index)| passes(index));
+        match next {
+            Some((next, _)) => Some(total(best) - next),
+            None => better.next().is_none().then(|| total(best) - of_others),
+        }
     }
 }
 

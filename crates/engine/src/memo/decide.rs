@@ -11,6 +11,7 @@ use super::pinned::Pinned;
 use super::profile_memo::SignatureCaches;
 use super::rankings::RankingId;
 use super::sampled::Visited;
+use super::scan::Scan;
 use super::signatures::SignatureId;
 use super::uncached_filters::UncachedFilters;
 use crate::cycle::Cycle;
@@ -112,8 +113,8 @@ impl Decider for Scanned {
             return None;
         }
         let with = (*signature, *caches);
-        let best = memo.scan(profile, with, pod, uncached.as_deref_mut(), on.view, want);
-        if best.is_none() {
+        let scan = memo.scan(profile, with, pod, uncached.as_deref_mut(), on.view, want);
+        if scan.is_none() {
             // Making the base ranking may have dropped the other ranking.
             let still = memo.caches(profile, *signature);
             match still.or_else(|| memo.learn(profile, *signature, pod, on.view)) {
@@ -121,8 +122,9 @@ impl Decider for Scanned {
                 None => context.recognised = None,
             }
         }
-        let (best, n_judged) = best?;
-        Some(found(best, n_judged, want.0, &mut context.chance))
+        let Scan { best, n_judged, n_feasible, margin } = scan?;
+        let cycle = found(best, n_judged, want.0, &mut context.chance);
+        Some(Cycle { n_feasible, margin, ..cycle })
     }
 }
 
@@ -269,7 +271,7 @@ impl Memo {
         let own = match self.try_nominated_node(member.pod, with, on).ok()? {
             NominatedNode::None => None,
             NominatedNode::Passes(row) => {
-                return Some(Cycle { n_judged: 1, ..Cycle::found(row, vec![row]) });
+                return Some(Cycle::found_only(row, 1));
             }
             NominatedNode::Rejected(own) if own.why.code == Code::Error => return None,
             NominatedNode::Rejected(own) => Some(own),
@@ -331,7 +333,7 @@ impl Memo {
             }
             GroupChoice::Unclear => None,
             GroupChoice::Best(best) => {
-                let margin = if self.notes_margins { chooser.margin(&best) } else { None };
+                let margin = self.notes_margins.then(|| chooser.margin(&best)).flatten();
                 let n_feasible = Some(feasible.len());
                 let cycle = match want {
                     Want::First => Cycle::found(chooser.first(&best), Vec::new()),

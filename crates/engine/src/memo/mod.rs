@@ -82,6 +82,10 @@ use crate::scheduler::{Detail, Scans};
 const NEIGHBOUR: PodReads =
     PodReads::NAMESPACE.union(PodReads::LABELS).union(PodReads::POD_AFFINITY);
 
+/// So many nodes are asked about, for which plugins would not be asked otherwise, to know by how much the chosen node is better than
+/// others. Mostly the first one answers it. Few are, since it is for the journal only.
+const MOST_ASKED_FOR_MARGIN: usize = 8;
+
 type FastMap<K, V> = HashMap<K, V, FxBuildHasher>;
 
 /// What is remembered of the cluster.
@@ -169,6 +173,11 @@ impl Memo {
         self.notes_margins = detail != Detail::None;
         self.phases = phases;
         self.decided_by = None;
+    }
+
+    /// How many nodes are asked about beside the best ones for the sake of the margin; `None` if nobody wants to know it.
+    fn most_asked_for_margin(&self) -> Option<usize> {
+        self.notes_margins.then_some(MOST_ASKED_FOR_MARGIN)
     }
 
     /// Drops everything.

@@ -58,15 +58,13 @@ impl Memo {
         // The nominated node of a pod comes first.
         if let Some(own) = nominated.node_of(&pod.key) {
             return match row_of(own).filter(|row| rows.contains(row) && passes(*row)) {
-                Some(row) => Pinned::To(Cycle { n_judged: 1, ..Cycle::found(row, vec![row]) }),
+                Some(row) => Pinned::To(Cycle::found_only(row, 1)),
                 None => Pinned::OnlyFromScratch,
             };
         }
         let mut feasible = rows.iter().copied().filter(|&row| passes(row));
         match (feasible.next(), feasible.next()) {
-            (Some(row), None) => {
-                Pinned::To(Cycle { n_judged: rows.len(), ..Cycle::found(row, vec![row]) })
-            }
+            (Some(row), None) => Pinned::To(Cycle::found_only(row, rows.len())),
             // Several nodes must be scored, and if there is none, the reasons are needed.
             _ => Pinned::OnlyFromScratch,
         }

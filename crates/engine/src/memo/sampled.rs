@@ -15,7 +15,7 @@ use super::name_index_set::NameIndex;
 use super::scan::Scanner;
 use super::uncached_filters::{UncachedFilters, WeightedOnDemand};
 use crate::cycle::Cycle;
-use crate::pick::TieBreaker;
+use crate::pick::{self, TieBreaker};
 use crate::sample::SampleOrder;
 
 /// In place of a candidate, for groups that are rejected.
@@ -36,6 +36,8 @@ struct SampledGroup {
     top: i64,
     /// The first node by name that has it.
     first: NameIndex,
+    /// The highest static score of the other nodes.
+    next: Option<i64>,
 }
 
 /// The nodes that were visited.
@@ -98,7 +100,7 @@ impl<'a> Visited<'a> {
         mut passes: impl FnMut(Row) -> bool,
     ) -> Self {
         let candidate_of = CandidateOfGroup::new(chooser, feasible);
-        let none = SampledGroup { candidate: 0, len: 0, top: i64::MIN, first: 0 };
+        let none = SampledGroup { candidate: 0, len: 0, top: i64::MIN, first: 0, next: None };
         let mut groups: SmallVec<[SampledGroup; 8]> = SmallVec::new();
         groups.resize(feasible.candidates.len(), none);
         let (mut n_feasible, mut n_visited, mut rejected) = (0, 0, Vec::new());
@@ -137,9 +139,14 @@ impl<'a> Visited<'a> {
         self.groups.is_empty()
     }
 
+    /// How many nodes are feasible.
+    fn n_feasible(&self) -> usize {
+        self.groups.iter().map(|group| group.len).sum()
+    }
+
     /// Whether the nodes are scored.
     pub(super) fn is_scored(&self) -> bool {
-        1 < self.groups.iter().map(|group| group.len).sum::<usize>()
+        1 < self.n_feasible()
     }
 
     /// Chooses among the best of the visited nodes, of which one is feasible; `n_judged` nodes were judged. `None` if
@@ -164,10 +171,19 @@ impl<'a> Visited<'a> {
         let highest = totals().max();
         let best = || self.groups.iter().zip(totals()).filter(|(_, total)| Some(*total) == highest);
         let name_order = chooser.cluster.name_order;
+        let of_group = |(group, score): (&SampledGroup, &i64)| {
+            let next = group.next.map(|next| next + score);
+            [group.top + score].into_iter().chain(next)
+        };
+        let margin = pick::margin(self.groups.iter().zip(&scores).flat_map(of_group));
+        let n_feasible = Some(self.n_feasible());
+        let found_one = |index| {
+            let cycle = Cycle::found(name_order.row(index), Vec::new());
+            Some(Cycle { n_judged, n_feasible, margin, ..cycle })
+        };
         if want == Want::First {
             let first = best().map(|(group, _)| group.first).min();
-            let row = name_order.row(first.expect("more nodes are feasible than the sample holds"));
-            return Some(Cycle { n_judged, ..Cycle::found(row, Vec::new()) });
+            return found_one(first.expect("more nodes are feasible than the sample holds"));
         }
         let mut top_of = vec![None; feasible.candidates.len()];
         best().for_each(|(group, _)| top_of[group.candidate as usize] = Some(group.top));
@@ -186,11 +202,11 @@ impl<'a> Visited<'a> {
             // The same node as from the sorted list.
             let at = chance.rng.random_range(0..indices.len());
             let (_, &mut index, _) = indices.select_nth_unstable(at);
-            return Some(Cycle { n_judged, ..Cycle::found(name_order.row(index), Vec::new()) });
+            return found_one(index);
         }
         indices.sort_unstable();
         let best = indices.into_iter().map(|index| name_order.row(index)).collect();
-        Some(found(best, n_judged, want, chance))
+        Some(Cycle { n_feasible, margin, ..found(best, n_judged, want, chance) })
     }
 
     /// The same with a score on demand: all visited nodes are scored.
@@ -235,18 +251,23 @@ impl<'a> Visited<'a> {
         let mut indices: Vec<NameIndex> = best.map(|((index, _), _)| *index).collect();
         indices.sort_unstable();
         let best = indices.into_iter().map(|index| name_order.row(index)).collect();
-        Some(found(best, n_judged, want, chance))
+        let (n_feasible, margin) = (Some(totals.len()), pick::margin(totals.iter().copied()));
+        Some(Cycle { n_feasible, margin, ..found(best, n_judged, want, chance) })
     }
 }
 
 impl SampledGroup {
     fn add(&mut self, index: NameIndex, static_score: i64) {
-        self.len += 1;
         if self.top < static_score {
+            self.next = (0 < self.len).then_some(self.top);
             (self.top, self.first) = (static_score, index);
-        } else if self.top == static_score {
-            self.first = self.first.min(index);
+        } else {
+            self.next = self.next.max(Some(static_score));
+            if self.top == static_score {
+                self.first = self.first.min(index);
+            }
         }
+        self.len += 1;
     }
 }
 

@@ -494,9 +494,20 @@ impl GroupTotals {
     }
 }
 
+/// The result of a scan.
+pub(super) struct Scan {
+    /// The best nodes, sorted by name; those that are not wanted may be missing. There is at least one.
+    pub(super) best: Vec<Row>,
+    /// How many nodes were judged.
+    pub(super) n_judged: usize,
+    /// How many of them were feasible, if that is known.
+    pub(super) n_feasible: Option<usize>,
+    /// By how much the best is better than the best of the others, if that is known.
+    pub(super) margin: Option<i64>,
+}
+
 impl Memo {
-    /// The best nodes for a pod, sorted by name, and how many nodes were judged; those that are not wanted
-    /// may be missing. They also pass the `uncached` filters. `None` if a scan is not possible or no node is
+    /// The best nodes for a pod. They also pass the `uncached` filters. `None` if a scan is not possible or no node is
     /// feasible.
     pub(super) fn scan(
         &mut self,
@@ -506,7 +517,8 @@ impl Memo {
         mut uncached: Option<&mut UncachedFilters>,
         view: View<'_>,
         (want, order): (Want, Option<SampleOrder<'_>>),
-    ) -> Option<(Vec<Row>, usize)> {
+    ) -> Option<Scan> {
+        let most_asked = self.most_asked_for_margin();
         let placement = PlacementPlugins::of(profile, pod, view)?;
         let key = caches.ranking_key;
         let (base, domain_counts) =
@@ -534,7 +546,7 @@ impl Memo {
             true => of_profile.kept.take(key, end),
             false => (None, None),
         };
-        let kept = kept.and_then(|kept| scanner.bring_up(kept, made, &placement, &chooser));
+        let mut kept = kept.and_then(|kept| scanner.bring_up(kept, made, &placement, &chooser));
         let mut n_judged = view.nodes.len();
         let mut by_group = None;
         if kept.is_none() {
@@ -559,6 +571,9 @@ impl Memo {
             }
             scanner.totals.find_tops();
         }
+        let totals = kept.as_mut().map_or(&mut scanner.totals, |kept| &mut kept.totals);
+        // What `uncached` filters reject is not excluded if it need not be asked about.
+        let n_left = most_asked.filter(|_| uncached.is_none()).map(|_| totals.n_left());
         let (totals, groups) = match &kept {
             Some(kept) => (&kept.totals, &kept.groups),
             None => (&scanner.totals, &by_group),
@@ -569,10 +584,11 @@ impl Memo {
         };
         let left = totals.of.iter().enumerate().filter(|(_, total)| NEVER < **total);
         let mut feasible = left.filter(|&(at, _)| passes(to_index(at)));
-        self.phases.is_scored = feasible.nth(1).is_some();
+        let is_scored = feasible.nth(1).is_some();
+        self.phases.is_scored = is_scored;
         // If a bound is too high, it is so for many equal nodes, so the last score often applies again.
         let mut last: Option<(Row, i64)> = None;
-        let best = totals.best(want, |index| {
+        let (best, margin) = totals.best(want, most_asked.filter(|_| is_scored), |index| {
             if !passes(index) {
                 return Some(None);
             }
@@ -603,7 +619,8 @@ impl Memo {
                 false => of_profile.kept.sweep(end, most_changes),
             }
         }
-        (!best.is_empty()).then_some((best, n_judged))
+        let n_feasible = if is_scored { n_left } else { Some(1) };
+        (!best.is_empty()).then_some(Scan { best, n_judged, n_feasible, margin })
     }
 }
 

@@ -20,11 +20,35 @@ pub(super) struct Totals {
     tops: Vec<f32>,
     /// The blocks whose highest total has fallen since it was searched.
     fallen: Vec<u32>,
+    /// How many nodes are not ruled out, if they were counted.
+    n_left: Option<usize>,
+}
+
+/// Which nodes with the same bound were looked at.
+enum Looked {
+    AtNone,
+    /// At those up to this one.
+    UpTo(NameIndex),
+    AtAll,
+}
+
+/// A search for the highest totals, by the bounds.
+struct Search<'t> {
+    totals: &'t Totals,
+    /// All nodes with a higher bound were looked at.
+    bar: f32,
+    /// Which of those with this bound were, too.
+    looked: Looked,
+    /// The highest total of all nodes that were looked at.
+    highest: i64,
+    /// The next one; [`i64::MIN`] if there is none. It is the same if two nodes have it.
+    second: i64,
 }
 
 impl Totals {
     /// Searches the highest total of each block.
     pub(super) fn find_tops(&mut self) {
+        self.n_left = None;
         self.fallen.clear();
         self.tops.clear();
         self.tops.extend(self.of.chunks(BLOCK).map(highest));
@@ -33,6 +57,9 @@ impl Totals {
     /// Changes one total, and returns what it was. [`settle`](Self::settle) must follow.
     pub(super) fn set(&mut self, index: NameIndex, total: f32) -> f32 {
         let before = std::mem::replace(&mut self.of[index as usize], total);
+        if let Some(n_left) = &mut self.n_left {
+            *n_left = *n_left + usize::from(NEVER < total) - usize::from(NEVER < before);
+        }
         let block = index as usize / BLOCK;
         let top = &mut self.tops[block];
         if *top < total {
@@ -58,39 +85,30 @@ impl Totals {
         (self.of.len() + self.tops.len() + self.fallen.capacity()) * size_of::<f32>()
     }
 
-    /// The nodes with the highest total, ascending; if only the first one is wanted, the others may be
-    /// missing. `exact` computes the real total of a node, which is at most its bound; `Some(None)` if the node
-    /// is rejected. `None` if it cannot be computed.
+    /// How many nodes are not ruled out. It is counted once, and then follows the changes.
+    pub(super) fn n_left(&mut self) -> usize {
+        let of = &self.of;
+        *self.n_left.get_or_insert_with(|| of.iter().filter(|&&total| NEVER < total).count())
+    }
+
+    /// The nodes with the [highest total](Search::best), and their [margin](Search::margin); so many more nodes are looked at for it,
+    /// and none if it is not wanted.
     pub(super) fn best(
         &self,
         want: Want,
+        most_looks: Option<usize>,
         mut exact: impl FnMut(NameIndex) -> Option<Option<i64>>,
-    ) -> Option<Vec<NameIndex>> {
-        let mut best: Vec<NameIndex> = Vec::new();
-        let mut highest_yet = i64::MIN;
-        let mut bar = self.next_below(f32::INFINITY);
-        while NEVER < bar && highest_yet <= to_i64(bar) {
-            for index in self.at(bar) {
-                let Some(total) = exact(index)? else { continue };
-                if highest_yet < total {
-                    highest_yet = total;
-                    best.clear();
-                }
-                if highest_yet == total {
-                    best.push(index);
-                }
-                // No other node can be better, and equally good ones follow.
-                if want == Want::First && total == to_i64(bar) && best.len() == 1 {
-                    return Some(best);
-                }
-            }
-            if highest_yet == to_i64(bar) {
-                break;
-            }
-            bar = self.next_below(bar);
-        }
-        best.sort_unstable();
-        Some(best)
+    ) -> Option<(Vec<NameIndex>, Option<i64>)> {
+        let mut search = self.search();
+        let best = search.best(want, &mut exact)?;
+        let margin = most_looks.and_then(|most_looks| search.margin(most_looks, &mut exact));
+        Some((best, margin))
+    }
+
+    /// Begins a search for the highest totals.
+    fn search(&self) -> Search<'_> {
+        let bar = self.next_below(f32::INFINITY);
+        Search { totals: self, bar, looked: Looked::AtNone, highest: i64::MIN, second: i64::MIN }
     }
 
     /// The highest total below `above`.
@@ -114,6 +132,84 @@ impl Totals {
             let at = block.iter().enumerate().filter(move |&(_, &one)| bar <= one && one <= bar);
             at.map(move |(at, _)| to_index(number * BLOCK + at))
         })
+    }
+}
+
+impl Search<'_> {
+    /// The nodes with the highest total, ascending; if only the first one is wanted, the others may be
+    /// missing. `exact` computes the real total of a node, which is at most its bound; `Some(None)` if the node
+    /// is rejected. `None` if it cannot be computed.
+    fn best(
+        &mut self,
+        want: Want,
+        mut exact: impl FnMut(NameIndex) -> Option<Option<i64>>,
+    ) -> Option<Vec<NameIndex>> {
+        let mut best: Vec<NameIndex> = Vec::new();
+        while NEVER < self.bar && self.highest <= to_i64(self.bar) {
+            for index in self.totals.at(self.bar) {
+                let Some(total) = exact(index)? else { continue };
+                if self.highest < total {
+                    best.clear();
+                }
+                self.look(total);
+                if self.highest == total {
+                    best.push(index);
+                }
+                // No other node can be better, and equally good ones follow.
+                if want == Want::First && total == to_i64(self.bar) && best.len() == 1 {
+                    self.looked = Looked::UpTo(index);
+                    return Some(best);
+                }
+            }
+            if self.highest == to_i64(self.bar) {
+                self.looked = Looked::AtAll;
+                break;
+            }
+            self.bar = self.totals.next_below(self.bar);
+        }
+        best.sort_unstable();
+        Some(best)
+    }
+
+    /// By how much the highest total is higher than that of the best other node, after the [best](Self::best) were found. At most
+    /// so many more nodes are looked at; `None` if these do not tell, or there is no other.
+    fn margin(
+        &mut self,
+        most_looks: usize,
+        mut exact: impl FnMut(NameIndex) -> Option<Option<i64>>,
+    ) -> Option<i64> {
+        let mut n_looks = 0;
+        loop {
+            if matches!(self.looked, Looked::AtAll) {
+                (self.bar, self.looked) = (self.totals.next_below(self.bar), Looked::AtNone);
+            }
+            if self.bar <= NEVER || to_i64(self.bar) <= self.second {
+                return (self.second != i64::MIN).then(|| self.highest - self.second);
+            }
+            let up_to = match self.looked {
+                Looked::UpTo(index) => Some(index),
+                Looked::AtNone | Looked::AtAll => None,
+            };
+            for index in self.totals.at(self.bar).filter(|&index| up_to < Some(index)) {
+                if n_looks == most_looks {
+                    return None;
+                }
+                n_looks += 1;
+                if let Some(total) = exact(index)? {
+                    self.look(total);
+                }
+                if to_i64(self.bar) <= self.second {
+                    break;
+                }
+            }
+            self.looked = Looked::AtAll;
+        }
+    }
+
+    /// Notes the total of a node.
+    fn look(&mut self, total: i64) {
+        self.second = self.second.max(self.highest.min(total));
+        self.highest = self.highest.max(total);
     }
 }
 
@@ -141,6 +237,7 @@ mod tests {
     use rand::{RngExt, SeedableRng};
     use rand_pcg::Pcg64;
 
+    use super::super::scan::to_f32;
     use super::*;
 
     #[test]
@@ -164,8 +261,40 @@ mod tests {
             assert_eq!(changed.tops, made.tops);
             let highest = made.of.iter().copied().fold(NEVER, f32::max);
             let expected = (0..300).filter(|&at| NEVER < highest && made.of[at] >= highest);
-            let best = changed.best(Want::All, |index| Some(Some(to_i64(made.of[index as usize]))));
-            assert_eq!(best, Some(expected.map(to_index).collect::<Vec<_>>()));
+            let exact = |index: NameIndex| Some(Some(to_i64(made.of[index as usize])));
+            let best = changed.best(Want::All, None, exact);
+            assert_eq!(best, Some((expected.map(to_index).collect(), None)));
+            let n_left = made.of.iter().filter(|&&total| NEVER < total).count();
+            assert_eq!(changed.n_left(), n_left, "it follows the changes");
+        }
+    }
+
+    #[test]
+    fn the_margin_is_that_of_the_real_totals() {
+        let mut rng = Pcg64::seed_from_u64(2);
+        for _ in 0..500 {
+            let n = rng.random_range(1..100);
+            // Some are rejected, and the bounds of some are too high.
+            let real: Vec<Option<i64>> =
+                (0..n).map(|_| rng.random_ratio(3, 4).then(|| rng.random_range(0..30))).collect();
+            let bound = |total: &Option<i64>| match rng.random_range(0..4_u8) {
+                0 if total.is_none() => NEVER,
+                more => to_f32(total.unwrap_or(9) + i64::from(more / 2)),
+            };
+            let mut totals = Totals { of: real.iter().map(bound).collect(), ..Totals::default() };
+            totals.find_tops();
+            let mut sorted: Vec<i64> = real.iter().copied().flatten().collect();
+            sorted.sort_unstable_by(|a, b| b.cmp(a));
+            let expected = sorted.get(1).map(|second| sorted[0] - second);
+            let exact = |index: NameIndex| Some(real[index as usize]);
+            for want in [Want::First, Want::All] {
+                let margin = |most_looks| {
+                    totals.best(want, Some(most_looks), exact).expect("all can be computed").1
+                };
+                assert_eq!(margin(n), expected, "{want:?}: {real:?}");
+                let little = margin(1);
+                assert!(little.is_none() || little == expected, "{want:?}: {real:?}");
+            }
         }
     }
 }

@@ -287,7 +287,7 @@ impl Memo {
                 let cluster = self.node_set.as_ref()?.with(on.view);
                 let moved = self.counts.get(with.1).filter(|_| is_moved);
                 match uncached.rejection(row, AskedOn { cluster, moved }) {
-                    None => return Some(Cycle { n_judged: 1, ..Cycle::found(row, vec![row]) }),
+                    None => return Some(Cycle::found_only(row, 1)),
                     Some((_, why)) if why.code == Code::Error => return None,
                     Some((plugin, why)) => {
                         let index = cluster.name_order.index(row);
@@ -329,18 +329,21 @@ impl Memo {
             let failure = self.late_failure(member, ranked_by, uncached, own.as_ref(), on.view)?;
             return Some(Cycle::failed(failure, on.view.nodes.len()));
         }
-        let choice = chooser.choose_passing(feasible, want, on_demand.as_ref(), |index| {
+        let wanted = (want, self.most_asked_for_margin());
+        let choice = chooser.choose_passing(feasible, wanted, on_demand.as_ref(), |index| {
             uncached.pass(cluster.name_order.row(index), asked)
         });
         self.phases.over(MeteredPoint::Filter);
         match choice {
             PassingChoice::Unclear => None,
-            PassingChoice::Best { rows, is_scored } => {
+            PassingChoice::Best { rows, n_feasible, margin } => {
+                let is_scored = n_feasible != Some(1);
                 self.phases.is_scored = is_scored;
                 if uncached.limit_nodes() {
                     return self.only_of_limited(uncached, &rows, is_scored, own.is_some());
                 }
-                Some(found(rows, on.view.nodes.len(), want, chance))
+                let cycle = found(rows, on.view.nodes.len(), want, chance);
+                Some(Cycle { n_feasible, margin, ..cycle })
             }
             PassingChoice::Nothing if uncached.limit_nodes() => None,
             PassingChoice::Nothing => {
@@ -366,7 +369,7 @@ impl Memo {
         };
         let name_order = &self.node_set.as_ref()?.name_order;
         let n_judged = names.iter().filter(|name| name_order.find(name).is_some()).count();
-        Some(Cycle { n_judged, ..Cycle::found(row, vec![row]) })
+        Some(Cycle::found_only(row, n_judged))
     }
 }
 

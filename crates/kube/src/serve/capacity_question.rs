@@ -59,8 +59,7 @@ pub struct CapacityQuestion {
 struct Body {
     pods: Option<Vec<Value>>,
     group: Option<String>,
-    #[serde(default)]
-    all_shapes: bool,
+    all_shapes: Option<bool>,
     namespace: Option<String>,
     #[serde(default)]
     after_pending: bool,
@@ -76,10 +75,15 @@ impl CapacityRequest {
         let body = Body::deserialize(body).map_err(|error| error.to_string())?;
         let Body { pods, group, all_shapes, namespace, after_pending, limit, remedies, text } =
             body;
-        if namespace.is_some() && !all_shapes {
+        if all_shapes == Some(false) {
+            return Err(
+                "allShapes: it can only be true; leave it out to count something else".to_owned()
+            );
+        }
+        if namespace.is_some() && all_shapes.is_none() {
             return Err("namespace: it goes only with allShapes".to_owned());
         }
-        let subject = match (pods, group, all_shapes) {
+        let subject = match (pods, group, all_shapes.is_some()) {
             (Some(manifests), None, false) => CapacitySubject::Manifests(manifests),
             (None, Some(group), false) => {
                 let key = pod_key(&group);
@@ -119,7 +123,8 @@ mod tests {
         assert_eq!(subject(json!({"allShapes": true, "namespace": "shop"})), Ok(all(Some("shop"))));
         for (body, why) in [
             (json!({}), "say what is counted: pods, group or allShapes"),
-            (json!({"allShapes": false}), "say what is counted: pods, group or allShapes"),
+            (json!({"allShapes": false}), "allShapes: it can only be true"),
+            (json!({"pods": [{}], "allShapes": false}), "allShapes: it can only be true"),
             (json!({"pods": [], "allShapes": true}), "give only one of pods, group and allShapes"),
             (json!({"pods": [], "group": "a/b"}), "give only one of pods, group and allShapes"),
             (json!({"group": "train"}), "group: write NAMESPACE/NAME instead of \"train\""),

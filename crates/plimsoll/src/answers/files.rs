@@ -10,7 +10,7 @@ use anyhow::{Context, Result};
 use plimsoll_advisor::{Manifests, Reference};
 use plimsoll_api::{Kinds, Pod, PodKey};
 use plimsoll_config::Configuration;
-use plimsoll_engine::{ClusterSnapshot, Outcome, QueuePlace, QueuedPodInfo, Scheduler};
+use plimsoll_engine::{ClusterSnapshot, QueuePlace, QueuedPodInfo, Scheduler};
 use plimsoll_framework::pod_groups::group_of;
 use plimsoll_framework::{GroupForest, GroupRef, Registry, Time};
 use plimsoll_journal::{JournalError, Reader};
@@ -148,11 +148,9 @@ impl FilesSource {
         let (mut decisions, mut told, mut rest) = (BTreeMap::new(), Instant::now(), NEWS);
         while let Some(key) = ready.next() {
             let decision = lock(&cluster.scheduler).explain(key);
-            let known = decision.map(|decision| match decision.outcome {
-                Outcome::Scheduled { node, .. } => KnownDecision::Fits(node),
-                Outcome::Unschedulable { message, .. } | Outcome::Error { message } => {
-                    KnownDecision::Rejected(message)
-                }
+            let known = decision.map(|decision| match decision.outcome.node() {
+                Ok(node) => KnownDecision::Fits(node.clone()),
+                Err(why) => KnownDecision::Rejected(why.into_owned()),
             });
             decisions.extend(known.map(|known| (key.clone(), known)));
             if rest <= told.elapsed() || ready.peek().is_none() {

@@ -63,6 +63,19 @@ fn as_many_fit_as_simulate_places_and_not_one_more() {
 }
 
 #[test]
+fn the_missing_claim_is_named() {
+    let mounts = "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec: {containers: [{name: c}], volumes: \
+                  [{name: v, persistentVolumeClaim: {claimName: data}}]}\n";
+    let files = [("a.yaml", CLUSTER), ("p.yaml", mounts)];
+    let answer = answer(&files, "capacity -f a.yaml --pod-file p.yaml -o json");
+    let stopped_by = "persistentvolumeclaim \"data\" not found; postfilter error: not found";
+    assert_eq!(answer["shapes"][0]["stoppedBy"], stopped_by);
+    // A plan says the same of a pod without a node.
+    let plan = run(&files, "what-if -f a.yaml --apply p.yaml -o json");
+    assert!(plan.out.contains(&stopped_by.replace('"', "\\\"")), "{}", plan.out);
+}
+
+#[test]
 fn a_tenth_more_and_one_more_are_answered() {
     let worker = pod("w", "900m");
     let files = [("a.yaml", CLUSTER), ("w.yaml", worker.as_str())];

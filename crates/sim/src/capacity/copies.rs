@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use plimsoll_api::{ObjectKey, Pod, PodGroup, PodKey, PodPhase, Str};
 use plimsoll_engine::{
-    Detail, GroupDecision, GroupResult, MemberResult, Outcome, Transaction, TransactionError,
+    Detail, GroupDecision, GroupResult, MemberResult, Transaction, TransactionError,
 };
 use plimsoll_framework::Time;
 
@@ -64,12 +64,13 @@ pub(super) fn place_pod(
     transaction: &mut Transaction<'_>,
     pod: Arc<Pod>,
 ) -> Result<Result<Placed, String>, TransactionError> {
-    match transaction.decide_in_detail(pod.clone(), Detail::Choice)?.outcome {
-        Outcome::Scheduled { node, .. } => {
-            transaction.place(pod.clone(), &node)?;
-            Ok(Ok(Placed { pods: vec![(pod, node)], group: None, placement: None }))
+    let outcome = transaction.decide_in_detail(pod.clone(), Detail::Choice)?.outcome;
+    match outcome.node() {
+        Ok(node) => {
+            transaction.place(pod.clone(), node)?;
+            Ok(Ok(Placed { pods: vec![(pod, node.clone())], group: None, placement: None }))
         }
-        Outcome::Unschedulable { message, .. } | Outcome::Error { message } => Ok(Err(message)),
+        Err(why) => Ok(Err(why.into_owned())),
     }
 }
 

@@ -189,10 +189,10 @@ impl End<'_> {
         let scheduler = self.simulation.scheduler();
         match (self.last.get(&pod.key), scheduler.queued_pod(&pod.key).map(|info| &info.place)) {
             (_, Some(QueuePlace::Gated { why, .. })) => why.to_string(),
-            (Some(Outcome::Unschedulable { message, .. } | Outcome::Error { message }), _) => {
-                message.clone()
-            }
-            (Some(Outcome::Scheduled { .. }), _) => "it could not be bound".to_owned(),
+            (Some(outcome), _) => match outcome.node() {
+                Ok(_) => "it could not be bound".to_owned(),
+                Err(why) => why.into_owned(),
+            },
             (None, Some(_)) => "it was not tried".to_owned(),
             (None, None) => {
                 format!("no profile has the name of its scheduler, {}", pod.scheduler_name)

@@ -107,6 +107,28 @@ test("what if: an action is added, run and compared, and a mistake is explained"
   await close();
 });
 
+test("capacity of all shapes: one button counts each, in one namespace if it is named", async () => {
+  const { page, faults, close } = await open(browser, await onExample());
+  await view(page, "#/what-if", "textarea");
+  const count = page.getByRole("button", { name: "Count all shapes" });
+  const names = () => page.locator("table.shapes tbody th").allInnerTexts();
+  await count.click();
+  await page.waitForSelector("table.shapes td.n");
+  const all = await names();
+  assert.ok(new Set(all.map((name) => name.split("/")[0])).size > 1, `several namespaces: ${all}`);
+  assert.match(await text(page, "table.shapes"), /nodes are available/);
+  await page.getByLabel("Namespace, or nothing for all").fill("shop");
+  await count.click();
+  await page.waitForFunction((n) => document.querySelectorAll("table.shapes tbody tr").length < n, all.length);
+  const few = await names();
+  assert.ok(few.length && few.every((name) => name.startsWith("shop/")), `only of shop: ${few}`);
+  await page.getByLabel("Namespace, or nothing for all").fill("nowhere");
+  await count.click();
+  await page.waitForFunction(() => /There are no shapes/.test(document.querySelector("main").innerText));
+  noFaults(faults);
+  await close();
+});
+
 test("the configuration says that it is the default one", async () => {
   const { page, faults, close } = await open(browser, await onExample());
   await view(page, "#/config", "pre.json");

@@ -3,7 +3,11 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use axum::Extension;
+use axum::extract::FromRequestParts;
+use axum::extract::rejection::ExtensionRejection;
 use axum::response::Response;
+use http::request::Parts;
 use http::{HeaderMap, StatusCode, Uri};
 use plimsoll_api::{KindRef, Pod, Timestamp};
 use plimsoll_engine::ClusterSnapshot;
@@ -17,12 +21,12 @@ use crate::serve::auth::{Access, AuthorizationResult, RequestUserInfo};
 use crate::serve::reply;
 use crate::serve::server_state::ServerState;
 
-/// Who asks, and how.
-pub(super) struct Asker<'a> {
-    pub(super) state: &'a Arc<ServerState>,
-    pub(super) user: &'a Arc<RequestUserInfo>,
-    pub(super) headers: &'a HeaderMap,
-    pub(super) uri: &'a Uri,
+/// Who asks, and how: what all questions take from their requests.
+pub(in crate::serve) struct Asker {
+    pub(super) state: Arc<ServerState>,
+    pub(super) user: Arc<RequestUserInfo>,
+    headers: HeaderMap,
+    pub(super) uri: Uri,
 }
 
 /// A user who may not list all pods is asked about in at most so many namespaces if these are not known beforehand. Each is a
@@ -52,9 +56,23 @@ impl Picture {
     }
 }
 
-impl Asker<'_> {
+impl FromRequestParts<Arc<ServerState>> for Asker {
+    type Rejection = ExtensionRejection;
+
+    /// The gate has found out who the user is.
+    async fn from_request_parts(
+        parts: &mut Parts,
+        state: &Arc<ServerState>,
+    ) -> Result<Self, Self::Rejection> {
+        let Extension(user) = Extension::from_request_parts(parts, state).await?;
+        let (headers, uri) = (parts.headers.clone(), parts.uri.clone());
+        Ok(Asker { state: state.clone(), user, headers, uri })
+    }
+}
+
+impl Asker {
     pub(super) fn error(&self, code: StatusCode, reason: &str, message: &str) -> Response {
-        reply::status(self.headers, self.uri, code, reason, message)
+        reply::status(&self.headers, &self.uri, code, reason, message)
     }
 
     pub(super) fn not_found(&self, why: &str) -> Response {
@@ -136,13 +154,13 @@ impl Asker<'_> {
     ) -> Result<bool, Response> {
         let (group, resource) = (kind.group(), kind.plural());
         let access = Access::Resource { namespace, verb, group, resource, name };
-        match self.state.authorizer.may(self.user, access).await {
+        match self.state.authorizer.may(&self.user, access).await {
             AuthorizationResult::Allowed => Ok(true),
             AuthorizationResult::Forbidden(_) => Ok(false),
             AuthorizationResult::Unknown(why) => {
                 let user = &self.user.name;
                 tracing::warn!(%user, verb, resource, namespace, %why, "could not authorize access");
-                Err(reply::internal(self.uri, &why))
+                Err(reply::internal(&self.uri, &why))
             }
         }
     }
@@ -226,6 +244,3 @@ pub(super) fn told(answered: Result<Value, Response>) -> Response {
         Err(refusal) => refusal,
     }
 }
-
-/// The sender of a request, which the gate has found out.
-pub(super) type User = axum::Extension<Arc<RequestUserInfo>>;

@@ -3,33 +3,23 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use axum::Extension;
 use axum::body::Body;
-use axum::extract::State;
 use axum::response::Response;
-use http::{HeaderMap, Uri};
 use plimsoll_api::{KindRef, ObjectKey, PodGroup};
 use serde_json::Value;
 
-use super::asker::{Asker, Picture, User, told};
+use super::asker::{Asker, Picture, told};
 use super::manifests::AskedManifests;
 use super::posted::asked;
 use crate::serve::capacity_question::{CapacityQuestion, CapacityRequest, CapacitySubject};
-use crate::serve::routes::{AppState, unavailable};
+use crate::serve::routes::unavailable;
 
 /// Answers how many more pods fit.
-pub(in crate::serve) async fn capacity(
-    State(state): AppState,
-    Extension(user): User,
-    headers: HeaderMap,
-    uri: Uri,
-    body: Body,
-) -> Response {
-    let asker = Asker { state: &state, user: &user, headers: &headers, uri: &uri };
+pub(in crate::serve) async fn capacity(asker: Asker, body: Body) -> Response {
     told(answer(&asker, body).await)
 }
 
-async fn answer(asker: &Asker<'_>, body: Body) -> Result<Value, Response> {
+async fn answer(asker: &Asker, body: Body) -> Result<Value, Response> {
     let request = CapacityRequest::read(&asked(asker, body).await?);
     let request = request.map_err(|why| asker.wrong(&why))?;
     match &request.subject {
@@ -51,14 +41,14 @@ async fn answer(asker: &Asker<'_>, body: Body) -> Result<Value, Response> {
 
 /// The answer names the pods of the group and is based on their manifests and that of its PodGroup, so the user must be allowed
 /// to read these.
-async fn must_see(asker: &Asker<'_>, group: &ObjectKey) -> Result<(), Response> {
+async fn must_see(asker: &Asker, group: &ObjectKey) -> Result<(), Response> {
     asker.must("list", &group.namespace, "").await?;
     asker.must("get", &group.namespace, "").await?;
     asker.must_with(KindRef::of::<PodGroup>(), "get", &group.namespace, &group.name).await
 }
 
 /// The namespaces whose shapes the user may not see by name.
-async fn hidden(asker: &Asker<'_>, picture: &Picture) -> Result<BTreeSet<String>, Response> {
+async fn hidden(asker: &Asker, picture: &Picture) -> Result<BTreeSet<String>, Response> {
     let hidden = asker.hidden_of_few(picture.namespaces().clone()).await?;
     hidden.ok_or_else(|| {
         asker.wrong("you may not list the pods of all namespaces: name one (namespace)")

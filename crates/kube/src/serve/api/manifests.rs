@@ -36,7 +36,7 @@ impl fmt::Debug for AskedManifests {
 
 impl AskedManifests {
     /// Those that this user may read.
-    pub(super) fn new(asker: &Asker<'_>) -> Self {
+    pub(super) fn new(asker: &Asker) -> Self {
         AskedManifests {
             runtime: Handle::current(),
             state: asker.state.clone(),

@@ -8,11 +8,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, PoisonError, Weak};
 use std::time::Duration;
 
-use axum::Extension;
 use axum::extract::{Query, State};
 use axum::response::Response;
 use bytes::Bytes;
-use http::{HeaderMap, Uri};
 use plimsoll_api::PodKey;
 use plimsoll_ui::{
     Counts, Failure, Picture, Question, SeenConfiguration, ShadowQuestion, Views, changes,
@@ -24,7 +22,7 @@ use tokio::task::JoinError;
 use tokio::time::Instant;
 
 use super::answered::{Answered, Sent};
-use super::asker::{Asker, User};
+use super::asker::Asker;
 use super::samples::Samples;
 use super::withhold::withhold;
 use crate::serve::advisor::AdviceError;
@@ -197,14 +195,7 @@ async fn drop_at(until: Instant, from: Source, state: Weak<ServerState>) {
 }
 
 /// Answers one of [`Question`].
-pub(in crate::serve) async fn page(
-    State(state): AppState,
-    Extension(user): User,
-    Query(query): Pairs,
-    headers: HeaderMap,
-    uri: Uri,
-) -> Response {
-    let asker = Asker { state: &state, user: &user, headers: &headers, uri: &uri };
+pub(in crate::serve) async fn page(asker: Asker, Query(query): Pairs) -> Response {
     match answer(&asker, &query).await {
         Ok(answer) => reply::json(http::StatusCode::OK, answer),
         Err(refusal) => refusal,
@@ -234,14 +225,14 @@ pub(in crate::serve) async fn events(State(state): AppState) -> Response {
 }
 
 /// An answer, as it is sent.
-async fn answer(asker: &Asker<'_>, query: &[(String, String)]) -> Result<Bytes, Response> {
+async fn answer(asker: &Asker, query: &[(String, String)]) -> Result<Bytes, Response> {
     let own = |answer: Value| line(answer.to_string());
     let question = match Question::parse(asker.uri.path(), query) {
         Some(Ok(question)) => question,
         Some(Err(error)) => return Err(asker.wrong(&error.to_string())),
         None => return Err(asker.not_found("there is no such path")),
     };
-    let state = asker.state;
+    let state = &asker.state;
     match &question {
         Question::Configuration => {
             let answer = configuration(&*state.scheduler);
@@ -297,7 +288,7 @@ fn line(mut json: String) -> Bytes {
 
 /// The history of a pod, from the journal. It is told to those who may see the pod, and names other pods only to those who
 /// may list them.
-async fn history(asker: &Asker<'_>, pod: PodKey) -> Result<Value, Response> {
+async fn history(asker: &Asker, pod: PodKey) -> Result<Value, Response> {
     asker.must("get", &pod.namespace, &pod.name).await?;
     let (advisor, name) = (asker.state.scheduler.advisor(), pod.to_string());
     let answered = tokio::task::spawn_blocking(move || advisor.history(&pod)).await;
@@ -333,7 +324,7 @@ fn namespaces_of_history(answer: &Value) -> BTreeSet<String> {
 }
 
 /// What a shadow has found.
-async fn shadow(asker: &Asker<'_>, question: &ShadowQuestion) -> Result<Value, Response> {
+async fn shadow(asker: &Asker, question: &ShadowQuestion) -> Result<Value, Response> {
     let Some(comparison) = asker.state.scheduler.comparison() else {
         return Err(asker.not_found("this is no shadow: `plimsoll shadow` compares schedulers"));
     };
@@ -348,7 +339,7 @@ async fn shadow(asker: &Asker<'_>, question: &ShadowQuestion) -> Result<Value, R
 
 /// The namespaces of which the user may not see the pods.
 async fn hidden(
-    asker: &Asker<'_>,
+    asker: &Asker,
     question: &Question,
     namespaces: BTreeSet<String>,
 ) -> Result<BTreeSet<String>, Response> {

@@ -1,47 +1,31 @@
 //! `/api/v1/what-if` and `/api/v1/rebalance`: questions whose bodies are JSON.
 
-use axum::Extension;
 use axum::body::Body;
-use axum::extract::State;
 use axum::response::Response;
-use http::{HeaderMap, StatusCode, Uri};
+use http::StatusCode;
 use http_body_util::{BodyExt as _, LengthLimitError, Limited};
 use plimsoll_engine::ClusterSnapshot;
 use serde_json::Value;
 
-use super::asker::{Asker, Picture, User, told};
+use super::asker::{Asker, Picture, told};
 use crate::serve::advisor::{AdviceError, Advisor};
 use crate::serve::limits;
-use crate::serve::routes::{AppState, unavailable};
+use crate::serve::routes::unavailable;
 
 /// What the advisor is asked.
 type Ask = fn(&dyn Advisor, ClusterSnapshot, &Value) -> Result<Value, AdviceError>;
 
 /// What would happen if the cluster changed.
-pub(in crate::serve) async fn what_if(
-    State(state): AppState,
-    Extension(user): User,
-    headers: HeaderMap,
-    uri: Uri,
-    body: Body,
-) -> Response {
-    let asker = Asker { state: &state, user: &user, headers: &headers, uri: &uri };
+pub(in crate::serve) async fn what_if(asker: Asker, body: Body) -> Response {
     told(answer(&asker, body, <dyn Advisor>::what_if).await)
 }
 
 /// Which pods should move.
-pub(in crate::serve) async fn rebalance(
-    State(state): AppState,
-    Extension(user): User,
-    headers: HeaderMap,
-    uri: Uri,
-    body: Body,
-) -> Response {
-    let asker = Asker { state: &state, user: &user, headers: &headers, uri: &uri };
+pub(in crate::serve) async fn rebalance(asker: Asker, body: Body) -> Response {
     told(answer(&asker, body, <dyn Advisor>::rebalance).await)
 }
 
-async fn answer(asker: &Asker<'_>, body: Body, ask: Ask) -> Result<Value, Response> {
+async fn answer(asker: &Asker, body: Body, ask: Ask) -> Result<Value, Response> {
     let request = asked(asker, body).await?;
     let permitted = asker.permitted().map_err(|refusal| *refusal)?;
     let taken = asker.state.scheduler.snapshot(None).await;
@@ -51,7 +35,7 @@ async fn answer(asker: &Asker<'_>, body: Body, ask: Ask) -> Result<Value, Respon
 }
 
 /// What the body of a question has.
-pub(super) async fn asked(asker: &Asker<'_>, body: Body) -> Result<Value, Response> {
+pub(super) async fn asked(asker: &Asker, body: Body) -> Result<Value, Response> {
     let read = Limited::new(body, limits::QUESTION_BYTES).collect().await;
     let body = read.map_err(|error| match error.is::<LengthLimitError>() {
         true => asker.error(

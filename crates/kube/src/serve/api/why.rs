@@ -3,18 +3,16 @@
 
 use std::sync::Arc;
 
-use axum::Extension;
-use axum::extract::{Query, State};
+use axum::extract::Query;
 use axum::response::Response;
-use http::{HeaderMap, Uri};
 use plimsoll_api::{CompositePodGroup, KindRef, ObjectKey, Pod, PodGroup};
 use serde_json::Value;
 
-use super::asker::{Asker, Picture, User, told};
+use super::asker::{Asker, Picture, told};
 use super::manifests::AskedManifests;
 use crate::serve::advisor::{WhyGroupQuestion, WhyQuestion};
 use crate::serve::query::pod_key;
-use crate::serve::routes::{AppState, Pairs, unavailable};
+use crate::serve::routes::{Pairs, unavailable};
 
 /// How a question about a pod, or one about a group, is asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,14 +46,7 @@ impl Form {
 const MOST: usize = 1000;
 
 /// Answers for one pod.
-pub(in crate::serve) async fn why(
-    State(state): AppState,
-    Extension(user): User,
-    Query(query): Pairs,
-    headers: HeaderMap,
-    uri: Uri,
-) -> Response {
-    let asker = Asker { state: &state, user: &user, headers: &headers, uri: &uri };
+pub(in crate::serve) async fn why(asker: Asker, Query(query): Pairs) -> Response {
     told(match WhyQuery::parse(Form::Pod, &query) {
         Ok(wanted) => answer(&asker, wanted).await,
         Err(error) => Err(asker.wrong(&error.to_string())),
@@ -63,21 +54,14 @@ pub(in crate::serve) async fn why(
 }
 
 /// Answers for one group.
-pub(in crate::serve) async fn why_group(
-    State(state): AppState,
-    Extension(user): User,
-    Query(query): Pairs,
-    headers: HeaderMap,
-    uri: Uri,
-) -> Response {
-    let asker = Asker { state: &state, user: &user, headers: &headers, uri: &uri };
+pub(in crate::serve) async fn why_group(asker: Asker, Query(query): Pairs) -> Response {
     told(match WhyQuery::parse(Form::Group, &query) {
         Ok(wanted) => answer_about_group(&asker, wanted).await,
         Err(error) => Err(asker.wrong(&error.to_string())),
     })
 }
 
-async fn answer(asker: &Asker<'_>, wanted: WhyQuery) -> Result<Value, Response> {
+async fn answer(asker: &Asker, wanted: WhyQuery) -> Result<Value, Response> {
     let WhyQuery { subject: pod, remedies, nearest, with_text } = wanted;
     asker.must("get", &pod.namespace, &pod.name).await?;
     let permitted = asker.permitted().map_err(|refusal| *refusal)?;
@@ -98,7 +82,7 @@ async fn answer(asker: &Asker<'_>, wanted: WhyQuery) -> Result<Value, Response> 
 
 /// The answer names the pods of the group and is based on their manifests and that of its PodGroup or CompositePodGroup, so the
 /// user must be allowed to read these.
-async fn answer_about_group(asker: &Asker<'_>, wanted: WhyQuery) -> Result<Value, Response> {
+async fn answer_about_group(asker: &Asker, wanted: WhyQuery) -> Result<Value, Response> {
     let WhyQuery { subject: group, remedies, with_text, .. } = wanted;
     asker.must("list", &group.namespace, "").await?;
     asker.must("get", &group.namespace, "").await?;

@@ -73,15 +73,20 @@ fn named(fields: &Map<String, Value>) -> Option<String> {
     Some(format!("{}/{}", namespace_of(fields)?, place.get("name")?.as_str()?))
 }
 
-/// All `namespace/name` in a text, with the places where they begin. Names of resources and labels look alike.
+/// All `namespace/name` in a text, with the places where they begin, also behind a kind: `podgroup/namespace/name`. Names of
+/// resources and labels look alike.
 fn keys(text: &str) -> impl Iterator<Item = (usize, &str, &str)> {
     let is_part = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '.' | '/');
-    let words = text.split(move |c: char| !is_part(c)).filter_map(move |word| {
+    let words = text.split(move |c: char| !is_part(c)).flat_map(move |word| {
         // A dot or a slash at the end belongs to the sentence.
         let word = word.trim_end_matches(['.', '/']);
-        let (namespace, name) = word.split_once('/')?;
-        let at = word.as_ptr().addr() - text.as_ptr().addr();
-        (!namespace.is_empty() && !name.is_empty()).then_some((at, namespace, name))
+        let behind_kind = word.split_once('/').filter(|(kind, _)| !kind.is_empty());
+        let behind_kind = behind_kind.map(|(_, rest)| rest).filter(|rest| rest.contains('/'));
+        [Some(word), behind_kind].into_iter().flatten().filter_map(move |key| {
+            let (namespace, name) = key.split_once('/')?;
+            let at = key.as_ptr().addr() - text.as_ptr().addr();
+            (!namespace.is_empty() && !name.is_empty()).then_some((at, namespace, name))
+        })
     });
     words.into_iter()
 }
@@ -90,7 +95,7 @@ fn without(text: &str, hidden: &BTreeSet<String>, asked: &str) -> String {
     let (mut result, mut from) = (String::new(), 0);
     for (at, namespace, name) in keys(text) {
         let end = at + namespace.len() + 1 + name.len();
-        if hidden.contains(namespace) && text[at..end] != *asked {
+        if from <= at && hidden.contains(namespace) && text[at..end] != *asked {
             result.push_str(&text[from..at]);
             result.push_str(A_POD);
             from = end;
@@ -102,6 +107,9 @@ fn without(text: &str, hidden: &BTreeSet<String>, asked: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use plimsoll_api::ObjectKey;
+    use plimsoll_framework::GroupRef;
+
     use super::*;
 
     fn answer() -> Value {
@@ -157,6 +165,25 @@ mod tests {
         withhold(&mut told, &set(&["pay", "shop"]), "shop/web-0");
         assert_eq!(told["pod"], "shop/web-0");
         assert!(!told.to_string().contains("web-9"), "{told}");
+    }
+
+    #[test]
+    fn a_group_is_not_named_behind_its_kind() {
+        let group = |kind: fn(ObjectKey) -> GroupRef| kind(ObjectKey::new("pay", "cards"));
+        for group in [group(GroupRef::Pods), group(GroupRef::Composite)] {
+            let mut told =
+                json!({"message": format!("{group} waits"), "byGroup": {group.to_string(): 1}});
+            assert_eq!(named_namespaces(&told, &set(&["pay", "shop"])), set(&["pay"]), "{group}");
+            withhold(&mut told, &set(&["pay"]), "");
+            assert!(!told.to_string().contains("cards"), "{told}");
+            let mut asked = json!(format!("{group} waits"));
+            withhold(&mut asked, &set(&["pay"]), "pay/cards");
+            assert_eq!(asked, format!("{group} waits"), "it was asked about");
+        }
+        // A pointer into a manifest names no namespace.
+        let mut told = json!("/spec/template/spec");
+        withhold(&mut told, &set(&["spec", "template"]), "");
+        assert_eq!(told, "/spec/template/spec");
     }
 
     #[test]

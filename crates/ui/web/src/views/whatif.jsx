@@ -57,10 +57,10 @@ function Editor({ label, value, onValue, onRun, busy }) {
 }
 
 // Sends what was written, and has the answer.
-function useRun(path, text) {
+function useRun(path) {
   const [state, setState] = useState({ busy: false, answer: null, error: null });
   const control = useRef(null);
-  const run = async () => {
+  const run = async (text) => {
     control.current?.abort();
     control.current = new AbortController();
     setState((last) => ({ ...last, busy: true, error: null }));
@@ -224,13 +224,56 @@ function Plan({ plan }) {
   );
 }
 
+// What is counted, as far as it may be named.
+function nameOf({ pod, group, withheld, pods }) {
+  if (withheld) return pods ? "a group that you may not list" : "a pod that you may not list";
+  return group ? `${group} (${plural(pods, "pod")})` : pod;
+}
+
+// How many more of each shape of the cluster fit, each by itself.
+function AllShapes({ shapes }) {
+  const [n, setN] = useState(100);
+  if (!shapes.length) return <p aria-live="polite">There are no shapes.</p>;
+  return (
+    <div class="scroll" aria-live="polite">
+      <table class="shapes">
+        <thead>
+          <tr>
+            <th scope="col">Shape</th>
+            <th scope="col" class="n">
+              Fit
+            </th>
+            <th scope="col">Stopped by</th>
+          </tr>
+        </thead>
+        <tbody>
+          {shapes.slice(0, n).map((shape, i) => (
+            <tr key={i}>
+              <th scope="row">
+                <Text of={nameOf(shape)} />
+              </th>
+              <td class="n">{number(shape.fits)}</td>
+              <td class="message">{shape.stoppedBy && <Text of={shape.stoppedBy} />}</td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+      {n < shapes.length && (
+        <button type="button" onClick={() => setN(n + 200)}>
+          {number(shapes.length - n)} more
+        </button>
+      )}
+    </div>
+  );
+}
+
 function Capacity({ answer }) {
   return (
     <div aria-live="polite">
       {answer.shapes.map((shape, i) => (
         <div key={i}>
           <p>
-            <strong>{number(shape.fits)}</strong> more of <Text of={shape.pod} /> fit.
+            <strong>{number(shape.fits)}</strong> more of <Text of={nameOf(shape)} /> fit.
           </p>
           {shape.stoppedBy && (
             <p class="message">
@@ -255,8 +298,14 @@ function Capacity({ answer }) {
 export function WhatIf() {
   const [text, setText] = useState(draft);
   const [pods, setPods] = useState(capacityDraft);
-  const plan = useRun("what-if", text);
-  const capacity = useRun("capacity", pods);
+  const [namespace, setNamespace] = useState("");
+  const plan = useRun("what-if");
+  const capacity = useRun("capacity");
+  const shapes = useRun("capacity");
+  const countShapes = (event) => {
+    event.preventDefault();
+    shapes.run(JSON.stringify({ allShapes: true, ...(namespace && { namespace }) }));
+  };
   const write = (value) => {
     draft = value;
     setText(value);
@@ -279,7 +328,7 @@ export function WhatIf() {
       <div class="panels">
         <Panel title="If the cluster changed" wide>
           <Builder onAdd={add} />
-          <Editor label="Actions" value={text} onValue={write} onRun={plan.run} busy={plan.busy} />
+          <Editor label="Actions" value={text} onValue={write} onRun={() => plan.run(text)} busy={plan.busy} />
           <Failure error={plan.error} />
           {plan.answer && <Plan plan={plan.answer} />}
         </Panel>
@@ -291,11 +340,24 @@ export function WhatIf() {
               capacityDraft = value;
               setPods(value);
             }}
-            onRun={capacity.run}
+            onRun={() => capacity.run(pods)}
             busy={capacity.busy}
           />
           <Failure error={capacity.error} />
           {capacity.answer && <Capacity answer={capacity.answer} />}
+        </Panel>
+        <Panel title="How many more of all that there is fit" wide>
+          <form class="filters" onSubmit={countShapes}>
+            <label class="grow">
+              Namespace, or nothing for all
+              <input value={namespace} onInput={(event) => setNamespace(event.currentTarget.value.trim())} />
+            </label>
+            <button type="submit" class="primary" disabled={shapes.busy}>
+              {shapes.busy ? "Counting…" : "Count all shapes"}
+            </button>
+          </form>
+          <Failure error={shapes.error} />
+          {shapes.answer && <AllShapes shapes={shapes.answer.shapes} />}
         </Panel>
       </div>
     </>
