@@ -114,7 +114,7 @@ impl Chooser<'_> {
         let is_scored = match (contenders.as_slice(), kept.len()) {
             ([], _) => return PassingChoice::Nothing,
             ([only], 1) => {
-                let mut others = self.highest_first(&feasible.candidates[0], feasible.only());
+                let mut others = self.highest_first(&feasible.candidates[0], feasible.may_pass());
                 others.any(|(_, index)| index != only.index && passes(index))
             }
             _ => true,
@@ -157,7 +157,7 @@ impl Chooser<'_> {
         for (at, group) in feasible.candidates.iter().enumerate() {
             let mut highest = Highest::default();
             let n_before = contenders.len();
-            for (static_score, index) in self.highest_first(group, feasible.only()) {
+            for (static_score, index) in self.highest_first(group, feasible.may_pass()) {
                 highest.reach(static_score);
                 let before = highest.before(want);
                 if before.is_some_and(|raw| score.scores.highest <= raw) {
@@ -201,7 +201,7 @@ impl Chooser<'_> {
         let mut passing = NameIndexBits::none(self.cluster.name_order.n_indices());
         for at in 0..feasible.candidates.len() {
             let mut len = 0;
-            for (_, index) in self.highest_first(&feasible.candidates[at], feasible.only()) {
+            for (_, index) in self.highest_first(&feasible.candidates[at], feasible.may_pass()) {
                 if passes(index) {
                     passing.insert(index);
                     len += 1;
@@ -222,7 +222,7 @@ impl Chooser<'_> {
             .candidates
             .iter()
             .map(|group| {
-                self.highest_first(group, feasible.only()).find(|&(_, index)| passes(index))
+                self.highest_first(group, feasible.may_pass()).find(|&(_, index)| passes(index))
             })
             .collect();
         let kept = (0..tops.len()).filter(|&at| tops[at].is_some());
@@ -231,7 +231,7 @@ impl Chooser<'_> {
         let is_scored = match (feasible.candidates.as_slice(), tops.as_slice()) {
             ([], _) => return PassingChoice::Nothing,
             ([group], [(_, first)]) => {
-                let all = self.highest_first(group, feasible.only());
+                let all = self.highest_first(group, feasible.may_pass());
                 let mut others = all.skip_while(|(_, index)| index != first);
                 others.next();
                 others.any(|(_, index)| passes(index))
@@ -252,7 +252,7 @@ impl Chooser<'_> {
                 let mut indices = Vec::new();
                 for at in best {
                     let (static_score, first) = tops[at];
-                    let all = self.highest_first(&feasible.candidates[at], feasible.only());
+                    let all = self.highest_first(&feasible.candidates[at], feasible.may_pass());
                     let others = all.skip_while(|&(_, index)| index != first).skip(1);
                     let equal = others.take_while(|&(other, _)| other == static_score);
                     indices.push(first);
