@@ -302,6 +302,20 @@ impl PodTemplate {
     }
 }
 
+impl NodeSelectorTerm {
+    /// An estimate of its size in bytes.
+    pub fn bytes(&self) -> usize {
+        size_of::<Self>() + self.elsewhere()
+    }
+}
+
+impl Selector {
+    /// An estimate of its size in bytes.
+    pub fn bytes(&self) -> usize {
+        size_of::<Self>() + self.elsewhere()
+    }
+}
+
 impl Pod {
     /// An estimate of its size in bytes, including its template.
     pub fn bytes(&self) -> usize {

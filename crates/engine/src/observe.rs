@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use plimsoll_api::{AnyVersions, CompositePodGroup, Node, ObjectKey, Pod, PodGroup, PodKey, Str};
 use plimsoll_framework::events::{self, Object};
-use plimsoll_framework::parts::{NodeReads, StoreReads};
+use plimsoll_framework::parts::NodeReads;
 use plimsoll_framework::pod_groups::group_of;
 use plimsoll_framework::{Action, Change, ClusterEvent, GroupRef, PodInfo, Release, Time};
 
@@ -51,10 +51,15 @@ impl Scheduler {
                     Observation::Is(object) => object.kind(),
                     Observation::Gone((kind, _)) => *kind,
                 };
-                let stores = self.cache.stores_mut(StoreReads::of_kind(kind));
-                let change = match seen {
-                    Observation::Is(object) => stores.set(&object),
-                    Observation::Gone((kind, key)) => stores.remove(kind, &key),
+                let change = match &seen {
+                    Observation::Is(object) => {
+                        let cache = &mut self.cache;
+                        cache.change_object(kind, || object.key(), |all| all.set(object))
+                    }
+                    Observation::Gone((_, key)) => {
+                        let cache = &mut self.cache;
+                        cache.change_object(kind, || key.clone(), |all| all.remove(kind, key))
+                    }
                 };
                 self.cache.objects_changed(kind);
                 if let Some(change) = change.filter(|_| kind.wakes_pods()) {

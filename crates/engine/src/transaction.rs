@@ -7,7 +7,6 @@ use std::fmt;
 use std::sync::Arc;
 
 use plimsoll_api::{AnyObject, KindRef, Node, ObjectKey, Pod, PodKey, Str};
-use plimsoll_framework::parts::StoreReads;
 use plimsoll_framework::{PodInfo, Time, View};
 use rand_pcg::Pcg64;
 
@@ -281,7 +280,7 @@ impl<'a> Transaction<'a> {
         let kind = object.kind();
         let cache = &mut self.scheduler.cache;
         cache.log_object(kind, &object.key());
-        cache.stores_mut(StoreReads::of_kind(kind)).set(&object);
+        cache.change_object(kind, || object.key(), |stores| stores.set(&object));
         cache.objects_changed(kind);
         self.events.push(Event::object(object));
     }
@@ -291,7 +290,7 @@ impl<'a> Transaction<'a> {
         self.changes = None;
         let cache = &mut self.scheduler.cache;
         cache.log_object(kind, &key);
-        cache.stores_mut(StoreReads::of_kind(kind)).remove(kind, &key);
+        cache.change_object(kind, || key.clone(), |stores| stores.remove(kind, &key));
         cache.objects_changed(kind);
         self.events.push(Event::gone(kind, key));
     }

@@ -8,6 +8,7 @@
 //! |---|---|---|---|
 //! | [`FilterByAmounts`] | [`Filter`] | what a node must have left of each resource | asking about nodes that lack it |
 //! | [`FilterByCounts`] | [`PreFilter`] | which pods it counts in topology domains | a look at every pod |
+//! | [`FilterByKey`] | [`PreFilter`] | on what its verdicts depend | asking about nodes again |
 //! | [`ScoreByAmounts`] | [`Score`] | how high scores can be | asking about nodes that cannot be the best |
 //! | [`ScoreByCounts`] | [`PreScore`] | which pods it counts in topology domains | a look at every pod |
 //! | [`ScoreByNode`] | [`PreScore`] | the state, without the feasible nodes | scoring unchanged nodes again |
@@ -51,11 +52,17 @@
 //! The laws of the test kit compare each of these traits with the rule, for every plugin that registers it, in random
 //! clusters. [`Entry::plain`](crate::Entry::plain) is the plugin without any of them.
 
+use std::hash::Hash;
+
+use plimsoll_api::AnyObject;
+
+use crate::columns::Row;
 use crate::domains::{ByDomain, DomainFilter, DomainScore, Neighbours};
 use crate::filter::{Filter, PreFilter};
 use crate::parts::{ClusterPart, Ref};
 use crate::score::{Normalize, PreScore, Score};
 use crate::supply::{Needs, ScoreBound};
+use crate::verdict_key::ConcernedNodes;
 
 /// A [`Filter`] that can state its rule as amounts.
 pub trait FilterByAmounts: Filter {
@@ -76,6 +83,32 @@ pub trait FilterByCounts: PreFilter {
         objects: Ref<'_, Self::Objects>,
         neighbours: Neighbours<'_>,
     ) -> ByDomain<dyn DomainFilter>;
+}
+
+/// A [`PreFilter`] that judges by the pod itself, such as by its claims, so that its verdicts cannot be remembered for equal
+/// pods. They are remembered for states of equal keys: two such states give a node the same verdict, as long as neither the
+/// parts of the node change that the filter reads, nor an object that [concerns](Self::concerns) the node.
+///
+/// A key is worth the memory if many pods have it: the zones of a volume are a good key, its name is none.
+pub trait FilterByKey: PreFilter {
+    /// What verdicts depend on beside the node.
+    type Key: Eq + Hash + Send + Sync + 'static;
+    /// The key of a state; `None` if nothing is remembered for it.
+    fn key(&self, state: &Self::State, cluster: Ref<'_, Self::Cluster>) -> Option<Self::Key>;
+    /// The approximate size of a key in bytes, with what it has elsewhere.
+    fn key_bytes(&self, key: &Self::Key) -> usize;
+    /// The nodes on which the verdict for this state may differ from those for others of its key.
+    fn exceptions(&self, _state: &Self::State, _cluster: Ref<'_, Self::Cluster>) -> Vec<Row> {
+        Vec::new()
+    }
+    /// `false`: a verdict on this node may depend on objects of which [`concerns`](Self::concerns) does not know it, so that it
+    /// is not remembered.
+    fn may_keep(&self, _state: &Self::State, _node: Ref<'_, Self::Node>) -> bool {
+        true
+    }
+    /// The nodes on which the verdicts for some key may depend on this object. It is asked about an object as it was before a
+    /// change, and as it is after it, after the change in both cases. Objects that are in the key concern no node.
+    fn concerns(&self, object: &AnyObject, cluster: Ref<'_, Self::Cluster>) -> ConcernedNodes;
 }
 
 /// A [`Score`] that can bound the scores of all nodes at once. Its raw scores must be

@@ -212,7 +212,7 @@ impl Columns {
         self.n_with_affinity -= gone.with_affinity().len();
         let gone = gone.into_all();
         for pod in &gone {
-            self.volumes_in_use.sub(pod);
+            self.volumes_in_use.sub(row, pod);
         }
         gone
     }
@@ -225,7 +225,7 @@ impl Columns {
         use_ports(&mut self.used_ports.0[i], pod);
         self.pods[i].insert(pod);
         self.n_with_affinity += usize::from(!pod.affinity.is_empty());
-        self.volumes_in_use.add(pod);
+        self.volumes_in_use.add(row, pod);
     }
 
     /// Removes a pod from the node in `row`; `None` if it was not there.
@@ -242,7 +242,7 @@ impl Columns {
         let i = row.index();
         let pod = self.pods[i].remove(at);
         self.n_with_affinity -= usize::from(!pod.affinity.is_empty());
-        self.volumes_in_use.sub(&pod);
+        self.volumes_in_use.sub(row, &pod);
         if self.requested.0[i].0.is_full() || self.non_zero_requested.0[i].0.is_full() {
             self.sum_up(i);
         } else {
@@ -282,8 +282,8 @@ impl Columns {
         self.n_with_affinity += before.pods.with_affinity().len();
         let now = std::mem::replace(&mut self.pods[row.index()], before.pods);
         self.n_with_affinity -= now.with_affinity().len();
-        now.iter().for_each(|pod| self.volumes_in_use.sub(pod));
-        self.pods[row.index()].iter().for_each(|pod| self.volumes_in_use.add(pod));
+        now.iter().for_each(|pod| self.volumes_in_use.sub(row, pod));
+        self.pods[row.index()].iter().for_each(|pod| self.volumes_in_use.add(row, pod));
     }
 
     /// Replaces the pod at place `at` of the node in `row` by its new version. As in framework/types.go, NodeInfo: the

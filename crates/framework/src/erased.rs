@@ -7,14 +7,17 @@ use std::sync::Arc;
 
 use plimsoll_api::Str;
 
-use crate::accelerate::{ScoreByNode, ScoreOnDemand};
+use crate::accelerate::{FilterByKey, ScoreByNode, ScoreOnDemand};
 use crate::columns::{Columns, Row};
 use crate::cycle_state::CycleState;
-use crate::filter::{Candidates, Filter, PodChange, PreFilter, ShareFilterState, Update, Verdict};
+use crate::filter::{
+    Candidates, Filter, LabelledNodes, PodChange, PreFilter, ShareFilterState, Update, Verdict,
+};
 use crate::parts::{ClusterPart, Feasible, NodePart, PodPart};
 use crate::pod_info::PodInfo;
 use crate::score::{Normalize, PreScore, Score, Scored, ShareScoreState};
 use crate::status::{Code, Rejection};
+use crate::verdict_key::{ByKey, VerdictKey};
 use crate::view::View;
 
 /// Any filter.
@@ -42,9 +45,25 @@ pub(crate) trait Judge: Send + Sync {
     fn passes_only_on(&self) -> Option<Vec<Str>> {
         None
     }
+    /// See [`PreFilter::passes_only_with`].
+    fn passes_only_with(&self) -> Vec<LabelledNodes> {
+        Vec::new()
+    }
     /// See [`PreFilter::may_err`].
     fn may_err(&self) -> bool {
         true
+    }
+    /// See [`FilterByKey::key`].
+    fn key(&self, _: &View<'_>) -> Option<VerdictKey> {
+        None
+    }
+    /// See [`FilterByKey::exceptions`].
+    fn exceptions(&self, _: &View<'_>) -> Vec<Row> {
+        Vec::new()
+    }
+    /// See [`FilterByKey::may_keep`].
+    fn may_keep(&self, _: &Columns, _: Row) -> bool {
+        false
     }
     fn clone_box(&self) -> Box<dyn Judge>;
 }
@@ -98,6 +117,26 @@ impl Prepared {
             PreparedFilter::Judge(judge) => judge.passes_only_on(),
             PreparedFilter::Pass | PreparedFilter::Reject(_) => None,
         }
+    }
+
+    /// Labels that a node must have so that it may pass, each with one of its values.
+    pub fn passes_only_with(&self) -> Vec<LabelledNodes> {
+        self.judging().map(Judge::passes_only_with).unwrap_or_default()
+    }
+
+    /// What the verdicts depend on beside the node; `None` if they cannot be remembered.
+    pub fn key(&self, view: &View<'_>) -> Option<VerdictKey> {
+        self.judging()?.key(view)
+    }
+
+    /// The nodes on which the verdict may differ from those for the same key.
+    pub fn exceptions(&self, view: &View<'_>) -> Vec<Row> {
+        self.judging().map(|judge| judge.exceptions(view)).unwrap_or_default()
+    }
+
+    /// Whether the verdict on a node may be remembered for the key.
+    pub fn may_keep(&self, nodes: &Columns, row: Row) -> bool {
+        self.judging().is_some_and(|judge| judge.may_keep(nodes, row))
     }
 
     /// Whether some node may get an [error](crate::Code::Error) in place of a verdict.
@@ -246,24 +285,33 @@ impl<P: Filter> Judge for LocalJudge<P> {
 pub(crate) struct Stateful<P: PreFilter> {
     plugin: Arc<P>,
     share: fn(&P, &P::State, &mut CycleState),
+    by_key: Option<ByKey<P>>,
 }
 
 impl<P: PreFilter> Stateful<P> {
     pub(crate) fn new(plugin: Arc<P>) -> Self {
-        Stateful { plugin, share: |_, _, _| {} }
+        Stateful { plugin, share: |_, _, _| {}, by_key: None }
     }
 
     pub(crate) fn sharing(plugin: Arc<P>) -> Self
     where
         P: ShareFilterState,
     {
-        Stateful { plugin, share: P::share }
+        Stateful { plugin, share: P::share, by_key: None }
+    }
+
+    pub(crate) fn by_key(plugin: Arc<P>) -> Self
+    where
+        P: FilterByKey,
+    {
+        Stateful { by_key: Some(ByKey::new()), ..Stateful::new(plugin) }
     }
 }
 
 struct StatefulJudge<P: PreFilter> {
     plugin: Arc<P>,
     state: P::State,
+    by_key: Option<ByKey<P>>,
 }
 
 impl<P: PreFilter> ErasedFilter for Stateful<P> {
@@ -283,6 +331,7 @@ impl<P: PreFilter> ErasedFilter for Stateful<P> {
                 PreparedFilter::Judge(Box::new(StatefulJudge {
                     plugin: self.plugin.clone(),
                     state,
+                    by_key: self.by_key,
                 }))
             }
         })
@@ -304,11 +353,27 @@ impl<P: PreFilter> Judge for StatefulJudge<P> {
     fn passes_only_on(&self) -> Option<Vec<Str>> {
         self.plugin.passes_only_on(&self.state)
     }
+    fn passes_only_with(&self) -> Vec<LabelledNodes> {
+        self.plugin.passes_only_with(&self.state)
+    }
     fn may_err(&self) -> bool {
         self.plugin.may_err(&self.state)
     }
+    fn key(&self, view: &View<'_>) -> Option<VerdictKey> {
+        (self.by_key?.key)(&self.plugin, &self.state, view)
+    }
+    fn exceptions(&self, view: &View<'_>) -> Vec<Row> {
+        let exceptions = |by_key: ByKey<P>| (by_key.exceptions)(&self.plugin, &self.state, view);
+        self.by_key.map(exceptions).unwrap_or_default()
+    }
+    fn may_keep(&self, nodes: &Columns, row: Row) -> bool {
+        let may_keep = |by_key: ByKey<P>| (by_key.may_keep)(&self.plugin, &self.state, nodes, row);
+        self.by_key.is_some_and(may_keep)
+    }
     fn clone_box(&self) -> Box<dyn Judge> {
-        Box::new(StatefulJudge { plugin: self.plugin.clone(), state: self.state.clone() })
+        let StatefulJudge { plugin, state, by_key } = self;
+        let (plugin, state, by_key) = (plugin.clone(), state.clone(), *by_key);
+        Box::new(StatefulJudge { plugin, state, by_key })
     }
 }
 

@@ -50,6 +50,15 @@ pub enum Candidates {
     Only(BTreeSet<Str>),
 }
 
+/// Nodes whose label has one of some values.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LabelledNodes {
+    /// The label.
+    pub label: Str,
+    /// The values.
+    pub values: Vec<Str>,
+}
+
 /// Whether a pod may run on a node, judged from that pod and that node alone.
 pub trait Filter: Plugin {
     /// What it reads of the pod.
@@ -143,6 +152,11 @@ pub trait PreFilter: Plugin {
     /// nodes count as judged. The laws of the test kit check it.
     fn passes_only_on(&self, _state: &Self::State) -> Option<Vec<Str>> {
         None
+    }
+    /// Labels that a node must have so that it may pass, each with one of its values. Like
+    /// [`passes_only_on`](Self::passes_only_on), this changes no decision.
+    fn passes_only_with(&self, _state: &Self::State) -> Vec<LabelledNodes> {
+        Vec::new()
     }
     /// Updates `state` after a pod came to a node or left it (AddPod, RemovePod). `node` is the node after that
     /// change.

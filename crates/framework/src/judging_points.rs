@@ -3,16 +3,20 @@
 use std::sync::Arc;
 
 use crate::accelerate::{
-    FilterByAmounts, FilterByCounts, ScoreByAmounts, ScoreByCounts, ScoreByNode, ScoreOnDemand,
+    FilterByAmounts, FilterByCounts, FilterByKey, ScoreByAmounts, ScoreByCounts, ScoreByNode,
+    ScoreOnDemand,
 };
 use crate::columns::{Columns, Row};
 use crate::cycle_state::CycleState;
 use crate::domains::{ByDomain, DomainFilter, DomainScore, Neighbours};
-use crate::erased::{ByRow, ErasedFilter, ErasedScore, OnDemand, Prepared, by_node, on_demand};
+use crate::erased::{
+    ByRow, ErasedFilter, ErasedScore, OnDemand, Prepared, Stateful, by_node, on_demand,
+};
 use crate::parts::{ClusterPart, ClusterReads, Reads};
 use crate::pod_info::PodInfo;
 use crate::score::{Normalize, Scored};
 use crate::supply::{Needs, ScoreBound};
+use crate::verdict_key::ConcernPoint;
 use crate::view::View;
 
 type NeedsFn = dyn Fn(&PodInfo) -> Option<Needs> + Send + Sync;
@@ -33,11 +37,12 @@ pub struct FilterPoint {
     shares: bool,
     by_amounts: Option<Box<NeedsFn>>,
     by_counts: Option<ByCounts<dyn DomainFilter>>,
+    concerns: Option<ConcernPoint>,
 }
 
 impl FilterPoint {
     pub(crate) fn new(rule: Box<dyn ErasedFilter>) -> Self {
-        FilterPoint { rule, shares: false, by_amounts: None, by_counts: None }
+        FilterPoint { rule, shares: false, by_amounts: None, by_counts: None, concerns: None }
     }
 
     /// `rule` also shares what it learnt.
@@ -57,9 +62,22 @@ impl FilterPoint {
         self.by_counts = Some(ByCounts { by_domain, objects: P::Objects::READS });
     }
 
+    /// # Panics
+    /// If it shares what it learnt: it could not be asked for its key without doing so.
+    pub(crate) fn by_key<P: FilterByKey>(&mut self, plugin: Arc<P>) {
+        assert!(!self.shares, "a filter by key shares nothing");
+        self.rule = Box::new(Stateful::by_key(plugin.clone()));
+        self.concerns = Some(ConcernPoint::new(plugin));
+    }
+
     /// Whether the plugin shares what it learns.
     pub fn shares_state(&self) -> bool {
         self.shares
+    }
+
+    /// On which nodes verdicts depend on objects, if they can be remembered by [key](Prepared::key).
+    pub fn concerns(&self) -> Option<&ConcernPoint> {
+        self.concerns.as_ref()
     }
 
     /// Whether the filter applies to the pod, judged by the pod alone.

@@ -92,12 +92,14 @@ pub mod status;
 pub mod stores;
 pub mod supply;
 pub mod time;
+mod verdict_key;
 pub mod view;
 pub mod volume_use;
 pub mod writes;
 
 pub use accelerate::{
-    FilterByAmounts, FilterByCounts, ScoreByAmounts, ScoreByCounts, ScoreByNode, ScoreOnDemand,
+    FilterByAmounts, FilterByCounts, FilterByKey, ScoreByAmounts, ScoreByCounts, ScoreByNode,
+    ScoreOnDemand,
 };
 pub use args::{ArgsFault, ArgsFaults, ArgsField, ArgsForm};
 pub use binding::{
@@ -117,7 +119,9 @@ pub use duration::{DurationError, GoDuration};
 pub use enqueue::{Gate, PreEnqueue, QueueSort, QueuedPod, Requeue};
 pub use erased::{ByRow, OnDemand, Prepared, RowScore};
 pub use events::{Action, Change, ClusterEvent, Hint};
-pub use filter::{Candidates, Filter, PodChange, PreFilter, ShareFilterState, Update, Verdict};
+pub use filter::{
+    Candidates, Filter, LabelledNodes, PodChange, PreFilter, ShareFilterState, Update, Verdict,
+};
 pub use labelled_pods::{LabelledGroup, LabelledPods};
 pub use metrics::{Counter, Gauge, Histogram, Metrics};
 pub use node_counts::NodeCount;
@@ -160,6 +164,7 @@ pub use stores::{
 };
 pub use supply::{NEVER, Needs, ScoreBound, Stock, Supply};
 pub use time::Time;
+pub use verdict_key::{ConcernPoint, ConcernedNodes, VerdictKey};
 pub use view::View;
 pub use volume_use::{VolumeNumbers, VolumesInUse};
 pub use writes::{

@@ -102,6 +102,12 @@ impl StoreReads {
         StoreReads(self.0 | other.0)
     }
 
+    /// What the first reads and the second does not.
+    #[must_use]
+    pub const fn without(self, other: StoreReads) -> Self {
+        StoreReads(self.0 & !other.0)
+    }
+
     /// Whether nothing is read.
     pub const fn is_empty(self) -> bool {
         self.0 == 0

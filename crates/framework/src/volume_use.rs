@@ -3,7 +3,9 @@
 use hashbrown::HashMap;
 use plimsoll_api::{KeyRef, ObjectKey, PodVolume, PodVolumeKind, VolumeSource};
 use rustc_hash::FxBuildHasher;
+use smallvec::SmallVec;
 
+use crate::columns::Row;
 use crate::pod_info::PodInfo;
 
 /// How many volumes the pods on a node have.
@@ -59,11 +61,40 @@ fn is_of_cloud(source: &VolumeSource) -> bool {
     )
 }
 
+/// The uses of a claim.
+#[derive(Clone, Debug, Default)]
+struct ClaimUses {
+    /// How many volumes of pods are this claim.
+    n: usize,
+    /// The nodes of these pods, ascending, with how many of the volumes are there.
+    rows: SmallVec<[(Row, u32); 1]>,
+}
+
+impl ClaimUses {
+    fn add(&mut self, row: Row) {
+        self.n += 1;
+        match self.rows.binary_search_by_key(&row, |&(row, _)| row) {
+            Ok(at) => self.rows[at].1 += 1,
+            Err(at) => self.rows.insert(at, (row, 1)),
+        }
+    }
+
+    fn sub(&mut self, row: Row) {
+        let at = self.rows.binary_search_by_key(&row, |&(row, _)| row);
+        let at = at.expect("what a pod uses was counted");
+        self.n -= 1;
+        self.rows[at].1 -= 1;
+        if self.rows[at].1 == 0 {
+            self.rows.remove(at);
+        }
+    }
+}
+
 /// The volumes that the pods on all nodes use.
 #[derive(Clone, Debug, Default)]
 pub struct VolumesInUse {
-    /// How many volumes of pods are this claim.
-    claims: HashMap<ObjectKey, usize, FxBuildHasher>,
+    /// Where pods have this claim as a volume.
+    claims: HashMap<ObjectKey, ClaimUses, FxBuildHasher>,
     n_special: usize,
     /// Nothing is counted: these are the columns of a dry run.
     is_ignored: bool,
@@ -72,7 +103,13 @@ pub struct VolumesInUse {
 impl VolumesInUse {
     /// How many volumes of pods on nodes are the claim of this name. Claims made for a pod do not count.
     pub fn n_uses(&self, namespace: &str, name: &str) -> usize {
-        self.claims.get(&KeyRef { namespace, name }).copied().unwrap_or(0)
+        self.claims.get(&KeyRef { namespace, name }).map_or(0, |uses| uses.n)
+    }
+
+    /// The nodes of the pods that have the claim of this name as a volume. Claims made for a pod do not count.
+    pub fn rows_with(&self, namespace: &str, name: &str) -> impl Iterator<Item = Row> + '_ {
+        let uses = self.claims.get(&KeyRef { namespace, name });
+        uses.into_iter().flat_map(|uses| uses.rows.iter().map(|&(row, _)| row))
     }
 
     /// How many volumes on all nodes are [special](VolumeNumbers::special).
@@ -85,25 +122,25 @@ impl VolumesInUse {
         *self = VolumesInUse { is_ignored: true, ..VolumesInUse::default() };
     }
 
-    pub(crate) fn add(&mut self, pod: &PodInfo) {
+    pub(crate) fn add(&mut self, row: Row, pod: &PodInfo) {
         if self.is_ignored {
             return;
         }
         self.n_special += VolumeNumbers::of(&pod.volumes).special;
         for key in claims_of(pod) {
-            *self.claims.entry(key).or_default() += 1;
+            self.claims.entry(key).or_default().add(row);
         }
     }
 
-    pub(crate) fn sub(&mut self, pod: &PodInfo) {
+    pub(crate) fn sub(&mut self, row: Row, pod: &PodInfo) {
         if self.is_ignored {
             return;
         }
         self.n_special -= VolumeNumbers::of(&pod.volumes).special;
         for key in claims_of(pod) {
             let left = self.claims.get_mut(&key).expect("what a pod uses was counted");
-            *left -= 1;
-            if *left == 0 {
+            left.sub(row);
+            if left.n == 0 {
                 self.claims.remove(&key);
             }
         }
@@ -158,7 +195,12 @@ mod tests {
         assert_eq!(nodes.volumes_in_use.n_uses("elsewhere", "a"), 0);
 
         let csi = VolumeSource::Csi { driver: "d".into(), handle: "".into() };
+        let rows = |nodes: &Columns| nodes.volumes_in_use.rows_with("default", "a").collect();
+        let both: Vec<Row> = rows(&nodes);
+        assert_eq!(both, [row, other]);
         nodes.exchange(row, 0, &pod("p", &[claim("b"), inline(csi)]));
+        let one: Vec<Row> = rows(&nodes);
+        assert_eq!(one, [other]);
         assert_eq!(used(&nodes, row), (VolumeNumbers { claims: 1, special: 0 }, [1, 1, 1]));
 
         let before = nodes.row_pods(row);

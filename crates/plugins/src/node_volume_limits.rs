@@ -1,5 +1,7 @@
 //! NodeVolumeLimits: how many volumes can be attached to a node.
 
+mod keys;
+
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -43,7 +45,7 @@ impl Plugin for NodeVolumeLimits {
 }
 
 /// A volume that needs a slot.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 struct Slot {
     /// This comes first, since it distinguishes slots faster than the driver.
     volume: VolumeIdentity,
@@ -51,7 +53,7 @@ struct Slot {
 }
 
 /// The identity of a volume within its driver.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 enum VolumeIdentity {
     /// The driver's handle.
     Handle(Str),
@@ -70,13 +72,15 @@ pub struct PodVolumeSlots {
     without_drivers: Result<Slots, Rejection>,
     /// Whether judging a node may fail because of the volumes of a pod there.
     others_may_err: bool,
+    /// The pod's claims; `None` if it has other volumes that may take a slot.
+    claims: Option<SmallVec<[ObjectKey; 1]>>,
     store: KeptVolumes,
 }
 
 impl PreFilter for NodeVolumeLimits {
     type Pod = (PodKey, PodUid, PodVolumes);
     type Node = (Name, Pods);
-    type Cluster = (Volumes, VolumesInUse);
+    type Cluster = (Volumes, ObjectsOf<Volumes>, VolumesInUse);
     type State = Arc<PodVolumeSlots>;
 
     fn applies(&self, (_, _, volumes): (&PodKey, &Str, &[PodVolume])) -> bool {
@@ -86,13 +90,14 @@ impl PreFilter for NodeVolumeLimits {
     fn pre_filter(
         &self,
         (key, uid, volumes): (&PodKey, &Str, &[PodVolume]),
-        (store, in_use): (VolumeStore<'_>, &VolumesInUse),
+        (store, _, in_use): Ref<'_, Self::Cluster>,
     ) -> Result<Option<Arc<PodVolumeSlots>>, Rejection> {
         let pod = Mounts { key, uid, volumes };
         Ok(Some(Arc::new(PodVolumeSlots {
             with_drivers: pod.slots_wanted(store, VolumeServers::Migrated),
             without_drivers: pod.slots_wanted(store, VolumeServers::Original),
             others_may_err: 0 < in_use.n_special(),
+            claims: pod.claims(),
             store: store.keep(),
         })))
     }
@@ -221,6 +226,13 @@ impl<'a> Mounts<'a> {
         Mounts { key: &pod.key, uid: &pod.uid, volumes: &pod.volumes }
     }
 
+    /// The claims; `None` if there are other volumes that may take a slot.
+    fn claims(self) -> Option<SmallVec<[ObjectKey; 1]>> {
+        let taking = self.volumes.iter().filter(|volume| may_take_slot(volume));
+        let key = |name: &Str| ObjectKey::new(self.key.namespace.clone(), name.clone());
+        taking.map(|volume| volume.claim().map(key)).collect()
+    }
+
     /// The slots that a pending pod needs. A claim that does not exist rejects it.
     fn slots_wanted(
         self,
@@ -307,7 +319,14 @@ fn slot_of_claim(
     plugins: VolumeServers,
 ) -> Option<Slot> {
     let volume = claim.volume.as_ref().and_then(|name| store.volumes.observed(name.as_str()));
-    let Some(volume) = volume else { return slot_of_class(claim, store, plugins) };
+    match volume {
+        Some(volume) => slot_of_volume(volume, plugins),
+        None => slot_of_class(claim, store, plugins),
+    }
+}
+
+/// The slot of a volume.
+fn slot_of_volume(volume: &PersistentVolume, plugins: VolumeServers) -> Option<Slot> {
     let slot = match &volume.source {
         VolumeSource::Csi { driver, handle } => {
             Slot { driver: driver.clone(), volume: VolumeIdentity::Handle(handle.clone()) }
@@ -453,7 +472,7 @@ fn may_need(volume: &PodVolume, driver: &str) -> bool {
 
 /// Registration.
 pub fn entry() -> Entry {
-    Entry::of::<NodeVolumeLimits>().pre_filter().requeue().done()
+    Entry::of::<NodeVolumeLimits>().pre_filter().requeue().filter_by_key().done()
 }
 
 #[cfg(test)]
@@ -731,7 +750,7 @@ mod tests {
         let pod = pod_with([claimed("a")]);
         let parts = (&pod.key, &pod.uid, pod.volumes.as_slice());
         let wanted = NodeVolumeLimits { drivers_must_run: false }
-            .pre_filter(parts, (VolumeStore::of(&cluster), &VolumesInUse::default()));
+            .pre_filter(parts, (VolumeStore::of(&cluster), &cluster, &VolumesInUse::default()));
         let wanted = wanted.expect("the claim exists").expect("it may take a slot");
         assert!(Arc::ptr_eq(wanted.store.store().claims, VolumeStore::of(&cluster).claims));
     }

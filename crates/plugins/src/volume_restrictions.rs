@@ -115,6 +115,23 @@ impl PreFilter for VolumeRestrictions {
     }
 }
 
+/// A claim that is in use keeps pods off all nodes alike. For disks nothing is remembered.
+impl FilterByKey for VolumeRestrictions {
+    type Key = ();
+
+    fn key(&self, exclusive: &Exclusive, _: Ref<'_, Self::Cluster>) -> Option<()> {
+        exclusive.disks.0.is_empty().then_some(())
+    }
+
+    fn key_bytes(&self, (): &()) -> usize {
+        0
+    }
+
+    fn concerns(&self, _: &AnyObject, _: Ref<'_, Self::Cluster>) -> ConcernedNodes {
+        ConcernedNodes::none()
+    }
+}
+
 /// The `ReadWriteOncePod` claims among `volumes`.
 fn exclusive_claims(
     store: VolumeStore<'_>,
@@ -230,7 +247,7 @@ fn shares_volumes(pod: &Pod, gone: &Pod) -> bool {
 
 /// Registration.
 pub fn entry() -> Entry {
-    Entry::of::<VolumeRestrictions>().pre_filter().requeue().done()
+    Entry::of::<VolumeRestrictions>().pre_filter().requeue().filter_by_key().done()
 }
 
 #[cfg(test)]

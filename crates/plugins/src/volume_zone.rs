@@ -37,7 +37,7 @@ impl Plugin for VolumeZone {
 }
 
 /// The locations of a volume according to one label.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ZoneValues {
     label: &'static str,
     /// Sorted.
@@ -81,6 +81,25 @@ impl PreFilter for VolumeZone {
 
     fn update(&self, _: &mut Vec<ZoneValues>, _: PodChange<'_>, _: &Labels) -> Update {
         Update::Exact
+    }
+}
+
+/// All volumes in the same zones share their verdicts.
+impl FilterByKey for VolumeZone {
+    type Key = Vec<ZoneValues>;
+
+    fn key(&self, places: &Vec<ZoneValues>, _: VolumeStore<'_>) -> Option<Vec<ZoneValues>> {
+        Some(places.clone())
+    }
+
+    fn key_bytes(&self, places: &Vec<ZoneValues>) -> usize {
+        let text = |value: &Str| size_of::<Str>() + value.len();
+        let values = |place: &ZoneValues| place.values.iter().map(text).sum::<usize>();
+        places.iter().map(|place| size_of::<ZoneValues>() + values(place)).sum()
+    }
+
+    fn concerns(&self, _: &AnyObject, _: VolumeStore<'_>) -> ConcernedNodes {
+        ConcernedNodes::none()
     }
 }
 
@@ -189,7 +208,7 @@ fn volume_helps(pod: &Pod, change: &Change<'_>) -> bool {
 
 /// Registration.
 pub fn entry() -> Entry {
-    Entry::of::<VolumeZone>().pre_filter().requeue().done()
+    Entry::of::<VolumeZone>().pre_filter().requeue().filter_by_key().done()
 }
 
 #[cfg(test)]

@@ -16,9 +16,11 @@
 //!    score on demand is above its bound.
 //! 9. A filter that says that it [cannot err](plimsoll_framework::PreFilter::may_err) judges every node, and one that says
 //!    on which nodes [alone it passes](plimsoll_framework::PreFilter::passes_only_on) rejects all others.
-//! 10. Nothing panics.
+//! 10. States of equal [keys](plimsoll_framework::FilterByKey) give equal verdicts, also after an object has come or gone
+//!    that does not concern the node.
+//! 11. Nothing panics.
 //!
-//! Laws 6 to 8 compare the [acceleration](plimsoll_framework::accelerate) of a plugin with its rule. They are checked
+//! Laws 6 to 8 and 10 compare the [acceleration](plimsoll_framework::accelerate) of a plugin with its rule. They are checked
 //! for every plugin that registers any.
 //!
 //! [needs]: plimsoll_framework::FilterByAmounts
@@ -42,8 +44,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use plimsoll_api::{Node, Pod};
 use plimsoll_framework::points::{FilterPoint, ScorePoint};
 use plimsoll_framework::{
-    Code, Columns, CycleState, Entry, MAX_NODE_SCORE, PodChange, PodInfo, Points, Prepared, Row,
-    Update, Verdict,
+    Code, Columns, CycleState, Entry, LabelledNodes, MAX_NODE_SCORE, PodChange, PodInfo, Points,
+    Prepared, Row, Update, Verdict,
 };
 
 use crate::amounts::amounts_agree;
@@ -51,6 +53,7 @@ use crate::by_node::nodes_agree;
 use crate::check::{Verdicts, in_words, read, report_on};
 use crate::cluster::Cluster;
 use crate::counts::{counts_agree, in_dry_run, may_be_moved};
+use crate::keys::keys_agree;
 use crate::scenario::Scenario;
 use crate::shrink::smallest;
 
@@ -104,6 +107,7 @@ fn judge(entry: &Entry, scenario: &Scenario) -> Kept {
     }
     counts_agree(&plugin, scenario)?;
     nodes_agree(&plugin, scenario)?;
+    keys_agree(&plugin, scenario)?;
     amounts_agree(&plugin, scenario)
 }
 
@@ -112,8 +116,13 @@ fn judges_as_said(filter: &FilterPoint, pod: &PodInfo, scenario: &Scenario) -> K
     let cluster = Cluster::of(scenario);
     let prepared = filter.prepare(pod, &mut CycleState::default(), &cluster.view());
     let (may_err, only) = (prepared.may_err(), prepared.passes_only_on());
+    let only_with = prepared.passes_only_with();
     for row in cluster.nodes.rows() {
         let node = cluster.nodes.name_of(row);
+        let labels = &cluster.nodes.node(row).labels;
+        let lacks = |one: &&LabelledNodes| {
+            labels.get(&one.label).is_none_or(|value| !one.values.contains(value))
+        };
         match prepared.judge_one(pod, &cluster.nodes, row) {
             Verdict::Fail(why) if why.code == Code::Error && !may_err => {
                 let pod = &pod.key;
@@ -124,6 +133,10 @@ fn judges_as_said(filter: &FilterPoint, pod: &PodInfo, scenario: &Scenario) -> K
             Verdict::Pass if only.as_ref().is_some_and(|names| !names.contains(node)) => {
                 let pod = &pod.key;
                 return Err(format!("`passes_only_on` lacks {node}, but it passes for {pod}"));
+            }
+            Verdict::Pass if only_with.iter().any(|one| lacks(&one)) => {
+                let pod = &pod.key;
+                return Err(format!("`passes_only_with` excludes {node}, but it passes for {pod}"));
             }
             _ => {}
         }

@@ -91,6 +91,7 @@ pub mod check;
 pub mod cluster;
 mod counts;
 mod handle;
+mod keys;
 pub mod laws;
 mod manifest;
 mod random;

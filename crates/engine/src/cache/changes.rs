@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use plimsoll_api::Node;
+use plimsoll_api::{AnyObject, KindRef, Node};
 use plimsoll_framework::parts::{NodeReads, StoreReads};
 use plimsoll_framework::{PodInfo, Row};
 
@@ -34,6 +34,34 @@ impl RowChange {
 /// At most this many changes are kept individually until they are taken.
 const MOST_CHANGES: usize = 1 << 20;
 
+/// At most this many versions of objects are kept until they are taken.
+const MOST_OBJECTS: usize = 1 << 12;
+
+/// The objects that have changed, of those stores of which somebody wants to know.
+#[derive(Debug, Default)]
+pub(crate) struct ObjectChanges {
+    /// The stores.
+    of: StoreReads,
+    /// The objects as they were and as they are; `None` if there were too many.
+    versions: Option<Vec<AnyObject>>,
+}
+
+impl ObjectChanges {
+    fn of(of: StoreReads) -> Self {
+        ObjectChanges { of, versions: Some(Vec::new()) }
+    }
+
+    /// The objects that have changed in `reads`, with others. `changed` are the stores that have changed. `None` if some objects
+    /// are not known.
+    pub(crate) fn known(&self, changed: StoreReads, reads: StoreReads) -> Option<&[AnyObject]> {
+        if !changed.intersects(reads) {
+            return Some(&[]);
+        }
+        let misses_some = changed.without(self.of).intersects(reads);
+        self.versions.as_deref().filter(|_| !misses_some)
+    }
+}
+
 /// The changes since they were last taken.
 ///
 /// A change of a node itself must be taken before anything else changes, because it is followed by looking at the node.
@@ -45,6 +73,7 @@ pub(crate) struct Changes {
     all_changed: bool,
     pub(super) stores: StoreReads,
     log: Vec<RowChange>,
+    objects: ObjectChanges,
 }
 
 impl Changes {
@@ -67,10 +96,33 @@ impl Changes {
         self.all_changed
     }
 
-    /// Takes the stores that changed and the changes of nodes, and clears them.
-    pub(crate) fn take(&mut self) -> (StoreReads, Vec<RowChange>) {
+    /// Takes the stores that changed, the changes of nodes and those of objects, and clears them.
+    pub(crate) fn take(&mut self) -> (StoreReads, Vec<RowChange>, ObjectChanges) {
         self.all_changed = false;
-        (std::mem::take(&mut self.stores), std::mem::take(&mut self.log))
+        let next = ObjectChanges::of(self.objects.of);
+        let objects = std::mem::replace(&mut self.objects, next);
+        (std::mem::take(&mut self.stores), std::mem::take(&mut self.log), objects)
+    }
+
+    /// From now on the objects in these stores are wanted. None may have changed since changes were last taken.
+    pub(crate) fn keep_objects(&mut self, of: StoreReads) {
+        self.objects.of = of;
+    }
+
+    /// Whether objects of a kind are wanted.
+    pub(super) fn keeps_objects(&self, kind: KindRef) -> bool {
+        self.are_kept
+            && self.objects.versions.is_some()
+            && self.objects.of.intersects(StoreReads::of_kind(kind))
+    }
+
+    /// Records an object as it was before it changed, or as it is since.
+    pub(super) fn note_object(&mut self, object: AnyObject) {
+        let Some(versions) = &mut self.objects.versions else { return };
+        match versions.len() < MOST_OBJECTS {
+            true => versions.push(object),
+            false => self.objects.versions = None,
+        }
     }
 
     /// Everything has to be computed again.

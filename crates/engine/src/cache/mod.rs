@@ -9,14 +9,14 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use hashbrown::HashMap;
-use plimsoll_api::{AnyObject, KindRef, Node, Pod, Str};
+use plimsoll_api::{AnyObject, KindRef, Node, ObjectKey, Pod, Str};
 use plimsoll_framework::parts::{NodeReads, PodReads, StoreReads};
 use plimsoll_framework::points::ProvidePoint;
 use plimsoll_framework::{Assumption, Columns, PodInfo, Row, Stores, Time, View};
 use rustc_hash::FxBuildHasher;
 use smallvec::SmallVec;
 
-pub(crate) use self::changes::{Changes, RowChange};
+pub(crate) use self::changes::{Changes, ObjectChanges, RowChange};
 pub(crate) use self::undo::Savepoint;
 use self::undo::UndoLog;
 use crate::as_they_were::AsTheyWere;
@@ -430,6 +430,30 @@ impl Cache {
         &mut self.stores
     }
 
+    /// Changes an object with this key in its store.
+    pub(crate) fn change_object<T>(
+        &mut self,
+        kind: KindRef,
+        key: impl Fn() -> ObjectKey,
+        change: impl FnOnce(&mut Stores) -> T,
+    ) -> T {
+        self.note_object(kind, &key);
+        let result = change(self.stores_mut(StoreReads::of_kind(kind)));
+        self.note_object(kind, &key);
+        result
+    }
+
+    /// Records an object before or after a change, if somebody wants to know.
+    fn note_object(&mut self, kind: KindRef, key: impl FnOnce() -> ObjectKey) {
+        if !self.changes.keeps_objects(kind) {
+            return;
+        }
+        let Some(entry) = self.stores.objects.entry(kind, &key()) else { return };
+        for object in [entry.observed, entry.assumed].into_iter().flatten() {
+            self.changes.note_object(object);
+        }
+    }
+
     /// From now on the order of the queue depends on these stores.
     pub(crate) fn set_order_reads(&mut self, stores: StoreReads) {
         self.order_reads = stores;
@@ -546,13 +570,16 @@ impl Cache {
         for assumption in said {
             match assumption {
                 Assumption::Is(object) => {
-                    self.stores_mut(StoreReads::of_kind(object.kind())).assume(&object);
+                    let key = || object.key();
+                    self.change_object(object.kind(), key, |stores| stores.assume(&object));
                 }
                 Assumption::Held(object) => {
-                    self.stores_mut(StoreReads::of_kind(object.kind())).hold(&object);
+                    let key = || object.key();
+                    self.change_object(object.kind(), key, |stores| stores.hold(&object));
                 }
                 Assumption::AsSeen(kind, key) => {
-                    self.stores_mut(StoreReads::of_kind(kind)).restore(kind, &key);
+                    let of = || key.clone();
+                    self.change_object(kind, of, |stores| stores.restore(kind, &key));
                 }
             }
         }

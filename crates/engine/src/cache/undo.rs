@@ -118,8 +118,10 @@ impl Cache {
             Some(Undo::Node(before)) => self.undo_node(*before),
             Some(Undo::Object { kind, key, before, histories }) => {
                 self.changes.stores |= StoreReads::of_kind(kind);
+                self.note_object(kind, || key.clone());
                 self.stores.objects.put_back(kind, &key, before.as_ref());
                 self.stores.objects.put_back_histories(kind, &histories);
+                self.note_object(kind, || key.clone());
                 self.objects_changed(kind);
             }
             None => {}

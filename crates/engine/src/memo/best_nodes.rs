@@ -9,7 +9,7 @@ use plimsoll_framework::Row;
 use rand::{Rng, RngExt};
 use smallvec::SmallVec;
 
-use super::choose::{Chooser, FeasibleGroup, Scores};
+use super::choose::{Chooser, FeasibleGroup, MayPass, Scores};
 use super::name_index_set::{NameIndex, NameIndexBits, NameIndexSet};
 use crate::pick::{TieBreak, pick};
 
@@ -55,31 +55,43 @@ impl Chooser<'_> {
         }
     }
 
-    /// All of them, ascending.
+    /// All of them, ascending, without those that are known to be rejected.
     fn own<'b>(
         &'b self,
         candidate: &FeasibleGroup,
         set: &'b NameIndexSet,
+        rejecting: Option<&'b NameIndexBits>,
     ) -> impl Iterator<Item = NameIndex> + 'b {
-        let (own, are_own) = match (candidate.sparse_group, self.sparse.member_bits()) {
-            (Some(sparse_group), _) => (set.common(&self.sparse.groups[sparse_group].nodes), true),
-            (None, Some(bits)) => (set.outside(bits), true),
-            (None, None) => (set.iter(), false),
+        let sparse = candidate.sparse_group.map(|sparse_group| &self.sparse.groups[sparse_group]);
+        // The larger set is left out word by word, and the other one node by node.
+        let (own, are_own, may_pass) = match (sparse, rejecting, self.sparse.member_bits()) {
+            (Some(sparse), ..) => (set.common(&sparse.nodes), true, rejecting.is_none()),
+            (None, Some(rejecting), _) => (set.outside(rejecting.words()), false, true),
+            (None, None, Some(bits)) => (set.outside(bits), true, true),
+            (None, None, None) => (set.iter(), false, true),
         };
-        own.filter(move |&index| are_own || !self.sparse.has(index))
+        let is_rejected = move |index| rejecting.is_some_and(|rejecting| rejecting.has(index));
+        own.filter(move |&index| {
+            (are_own || !self.sparse.has(index)) && (may_pass || !is_rejected(index))
+        })
     }
 
-    /// The nodes of a candidate group with their static scores: the highest first, and ascending for each. If `only` some are
-    /// named, those of them.
+    /// The nodes of a candidate group with their static scores: the highest first, and ascending for each. Nodes that cannot
+    /// pass what is asked last are left out.
     pub(super) fn highest_first<'b>(
         &'b self,
         candidate: &'b FeasibleGroup,
-        only: Option<&[NameIndex]>,
+        MayPass { only, rejecting }: MayPass<'b>,
     ) -> impl Iterator<Item = (i64, NameIndex)> + 'b {
-        let named = only.map(|only| self.named_of(candidate, only)).unwrap_or_default();
+        let mut named = only.map(|only| self.named_of(candidate, only)).unwrap_or_default();
+        if let Some(rejecting) = rejecting {
+            named.retain(|(_, index)| !rejecting.has(*index));
+        }
         let sets = self.ranking.groups[candidate.group].nodes.highest_first();
         let sets = sets.take(if only.is_some() { 0 } else { usize::MAX });
-        let of_set = |(score, set)| self.own(candidate, set).map(move |index| (score, index));
+        let of_set = move |(score, set)| {
+            self.own(candidate, set, rejecting).map(move |index| (score, index))
+        };
         named.into_iter().chain(sets.flat_map(of_set))
     }
 
@@ -139,7 +151,7 @@ impl Chooser<'_> {
         let (&[(at, top)], Some(score)) = (parts.as_slice(), scores.get(parts[0].0)) else {
             return (1 < parts.len()).then_some(0);
         };
-        let of_same = self.highest_first(&candidates[at], None).nth(1);
+        let of_same = self.highest_first(&candidates[at], MayPass::default()).nth(1);
         let mut second = of_same.map(|(static_score, _)| score + static_score);
         for (other, candidate) in candidates.iter().enumerate().filter(|(other, _)| *other != at) {
             let bound = Some(scores[other] + self.bound(candidate));
@@ -157,7 +169,7 @@ impl Chooser<'_> {
         (at, static_score): (usize, i64),
     ) -> impl Iterator<Item = NameIndex> + 'b {
         let candidate = &best.candidates[at];
-        self.own(candidate, self.nodes_at(candidate, static_score))
+        self.own(candidate, self.nodes_at(candidate, static_score), None)
     }
 
     /// The nodes with a static score in the candidate's group of the ranking.
@@ -198,7 +210,7 @@ impl Chooser<'_> {
         whole.iter().for_each(|(set, _)| marked.add(set));
         marked.take_out(member_bits);
         for (set, candidate) in sparse {
-            self.own(candidate, set).for_each(|index| marked.insert(index));
+            self.own(candidate, set, None).for_each(|index| marked.insert(index));
         }
         let index = match marked.len() {
             1 => marked.nth(0),

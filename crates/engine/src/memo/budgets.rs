@@ -20,6 +20,8 @@ pub(crate) struct Budgets {
     /// The domains of topology keys: with 5000 nodes about 500 keys that nodes have. There are rarely more than a
     /// hundred.
     pub(crate) topologies: usize,
+    /// The verdicts of uncached filters, by what they depend on: some 1.25 bytes for each node and key.
+    pub(crate) verdicts: usize,
     /// The example pods of the signatures of one use. A signature takes as much memory as a pod, even after its last
     /// pod is gone.
     pub(crate) signatures: usize,
@@ -45,6 +47,7 @@ impl Default for Budgets {
             kept_totals: 256 << 20,
             domain_counts: 512 << 20,
             topologies: 128 << 20,
+            verdicts: 64 << 20,
             signatures: 256 << 20,
             signature_tables: 128 << 20,
             neighbours: 256 << 20,

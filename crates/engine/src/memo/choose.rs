@@ -1,6 +1,7 @@
 //! Chooses the best nodes from groups of equal nodes.
 
 use std::ops::Range;
+use std::rc::Rc;
 
 use plimsoll_framework::{
     DomainScore, MAX_NODE_SCORE, NormalizeByGroup, Rejection, Row, Scored, ScoredGroup, TermCount,
@@ -10,7 +11,7 @@ use smallvec::{SmallVec, smallvec};
 use super::best_nodes::Best;
 use super::counts_cache::{CountsCache, CountsId};
 use super::domain_counts::{DomainCounts, RangedFilter};
-use super::name_index_set::NameIndex;
+use super::name_index_set::{NameIndex, NameIndexBits};
 use super::node_ranking::{ClusterView, NodeRanking};
 use super::rankings::{RankingId, Rankings};
 use super::sparse_domain_counts::SparseDomainCounts;
@@ -37,6 +38,17 @@ pub(crate) struct FeasibleNodes {
     term_counts: TermCounts,
     /// If only some of the nodes may pass what is asked last: these, ascending.
     only: Option<Vec<NameIndex>>,
+    /// Nodes that are known not to pass what is asked last.
+    rejecting: Option<Rc<NameIndexBits>>,
+}
+
+/// Which nodes of groups may pass what is asked last.
+#[derive(Clone, Copy, Default)]
+pub(super) struct MayPass<'a> {
+    /// Only these, ascending; `None` for all.
+    pub(super) only: Option<&'a [NameIndex]>,
+    /// But not these.
+    pub(super) rejecting: Option<&'a NameIndexBits>,
 }
 
 impl FeasibleNodes {
@@ -55,9 +67,19 @@ impl FeasibleNodes {
         self
     }
 
+    /// The same, if these nodes are known not to pass what is asked last.
+    pub(super) fn without(self, rejecting: Option<Rc<NameIndexBits>>) -> Self {
+        FeasibleNodes { rejecting, ..self }
+    }
+
     /// The only nodes that may pass what is asked last, ascending; `None` if all may.
     pub(super) fn only(&self) -> Option<&[NameIndex]> {
         self.only.as_deref()
+    }
+
+    /// Which nodes may pass what is asked last.
+    pub(super) fn may_pass(&self) -> MayPass<'_> {
+        MayPass { only: self.only(), rejecting: self.rejecting.as_deref() }
     }
 
     /// Some of the nodes: the indices of candidates, with how many nodes of each. No number is 0.
@@ -67,6 +89,7 @@ impl FeasibleNodes {
             candidates: FeasibleGroups::new(),
             term_counts: TermCounts::new(),
             only: self.only.clone(),
+            rejecting: self.rejecting.clone(),
         };
         for (at, len) in some {
             with.candidates.push(FeasibleGroup { len, ..self.candidates[at] });
@@ -171,7 +194,7 @@ impl Chooser<'_> {
         let (judges, blind): (Judges<'_>, Judges<'_>) =
             self.domain_counts.filters.iter().partition(|(_, range)| !range.is_empty());
         if !blind.iter().all(|(judge, _)| judge.verdict(&[], &[]).passes()) {
-            return FeasibleNodes { candidates, term_counts, only: None };
+            return FeasibleNodes { candidates, term_counts, only: None, rejecting: None };
         }
         let places = self.places();
         let totals = self.domain_counts.totals(self.cluster);
@@ -201,7 +224,7 @@ impl Chooser<'_> {
         for (sparse_group, one) in self.sparse.groups.iter().enumerate() {
             consider(one.ranking_group as usize, Some(sparse_group));
         }
-        FeasibleNodes { candidates, term_counts, only: None }
+        FeasibleNodes { candidates, term_counts, only: None, rejecting: None }
     }
 
     /// Where the counts of each term are found.

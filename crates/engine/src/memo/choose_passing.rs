@@ -11,7 +11,7 @@ use plimsoll_framework::{MAX_NODE_SCORE, Row, Scored};
 use smallvec::SmallVec;
 
 use super::Want;
-use super::choose::{Chooser, FeasibleGroup, FeasibleNodes, Scores};
+use super::choose::{Chooser, FeasibleGroup, FeasibleNodes, MayPass, Scores};
 use super::name_index_set::{NameIndex, NameIndexBits};
 use super::uncached_filters::WeightedOnDemand;
 
@@ -130,7 +130,7 @@ impl Chooser<'_> {
         let is_scored = match (contenders.as_slice(), kept.len()) {
             ([], _) => return PassingChoice::Nothing,
             ([only], 1) => {
-                let mut others = self.highest_first(&feasible.candidates[0], feasible.only());
+                let mut others = self.highest_first(&feasible.candidates[0], feasible.may_pass());
                 others.any(|(_, index)| index != only.index && passes(index))
             }
             _ => true,
@@ -174,7 +174,7 @@ impl Chooser<'_> {
         for (at, group) in feasible.candidates.iter().enumerate() {
             let mut highest = Highest::default();
             let n_before = contenders.len();
-            for (static_score, index) in self.highest_first(group, feasible.only()) {
+            for (static_score, index) in self.highest_first(group, feasible.may_pass()) {
                 highest.reach(static_score);
                 let before = highest.before(want);
                 if before.is_some_and(|raw| score.scores.highest <= raw) {
@@ -218,7 +218,7 @@ impl Chooser<'_> {
         let mut passing = NameIndexBits::none(self.cluster.name_order.n_indices());
         for at in 0..feasible.candidates.len() {
             let mut len = 0;
-            for (_, index) in self.highest_first(&feasible.candidates[at], feasible.only()) {
+            for (_, index) in self.highest_first(&feasible.candidates[at], feasible.may_pass()) {
                 if passes(index) {
                     passing.insert(index);
                     len += 1;
@@ -239,7 +239,7 @@ impl Chooser<'_> {
             .candidates
             .iter()
             .map(|group| {
-                self.highest_first(group, feasible.only()).find(|&(_, index)| passes(index))
+                self.highest_first(group, feasible.may_pass()).find(|&(_, index)| passes(index))
             })
             .collect();
         let kept = (0..tops.len()).filter(|&at| tops[at].is_some());
@@ -248,7 +248,7 @@ impl Chooser<'_> {
         let next = match (feasible.candidates.as_slice(), tops.as_slice()) {
             ([], _) => return PassingChoice::Nothing,
             ([group], &[(_, first)]) => {
-                let next = self.behind(group, feasible.only(), first).find(|one| passes(one.1));
+                let next = self.behind(group, feasible.may_pass(), first).find(|one| passes(one.1));
                 if next.is_none() {
                     return PassingChoice::only(self.cluster.name_order.row(first));
                 }
@@ -266,7 +266,7 @@ impl Chooser<'_> {
                 let mut indices = Vec::new();
                 for at in best {
                     let (static_score, first) = tops[at];
-                    let others = self.behind(&feasible.candidates[at], feasible.only(), first);
+                    let others = self.behind(&feasible.candidates[at], feasible.may_pass(), first);
                     let equal = others.take_while(|&(other, _)| other == static_score);
                     indices.push(first);
                     indices.extend(equal.map(|(_, index)| index).filter(|&index| passes(index)));
@@ -290,10 +290,12 @@ impl Chooser<'_> {
     fn behind<'b>(
         &'b self,
         candidate: &'b FeasibleGroup,
-        only: Option<&[NameIndex]>,
+        may_pass: MayPass<'b>,
         first: NameIndex,
     ) -> impl Iterator<Item = (i64, NameIndex)> + 'b {
-        self.highest_first(candidate, only).skip_while(move |&(_, index)| index != first).skip(1)
+        self.highest_first(candidate, may_pass)
+            .skip_while(move |&(_, index)| index != first)
+            .skip(1)
     }
 
     /// By how much the best node is better than the best other one that passes. `tops` are the best nodes of the candidate groups.
@@ -309,7 +311,7 @@ impl Chooser<'_> {
         let best = (0..tops.len()).max_by_key(|&at| total(at))?;
         let of_others = (0..tops.len()).filter(|&at| at != best).map(total).max()?;
         let candidate = &feasible.candidates[best];
-        let behind = self.behind(candidate, feasible.only(), tops[best].1);
+        let behind = self.behind(candidate, feasible.may_pass(), tops[best].1);
         // A node that is not better than the best one of another group does not matter.
         let totals = behind.map(|(static_score, index)| (scores[best] + static_score, index));
         let mut better = totals.take_while(|&(total, _)| of_others < total);

@@ -82,7 +82,9 @@ impl Decider for Remembered {
                     uncached => {
                         let none = || Box::new(UncachedFilters::none(member.pod));
                         let mut uncached = uncached.unwrap_or_else(none);
-                        memo.choose_uncached(member, with, &mut uncached, on, want, chance)
+                        memo.with_verdicts(member.profile, &mut uncached, |memo, uncached| {
+                            memo.choose_uncached(member, with, uncached, on, want, chance)
+                        })
                     }
                 }
             }
@@ -113,7 +115,12 @@ impl Decider for Scanned {
             return None;
         }
         let with = (*signature, *caches);
-        let scan = memo.scan(profile, with, pod, uncached.as_deref_mut(), on.view, want);
+        let scan = match uncached.as_deref_mut() {
+            None => memo.scan(profile, with, pod, None, on.view, want),
+            Some(uncached) => memo.with_verdicts(profile, uncached, |memo, uncached| {
+                memo.scan(profile, with, pod, Some(uncached), on.view, want)
+            }),
+        };
         if scan.is_none() {
             // Making the base ranking may have dropped the other ranking.
             let still = memo.caches(profile, *signature);

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use plimsoll_api::Node;
-use plimsoll_framework::parts::NodeReads;
+use plimsoll_framework::parts::{NodeReads, StoreReads};
 use plimsoll_framework::{Columns, Neighbour, NominatedPods, PodInfo, Row, View};
 
 use super::Memo;
@@ -39,7 +39,7 @@ impl Memo {
         if changes.all_changed() {
             self.node_set = None;
         }
-        let (stores, log) = changes.take();
+        let (stores, log, objects) = changes.take();
         let renominated = nominated.changed();
         if self.node_set.is_none() || !log.is_empty() || !renominated.is_empty() {
             self.diagnoses.forget_signature_diagnoses();
@@ -63,6 +63,13 @@ impl Memo {
         for node in renominated {
             self.renominate(view, nominated, &node);
         }
+        let Some(node_set) = &self.node_set else { return };
+        let mut reads = StoreReads::empty();
+        for of_profile in self.profiles.values_mut() {
+            of_profile.follow_objects(stores, &objects, node_set.with(view));
+            reads |= of_profile.objects_of_verdicts();
+        }
+        changes.keep_objects(reads);
     }
 
     pub(super) fn build_node_set(&mut self, view: View<'_>, nominated: &NominatedPods) {

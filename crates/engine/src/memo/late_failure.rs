@@ -240,16 +240,14 @@ impl LateRejections {
             if counts.judge_nodes() && !counts.follow_dry_runs() {
                 return None;
             }
-            let mut only: Vec<Row> =
-                self.of.iter().map(|&(index, _)| cluster.name_order.row(index)).collect();
-            only.sort_unstable();
             let places = self.places(diagnosis, own, cluster);
-            let filters: Vec<Prepared> = match places.is_empty() {
-                true => Vec::new(),
-                false => {
-                    chooser.ranking.prepared.iter().chain(uncached.prepared()).cloned().collect()
-                }
-            };
+            let (mut only, mut filters) = (Vec::new(), Vec::new());
+            // Without places there are no dry runs.
+            if !places.is_empty() {
+                only.extend(self.of.iter().map(|&(index, _)| cluster.name_order.row(index)));
+                only.sort_unstable();
+                filters.extend(chooser.ranking.prepared.iter().chain(uncached.prepared()).cloned());
+            }
             let own = own.map(|own| cluster.name_order.row(own.index));
             let candidates = diagnosis.candidates(name, by_node);
             let mut search =
@@ -308,11 +306,8 @@ mod tests {
         let mut counts = CountPlan::default().domain_counts(&pod, &[], PlainPods::None, cluster);
         counts.filter_names = by_counts.to_vec();
         let mut filters = UncachedFilters::none(&pod);
-        filters.all.extend(uncached.iter().map(|&plugin| UncachedFilter {
-            plugin,
-            place: 0,
-            prepared: Prepared::skipped(),
-        }));
+        let filter = |&plugin| UncachedFilter::new(plugin, 0, Prepared::skipped(), None);
+        filters.all.extend(uncached.iter().map(filter));
         are_late(&profile, &ranking, &filters, &counts)
     }
 
@@ -367,7 +362,7 @@ mod tests {
             let view = View { nodes: &self.nodes, stores: &self.stores };
             let prepared = filter.prepare(&pod, &mut CycleState::new(), &view);
             let mut late = UncachedFilters::none(&pod);
-            late.all.push(UncachedFilter { plugin: name, place: 0, prepared });
+            late.all.push(UncachedFilter::new(name, 0, prepared, None));
             late
         }
 

@@ -56,6 +56,7 @@ mod sparse_domain_counts;
 mod topology;
 mod totals;
 mod uncached_filters;
+mod verdicts;
 mod verify;
 
 use hashbrown::HashMap;
@@ -216,6 +217,14 @@ impl Memo {
         if self.budgets.diagnoses < diagnoses {
             self.rankings.forget_diagnoses();
         }
+        if self.budgets.verdicts < self.verdict_bytes() {
+            self.profiles.values_mut().for_each(|one| one.verdicts.clear());
+        }
+    }
+
+    /// The size of the remembered verdicts in bytes.
+    fn verdict_bytes(&self) -> usize {
+        self.profiles.values().map(|one| one.verdicts.bytes()).sum()
     }
 
     /// What pods on nodes take beyond what they took when all was derived, in bytes.
@@ -271,6 +280,7 @@ impl Memo {
             ("scanner", scanner.bytes(), budgets.scanner),
             ("topologies", node_set.as_ref().map_or(0, NodeSet::bytes), budgets.topologies),
         ];
+        weights.push(("verdicts", self.verdict_bytes(), budgets.verdicts));
         let kept_totals = profiles.values().map(|one| one.kept.bytes()).sum();
         weights.push(("kept totals", kept_totals, budgets.kept_totals));
         for profile in profiles.values() {

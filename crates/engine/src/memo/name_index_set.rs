@@ -42,6 +42,28 @@ impl NameIndexBits {
         self.0[index as usize / BITS] |= 1 << (index as usize % BITS);
     }
 
+    /// Removes a node.
+    pub(crate) fn remove(&mut self, index: NameIndex) {
+        self.0[index as usize / BITS] &= !(1 << (index as usize % BITS));
+    }
+
+    /// Removes all nodes.
+    pub(crate) fn clear(&mut self) {
+        self.0.fill(0);
+    }
+
+    /// Adds all nodes of `other`.
+    pub(crate) fn add_bits(&mut self, other: &NameIndexBits) {
+        for (all, word) in self.0.iter_mut().zip(&other.0) {
+            *all |= word;
+        }
+    }
+
+    /// A bit for each node.
+    pub(crate) fn words(&self) -> &[u64] {
+        &self.0
+    }
+
     /// Whether a node is in the set.
     pub(crate) fn has(&self, index: NameIndex) -> bool {
         has(&self.0, index)

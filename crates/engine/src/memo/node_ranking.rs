@@ -135,6 +135,8 @@ pub(crate) struct ClusterView<'a> {
     pub(crate) name_order: &'a NameOrder,
     pub(crate) topologies: &'a [Topology],
     pub(crate) nominations: &'a Nominations,
+    /// The changes of single nodes.
+    pub(crate) changes: &'a ChangeLog<(NameIndex, NodeReads)>,
 }
 
 impl NodeRanking {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use plimsoll_api::{Node, Str};
 use plimsoll_framework::parts::NodeReads;
-use plimsoll_framework::{Columns, Row, TopologyKey, View};
+use plimsoll_framework::{Columns, LabelledNodes, Row, TopologyKey, View};
 
 use super::change_log::ChangeLog;
 use super::name_index_set::NameIndex;
@@ -19,6 +19,11 @@ const MOST_KEYS: usize = 1 << 16;
 const MOST_SETS: usize = 1 << 12;
 /// How many nodes can come or go before those that have not looked since must look at all nodes.
 const MOST_CAME_OR_GONE: usize = 1 << 12;
+
+/// Up to this many nodes are listed for a filter that names labels.
+const MOST_LISTED: usize = 64;
+/// Of labels that a filter names, at most this many are looked at: each gets a topology.
+const MOST_LABELS: usize = 2;
 
 /// The approximate size of an entry for a key, in bytes.
 fn bytes_of_key(key: &TopologyKey) -> usize {
@@ -90,8 +95,8 @@ impl NodeSet {
     }
 
     pub(super) fn with<'a>(&'a self, view: View<'a>) -> ClusterView<'a> {
-        let NodeSet { name_order, topologies, nominations, .. } = self;
-        ClusterView { view, name_order, topologies, nominations }
+        let NodeSet { name_order, topologies, nominations, changed: changes, .. } = self;
+        ClusterView { view, name_order, topologies, nominations, changes }
     }
 
     /// The approximate size of the topologies in bytes, with their keys and sets. What grows with the nodes alone is left out.
@@ -123,6 +128,29 @@ impl NodeSet {
         self.topology_bytes += bytes_of_key(key);
         self.by_key.insert(key.clone(), number);
         number
+    }
+
+    /// The nodes that have one of the values of a label, if one of these labels has so few nodes that they are worth a list.
+    pub(super) fn few_with(
+        &mut self,
+        labels: &[LabelledNodes],
+        view: View<'_>,
+    ) -> Option<Vec<NameIndex>> {
+        labels.iter().take(MOST_LABELS).find_map(|one| {
+            if MOST_LISTED < one.values.len() {
+                return None;
+            }
+            let number = self.topology(&TopologyKey::Label(one.label.clone()), view);
+            let topology = &self.topologies[number];
+            if !topology.is_fine() {
+                return None;
+            }
+            let domains = one.values.iter().filter_map(|value| topology.domain_of(value));
+            let rows: Vec<Row> =
+                domains.flat_map(|domain| topology.members(domain)).copied().collect();
+            let indices = || rows.iter().map(|&row| self.name_order.index(row)).collect();
+            (rows.len() <= MOST_LISTED).then(indices)
+        })
     }
 
     /// The index of the set of these topologies, which are ascending.

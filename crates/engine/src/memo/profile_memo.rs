@@ -1,14 +1,17 @@
 //! The signatures of the pods of one profile, and the caches that belong to them.
 
-use plimsoll_framework::parts::{ClusterReads, PodReads};
-use plimsoll_framework::{CycleState, PodInfo, Point, View};
+use plimsoll_framework::parts::{ClusterReads, PodReads, StoreReads};
+use plimsoll_framework::{ConcernPoint, ConcernedNodes, CycleState, PodInfo, Point, View};
 
 use super::costs::Costs;
 use super::counts_cache::CountsId;
 use super::kept_totals::KeptScans;
+use super::node_ranking::ClusterView;
 use super::rankings::RankingId;
 use super::signatures::{SignatureId, Signatures};
+use super::verdicts::VerdictCache;
 use super::{FastMap, scan};
+use crate::cache::ObjectChanges;
 use crate::profile::{PluginIndex, Profile};
 
 /// What is known about a signature.
@@ -47,6 +50,10 @@ pub(crate) struct ProfileMemo {
     gates: Vec<PluginIndex>,
     /// [Uncached filters](super::uncached_filters), in the order of the profile.
     pub(super) uncached: Vec<PluginIndex>,
+    /// For those of them whose verdicts can be remembered: on which nodes these depend on objects.
+    concerns: Vec<(PluginIndex, ConcernPoint)>,
+    /// What is remembered of their verdicts.
+    pub(super) verdicts: VerdictCache,
     /// Scores [on demand](plimsoll_framework::ScoreOnDemand) with their weights.
     pub(super) on_demand: Vec<(PluginIndex, i64)>,
     signatures: Signatures,
@@ -97,6 +104,11 @@ impl ProfileMemo {
                 }
             }
         }
+        let concerns = uncached.iter().filter_map(|&index| {
+            let filter = profile.get(index).points.filter.as_ref()?;
+            Some((index, filter.concerns()?.clone()))
+        });
+        let concerns = concerns.collect();
         let mut gates = Vec::new();
         let judges = |index| profile.indices(Point::Filter).any(|(other, _)| other == index);
         for (index, _) in profile.indices(Point::PreFilter) {
@@ -133,6 +145,8 @@ impl ProfileMemo {
             from_scratch,
             gates,
             uncached,
+            concerns,
+            verdicts: VerdictCache::default(),
             on_demand,
             signatures: Signatures::new(by_row | by_count),
             entries: Vec::new(),
@@ -174,8 +188,14 @@ impl ProfileMemo {
         if self.from_scratch.iter().any(has_something_to_say) || self.gates.iter().any(may_reject) {
             return None;
         }
-        let on_demand = self.on_demand.iter().map(|&(index, _)| (index, Point::Score));
-        if 1 < on_demand.filter(has_something_to_say).count() {
+        let applies = |&&(index, _): &&(PluginIndex, i64)| {
+            let score = profile.get(index).points.score.as_ref();
+            score.is_some_and(|score| score.applies(pod))
+        };
+        let on_demand = self.on_demand.iter().filter(applies);
+        let on_demand = on_demand.map(|&(index, _)| (index, Point::Score));
+        // That a score applies to a pod is known at once, unlike whether it matters.
+        if 1 < on_demand.clone().count() && 1 < on_demand.filter(has_something_to_say).count() {
             return None;
         }
         let (signature, is_new) = self.signatures.number(pod)?;
@@ -208,6 +228,48 @@ impl ProfileMemo {
             + self.costs.capacity() * (size_of::<(Key, Costs)>() + 1)
             + self.domain_counts.capacity() * (size_of::<(SignatureId, CountsId)>() + 1)
             + self.kept.table_bytes()
+    }
+
+    /// Forgets the verdicts that depend on objects that have changed. `stores` are all that have.
+    pub(super) fn follow_objects(
+        &mut self,
+        stores: StoreReads,
+        objects: &ObjectChanges,
+        cluster: ClusterView<'_>,
+    ) {
+        if self.verdicts.is_empty() {
+            return;
+        }
+        for (plugin, point) in &self.concerns {
+            if !self.verdicts.has(*plugin) {
+                continue;
+            }
+            let Some(known) = objects.known(stores, point.reads) else {
+                self.verdicts.forget_of(*plugin);
+                continue;
+            };
+            for object in known {
+                match point.nodes(object, &cluster.view) {
+                    ConcernedNodes::All => self.verdicts.forget_of(*plugin),
+                    ConcernedNodes::Named(name) => {
+                        if let Some(index) = cluster.name_order.find(&name) {
+                            self.verdicts.forget_on(*plugin, index);
+                        }
+                    }
+                    ConcernedNodes::Rows(rows) => {
+                        for row in rows {
+                            self.verdicts.forget_on(*plugin, cluster.name_order.index(row));
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    /// The objects on which remembered verdicts may depend.
+    pub(super) fn objects_of_verdicts(&self) -> StoreReads {
+        let points = self.concerns.iter().filter(|(plugin, _)| self.verdicts.has(*plugin));
+        points.fold(StoreReads::empty(), |reads, (_, point)| reads | point.reads)
     }
 
     /// The signatures of each use.
@@ -328,6 +390,7 @@ impl ProfileMemo {
         self.bases.clear();
         self.costs.clear();
         self.kept.clear();
+        self.verdicts.clear();
         self.entries.fill(SignatureEntry::Unknown);
     }
 

@@ -553,6 +553,7 @@ impl Memo {
             scanner.apply_bounds(&placement, &chooser.ranking.totals, cluster);
             if let Some(uncached) = &mut uncached {
                 uncached.find_errors(profile, chooser.asked()).ok()?;
+                uncached.recall(chooser.asked());
             }
             if let Some(order) = order {
                 n_judged = scanner.keep_sample(order, uncached.take(), &chooser);

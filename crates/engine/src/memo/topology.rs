@@ -189,6 +189,11 @@ impl Topology {
         self.domains.get(row.index()).copied().unwrap_or(NO_DOMAIN)
     }
 
+    /// The domain of the nodes that have this in common, if there are any. Not for keys [by node](TopologyKey::is_by_node).
+    pub(crate) fn domain_of(&self, value: &Str) -> Option<Domain> {
+        self.by_value.get(value).copied()
+    }
+
     /// The nodes of a domain of a fine key; none if the number is free.
     pub(crate) fn members(&self, domain: Domain) -> &[Row] {
         self.members.get(domain as usize).map_or(&[], SmallVec::as_slice)

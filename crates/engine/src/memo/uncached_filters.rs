@@ -10,31 +10,36 @@
 //! A score [on demand](plimsoll_framework::ScoreOnDemand) belongs to the pod itself in the same way. The nodes that pass
 //! are scored until no other can be better.
 
+use std::rc::Rc;
+
 use plimsoll_api::Str;
+use plimsoll_framework::parts::NodeReads;
 use plimsoll_framework::points::ScorePoint;
 use plimsoll_framework::{
-    Candidates, Code, Columns, CycleState, OnDemand, PodChange, PodInfo, Point, Prepared,
-    Rejection, Row, Verdict, View,
+    Candidates, Code, Columns, CycleState, LabelledNodes, OnDemand, PodChange, PodInfo, Point,
+    Prepared, Rejection, Row, Verdict, VerdictKey, View,
 };
 use rand::Rng;
+use smallvec::SmallVec;
 
 use super::choose::Chooser;
 use super::choose_passing::PassingChoice;
 use super::decide::{RankedBy, found};
 use super::domain_counts::DomainCounts;
-use super::name_index_set::NameIndex;
+use super::name_index_set::{NameIndex, NameIndexBits};
 use super::name_order::NameOrder;
 use super::node_diagnosis::NominatedNodeRejection;
 use super::node_ranking::ClusterView;
 use super::nominations::OnScratch;
 use super::profile_memo::ProfileMemo;
 use super::sampled::Visited;
+use super::verdicts::{VerdictCache, VerdictsId};
 use super::{Memo, Want};
 use crate::cycle::Cycle;
 use crate::metrics::MeteredPoint;
 use crate::nominated_node::NominatedNode;
 use crate::pick::TieBreaker;
-use crate::profile::Profile;
+use crate::profile::{PluginIndex, Profile};
 use crate::sample::SampleOrder;
 use crate::unit::{Member, Snapshot};
 
@@ -44,6 +49,47 @@ pub(super) struct UncachedFilter {
     /// Its place among the filters of the profile.
     pub(super) place: usize,
     pub(super) prepared: Prepared,
+    /// Its index in the profile and what it reads of a node, if its verdicts can be remembered.
+    pub(super) source: Option<(PluginIndex, NodeReads)>,
+    /// Where they are.
+    pub(super) remembered: Remembered,
+}
+
+/// Where the verdicts of a filter are remembered.
+#[derive(Debug, Default)]
+pub(super) enum Remembered {
+    /// It was not asked for its key.
+    #[default]
+    Unknown,
+    /// Nowhere: it has no key.
+    Not,
+    /// By this key.
+    By {
+        key: VerdictKey,
+        /// The nodes on which the verdict may be another one, ascending.
+        except: SmallVec<[NameIndex; 1]>,
+        /// If there are verdicts by it.
+        id: Option<VerdictsId>,
+    },
+}
+
+impl UncachedFilter {
+    pub(super) fn new(
+        plugin: &'static str,
+        place: usize,
+        prepared: Prepared,
+        source: Option<(PluginIndex, NodeReads)>,
+    ) -> Self {
+        UncachedFilter { plugin, place, prepared, source, remembered: Remembered::Unknown }
+    }
+
+    /// The verdicts that hold for a node.
+    fn verdicts_on(&self, index: NameIndex) -> Option<VerdictsId> {
+        match &self.remembered {
+            Remembered::By { except, id, .. } if except.binary_search(&index).is_err() => *id,
+            _ => None,
+        }
+    }
 }
 
 /// A score on demand, for one pod.
@@ -63,6 +109,10 @@ pub(crate) struct UncachedFilters {
     /// The score on demand, if nodes may differ in it.
     on_demand: Option<WeightedOnDemand>,
     scratch: Columns,
+    /// What is remembered of verdicts, while nodes are asked about.
+    verdicts: VerdictCache,
+    /// Whether verdicts are remembered from now on.
+    takes_notes: bool,
 }
 
 /// What uncached filters are asked about.
@@ -97,12 +147,14 @@ impl UncachedFilters {
             only_on: None,
             on_demand: None,
             scratch: Columns::default(),
+            verdicts: VerdictCache::default(),
+            takes_notes: false,
         }
     }
 
     /// All filters of a pod, to judge single nodes. They have no names.
     pub(super) fn all_of(pod: &PodInfo, filters: impl Iterator<Item = Prepared>) -> Self {
-        let filter = |(place, prepared)| UncachedFilter { plugin: "", place, prepared };
+        let filter = |(place, prepared)| UncachedFilter::new("", place, prepared, None);
         UncachedFilters {
             all: filters.enumerate().map(filter).collect(),
             ..UncachedFilters::none(pod)
@@ -132,7 +184,7 @@ impl UncachedFilters {
         on: AskedOn<'_>,
         by_counts: impl FnOnce() -> Option<Reason>,
     ) -> Option<Reason> {
-        let ClusterView { view, nominations, .. } = on.cluster;
+        let ClusterView { nominations, .. } = on.cluster;
         if nominations.has_ahead(row, self.pod.priority) {
             let ahead = nominations.ahead(row, self.pod.priority, Some(&self.pod));
             if let Some(why) = self.rejection_with(&ahead, row, on) {
@@ -140,16 +192,98 @@ impl UncachedFilters {
             }
             // What nominated pods do not move is rejected already with them, before the node is judged without.
             if !ahead.is_empty() && on.moved.is_none() {
-                return by_counts().or_else(|| self.rejection_alone(row, view.nodes));
+                return by_counts().or_else(|| self.rejection_alone(row, on));
             }
         }
-        self.rejection_alone(row, view.nodes).or_else(by_counts)
+        self.rejection_alone(row, on).or_else(by_counts)
     }
 
     /// The same without nominated pods.
-    fn rejection_alone(&self, row: Row, nodes: &Columns) -> Option<Reason> {
-        let (at, why) = first_rejection(self.prepared(), &self.pod, nodes, row)?;
-        Some((self.all[at].plugin, why))
+    fn rejection_alone(&mut self, row: Row, on: AskedOn<'_>) -> Option<Reason> {
+        let index = on.cluster.name_order.index(row);
+        (0..self.all.len()).find_map(|at| {
+            let id = self.all[at].verdicts_on(index);
+            let why = match id.and_then(|id| self.verdicts.verdict(id, index)) {
+                Some(known) => known.cloned(),
+                None => self.ask(at, row, on),
+            };
+            Some((self.all[at].plugin, why?))
+        })
+    }
+
+    /// Why a filter rejects a node, about which it is asked. From the first rejection on verdicts are remembered: most pods are
+    /// placed on the first node that is asked about.
+    fn ask(&mut self, at: usize, row: Row, on: AskedOn<'_>) -> Option<Rejection> {
+        let nodes = on.cluster.view.nodes;
+        let why = match self.all[at].prepared.judge_one(&self.pod, nodes, row) {
+            Verdict::Pass => None,
+            Verdict::Fail(why) => Some(why),
+        };
+        if why.is_some() && !self.takes_notes {
+            self.takes_notes = true;
+            self.find_verdicts(on);
+        }
+        let index = on.cluster.name_order.index(row);
+        let is_error = why.as_ref().is_some_and(|why| why.code == Code::Error);
+        if let Some(id) = self.all[at].verdicts_on(index)
+            && !is_error
+            && self.all[at].prepared.may_keep(nodes, row)
+        {
+            self.verdicts.note(id, index, why.as_ref());
+        }
+        why
+    }
+
+    /// Finds what is remembered, and makes room for more if notes are taken.
+    fn find_verdicts(&mut self, on: AskedOn<'_>) {
+        let (view, cluster) = (on.cluster.view, on.cluster);
+        for one in &mut self.all {
+            let Some(source) = one.source else { continue };
+            if let Remembered::Unknown = one.remembered {
+                one.remembered = match one.prepared.key(&view) {
+                    None => Remembered::Not,
+                    Some(key) => {
+                        let rows = one.prepared.exceptions(&view).into_iter();
+                        let mut except: SmallVec<_> =
+                            rows.map(|row| cluster.name_order.index(row)).collect();
+                        except.sort_unstable();
+                        Remembered::By { key, except, id: None }
+                    }
+                };
+            }
+            if let Remembered::By { key, id: id @ None, .. } = &mut one.remembered {
+                *id = self.verdicts.find(source.0, key, cluster);
+                if self.takes_notes && id.is_none() {
+                    *id = Some(self.verdicts.make(source, key, cluster));
+                }
+            }
+        }
+    }
+
+    /// Finds what is remembered of verdicts, before any node is asked about.
+    pub(super) fn recall(&mut self, on: AskedOn<'_>) {
+        if !self.verdicts.is_empty() {
+            self.find_verdicts(on);
+        }
+    }
+
+    /// The nodes that are known to be rejected; `None` if none are.
+    fn known_rejecting(&self, cluster: ClusterView<'_>) -> Option<Rc<NameIndexBits>> {
+        let mut all: Option<NameIndexBits> = None;
+        for one in &self.all {
+            let Remembered::By { except, id: Some(id), .. } = &one.remembered else { continue };
+            let rejecting = self.verdicts.rejecting(*id);
+            let none = || NameIndexBits::none(cluster.name_order.n_indices());
+            let all = all.get_or_insert_with(none);
+            if except.is_empty() {
+                all.add_bits(rejecting);
+                continue;
+            }
+            let mut rejecting = rejecting.clone();
+            except.iter().for_each(|&index| rejecting.remove(index));
+            all.add_bits(&rejecting);
+        }
+        all.map(Rc::new)
     }
 
     /// The same with other pods on the node, for which filters by counts are asked, too, if nominated pods count.
@@ -225,6 +359,15 @@ impl UncachedFilters {
         Some(only.iter().filter_map(|name| name_order.find(name)).collect())
     }
 
+    /// Labels that a node must have so that all of them may pass. They are not asked for before some node was rejected: most pods
+    /// are placed on the first node that is asked about.
+    fn only_with(&self) -> Vec<LabelledNodes> {
+        if self.verdicts.is_empty() {
+            return Vec::new();
+        }
+        self.prepared().flat_map(Prepared::passes_only_with).collect()
+    }
+
     /// Whether there is a score on demand.
     pub(super) fn score_on_demand(&self) -> bool {
         self.on_demand.is_some()
@@ -250,6 +393,25 @@ fn first_rejection<'f>(
 }
 
 impl Memo {
+    /// Gives uncached filters what is remembered of their verdicts while a pod is decided.
+    pub(super) fn with_verdicts<T>(
+        &mut self,
+        profile: &Profile,
+        uncached: &mut UncachedFilters,
+        decide: impl FnOnce(&mut Self, &mut UncachedFilters) -> T,
+    ) -> T {
+        if let Some(of_profile) = self.profiles.get_mut(profile) {
+            uncached.verdicts = std::mem::take(&mut of_profile.verdicts);
+        }
+        let decided = decide(self, uncached);
+        if let Some(of_profile) = self.profiles.get_mut(profile) {
+            of_profile.verdicts = std::mem::take(&mut uncached.verdicts);
+        }
+        uncached.takes_notes = false;
+        uncached.all.iter_mut().for_each(|one| one.remembered = Remembered::Unknown);
+        decided
+    }
+
     /// Chooses among the groups of nodes. The ranking and the counts must be up to date. `own` is the rejection by
     /// the nominated node of the pod. `None` if the pod must be decided from scratch.
     pub(super) fn choose_uncached(
@@ -296,14 +458,17 @@ impl Memo {
                 }
             }
         };
+        let few = self.node_set.as_mut()?.few_with(&uncached.only_with(), on.view);
         let node_set = self.node_set.as_ref()?;
         let cluster = node_set.with(on.view);
         let chooser = Chooser::of((&self.rankings, &self.counts), with, cluster)?;
         let asked = AskedOn { cluster, moved: is_moved.then_some(chooser.domain_counts) };
         uncached.find_errors(member.profile, asked).ok()?;
-        let only_on = uncached.only_on(cluster.name_order);
+        let only_on = uncached.only_on(cluster.name_order).or(few);
         let on_demand = uncached.on_demand.take();
-        let feasible = chooser.feasible_now().limited_to(only_on);
+        uncached.recall(asked);
+        let rejecting = uncached.known_rejecting(cluster);
+        let feasible = chooser.feasible_now().limited_to(only_on).without(rejecting);
         if let Some(order) = order.filter(|order| order.limit < feasible.len()) {
             if uncached.limit_nodes() {
                 return None;
@@ -411,17 +576,17 @@ impl ProfileMemo {
             if !prepared.skips() {
                 let place = profile.indices(Point::Filter).position(|(other, _)| other == index);
                 let place = place.expect("an uncached filter is at Filter");
-                all.push(UncachedFilter { plugin: plugin.name, place, prepared });
+                let source = filter.concerns().map(|_| (index, plugin.points.reads.node));
+                all.push(UncachedFilter::new(plugin.name, place, prepared, source));
             }
         }
         all.sort_by_key(|one| one.place);
-        let scratch = Columns::default();
         let on_demand = self.scores_that_matter(profile, pod, view).next();
         let on_demand = on_demand.and_then(|(score, weight)| {
             let scores = score.scores_on_demand(pod, view)?;
             Some(WeightedOnDemand { weight, scores })
         });
-        Some(UncachedFilters { pod: pod.clone(), all, candidates, only_on, on_demand, scratch })
+        Some(UncachedFilters { all, candidates, only_on, on_demand, ..UncachedFilters::none(pod) })
     }
 
     /// Whether an uncached filter applies to a pod, or a score on demand matters to it.

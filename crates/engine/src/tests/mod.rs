@@ -23,6 +23,7 @@ mod replace;
 mod returns;
 mod scheduling;
 mod snapshots;
+mod verdicts;
 mod watchdog;
 
 use lab::Lab;

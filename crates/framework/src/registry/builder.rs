@@ -9,7 +9,8 @@ use serde_json::Value;
 
 use super::{ArgsError, Entry, Speed};
 use crate::accelerate::{
-    FilterByAmounts, FilterByCounts, ScoreByAmounts, ScoreByCounts, ScoreByNode, ScoreOnDemand,
+    FilterByAmounts, FilterByCounts, FilterByKey, ScoreByAmounts, ScoreByCounts, ScoreByNode,
+    ScoreOnDemand,
 };
 use crate::args::{ArgsFault, ArgsForm, ArgsWriter, valid};
 use crate::binding::{Bind, Permit, PostBind, PreBind, Reserve};
@@ -464,6 +465,14 @@ impl<P: Plugin> Builder<P> {
         P: FilterByCounts,
     {
         self.accelerate(|plugin, points| filter_of(points).by_counts(plugin.clone()))
+    }
+
+    /// Lets the engine remember verdicts by what they depend on. Needs [`pre_filter`](Self::pre_filter).
+    pub fn filter_by_key(self) -> Self
+    where
+        P: FilterByKey,
+    {
+        self.accelerate(|plugin, points| filter_of(points).by_key(plugin.clone()))
     }
 
     /// Lets the engine bound the scores of all nodes. Needs [`score`](Self::score).

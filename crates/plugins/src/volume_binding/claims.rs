@@ -47,7 +47,7 @@ pub(super) struct BoundVolumeClaim {
 #[derive(Debug)]
 pub(super) struct Migrated {
     /// The in-tree plugin, as in CSINodes.
-    plugin: &'static str,
+    pub(super) plugin: &'static str,
     /// What the nodes say about their plugins.
     csi_nodes: Arc<Store<CsiNode>>,
     /// The volume there, or why it cannot be used there.

@@ -2,6 +2,7 @@
 
 mod claims;
 mod find;
+mod keys;
 mod migration;
 mod requeue;
 mod reserve;
@@ -16,6 +17,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::utilization_shape::{self, UtilizationShape, UtilizationShapePoint};
 use claims::{BoundVolumeClaim, ClaimingPod, PodClaims};
+use keys::ClaimsKey;
 
 /// The gate for scoring nodes by their free storage. On since 1.37.
 pub const STORAGE_CAPACITY_SCORING: &str = "StorageCapacityScoring";
@@ -156,9 +158,39 @@ impl PreFilter for VolumeBinding {
         claims.bound().iter().any(BoundVolumeClaim::may_be_untranslatable)
     }
 
+    fn passes_only_on(&self, claims: &PodClaims) -> Option<Vec<Str>> {
+        claims.selected_node().map(|node| vec![node.clone()])
+    }
+
+    fn passes_only_with(&self, claims: &PodClaims) -> Vec<LabelledNodes> {
+        claims.labels_of_nodes()
+    }
+
     /// Volumes are taken by claims, not by other pods.
     fn update(&self, _: &mut PodClaims, _: PodChange<'_>, _: Ref<'_, Self::Node>) -> Update {
         Update::Exact
+    }
+}
+
+/// Bound claims share the verdicts of all claims whose volumes the same nodes reach, and claims that wait those of all
+/// that the same volumes or the same free storage could satisfy.
+impl FilterByKey for VolumeBinding {
+    type Key = ClaimsKey;
+
+    fn key(&self, claims: &PodClaims, _: VolumeStore<'_>) -> Option<ClaimsKey> {
+        ClaimsKey::of(claims)
+    }
+
+    fn key_bytes(&self, key: &ClaimsKey) -> usize {
+        key.bytes()
+    }
+
+    /// A CSINode says which in-tree plugins are migrated on its node.
+    fn concerns(&self, object: &AnyObject, _: VolumeStore<'_>) -> ConcernedNodes {
+        match object.shared::<CsiNode>() {
+            Some(csi_node) => ConcernedNodes::Named(csi_node.name.clone()),
+            None => ConcernedNodes::none(),
+        }
     }
 }
 
@@ -167,8 +199,10 @@ pub fn entry() -> Entry {
     Entry::of::<VolumeBinding>()
         .pre_filter()
         .pre_score()
+        .score_on_demand()
         .reserve_and_pre_bind()
         .requeue()
+        .filter_by_key()
         .shows_args()
         .done()
 }

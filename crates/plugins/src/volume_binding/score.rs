@@ -6,7 +6,7 @@ use plimsoll_api::Quantity;
 use plimsoll_framework::prelude::*;
 
 use super::VolumeBinding;
-use super::claims::{self, ClaimingPod, PodClaims};
+use super::claims::{self, ClaimingPod, PodClaims, WaitingClaim};
 use super::find::FoundVolumes;
 use crate::utilization_shape::{MAX_UTILIZATION, UtilizationShape};
 
@@ -20,6 +20,15 @@ struct StorageUse {
 impl StorageUse {
     fn ask(&mut self, claim: &PersistentVolumeClaim) {
         self.requested = self.requested.saturating_add(claim.requested.at_most_value());
+    }
+
+    /// In percent.
+    fn utilization(self) -> i64 {
+        let StorageUse { requested, capacity } = self;
+        match capacity == 0 || capacity < requested {
+            true => MAX_UTILIZATION,
+            false => requested.saturating_mul(MAX_UTILIZATION) / capacity,
+        }
     }
 }
 
@@ -66,19 +75,43 @@ impl PreScore for VolumeBinding {
     }
 }
 
+/// The claims are those of the pod alone.
+impl ScoreOnDemand for VolumeBinding {
+    fn state(
+        &self,
+        (key, uid, volumes): Ref<'_, <Self as PreScore>::Pod>,
+        cluster: VolumeStore<'_>,
+    ) -> Option<Option<PodClaims>> {
+        self.shape.as_ref()?;
+        Some(PodClaims::of(ClaimingPod { key, uid, volumes }, cluster).ok())
+    }
+
+    fn highest(&self, claims: &Option<PodClaims>) -> i64 {
+        let Some((shape, claims)) = self.shape.as_ref().zip(claims.as_ref()) else { return 0 };
+        let mut waiting = claims.provisioning().iter().chain(claims.matching());
+        match (waiting.next(), waiting.next()) {
+            (Some(only), None) => highest(shape, only),
+            _ => MAX_NODE_SCORE,
+        }
+    }
+}
+
+/// The highest score that any of its volumes or storage gives a claim.
+fn highest(shape: &UtilizationShape, waiting: &WaitingClaim) -> i64 {
+    let WaitingClaim { claim, reserved, fitting, capacities, .. } = waiting;
+    let volumes = reserved.iter().chain(fitting).map(|volume| volume.capacity.at_most_value());
+    let left = capacities.iter().flatten();
+    let left = left.map(|left| left.capacity.as_ref().map_or(0, Quantity::at_most_value));
+    let requested = claim.requested.at_most_value();
+    let of = |capacity| shape.score(StorageUse { requested, capacity }.utilization());
+    // Where the driver does not report its storage, no class counts.
+    volumes.chain(left).map(of).max().unwrap_or(0).max(0)
+}
+
 /// The mean over the classes. As in scorer.go, `buildScorerFunction`.
 fn score(shape: &UtilizationShape, by_class: &BTreeMap<&Str, StorageUse>) -> i64 {
     let Ok(n_classes @ 1..) = i64::try_from(by_class.len()) else { return 0 };
-    let scores = by_class.values().map(|storage| {
-        let StorageUse { requested, capacity } = *storage;
-        let full = capacity == 0 || capacity < requested;
-        let utilization = if full {
-            MAX_UTILIZATION
-        } else {
-            requested.saturating_mul(MAX_UTILIZATION) / capacity
-        };
-        shape.score(utilization)
-    });
+    let scores = by_class.values().map(|storage| shape.score(storage.utilization()));
     // Rounded half up.
     (2 * scores.sum::<i64>() + n_classes) / (2 * n_classes)
 }

@@ -8,6 +8,7 @@ mod affinity;
 mod basic;
 mod churn;
 mod configured;
+mod confined_volumes;
 mod devices;
 mod events;
 mod full;
@@ -95,8 +96,13 @@ impl Workload {
             &events::WORKLOADS,
             &pod_groups::WORKLOADS,
         ];
-        let own: [&[Workload]; 4] =
-            [&scale::WORKLOADS, &churn::WORKLOADS, &configured::WORKLOADS, &adversarial::WORKLOADS];
+        let own: [&[Workload]; 5] = [
+            &scale::WORKLOADS,
+            &churn::WORKLOADS,
+            &configured::WORKLOADS,
+            &confined_volumes::WORKLOADS,
+            &adversarial::WORKLOADS,
+        ];
         basic.into_iter().chain(own).flatten().copied()
     }
 

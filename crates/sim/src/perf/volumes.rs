@@ -5,7 +5,7 @@ use std::sync::Arc;
 use plimsoll_api::quantity::Format;
 use plimsoll_api::{
     AccessModes, ClaimPhase, ClaimRef, CsiNode, CsiNodeDriver, Node, ObjectKey, PersistentVolume,
-    PersistentVolumeClaim, PodTemplate, PodVolume, PodVolumeKind, Quantity, Str, VolumePhase,
+    PersistentVolumeClaim, Pod, PodTemplate, PodVolume, PodVolumeKind, Quantity, Str, VolumePhase,
     VolumeSource,
 };
 use plimsoll_engine::Event;
@@ -14,9 +14,9 @@ use super::plan::WorkloadPlan;
 use super::template::{DEFAULT, GIB, named, node, node_name, pod};
 use super::{Sizes, Workload, WorkloadGroups};
 
-const DRIVER: &str = "ebs.csi.aws.com";
+pub(super) const DRIVER: &str = "ebs.csi.aws.com";
 /// How many volumes of the driver a node can attach.
-const LIMIT: i32 = 39;
+pub(super) const LIMIT: i32 = 39;
 
 pub(super) const WORKLOADS: [Workload; 1] = [Workload {
     name: "SchedulingCSIPVs",
@@ -25,13 +25,6 @@ pub(super) const WORKLOADS: [Workload; 1] = [Workload {
     groups: WorkloadGroups::None,
     configuration: None,
     plan: |sizes, _| {
-        let plain = pod();
-        let with_volume = move |group: &'static str, number: u32| {
-            let kind = PodVolumeKind::Claim(claim_name(group, number));
-            let volumes = vec![PodVolume { name: "vol".into(), kind }];
-            let template = PodTemplate { volumes, ..plain.clone() };
-            named(&Arc::new(template), DEFAULT, group, number)
-        };
         let drivers = (0..sizes.nodes).map(|number| csi_node(number, LIMIT));
         let volumes =
             [("init", sizes.init_pods), ("pod", sizes.pods)].into_iter().flat_map(|(group, n)| {
@@ -39,10 +32,21 @@ pub(super) const WORKLOADS: [Workload; 1] = [Workload {
                 let bound = |claim| volume(DEFAULT, claim, AccessModes::READ_ONLY_MANY);
                 (0..n).map(claim).flat_map(bound)
             });
-        WorkloadPlan::alike(sizes, |number| limited_node(number, LIMIT), with_volume)
+        WorkloadPlan::alike(sizes, |number| limited_node(number, LIMIT), with_volume())
             .with(drivers.chain(volumes))
     },
 }];
+
+/// A pod with a claim of its own.
+pub(super) fn with_volume() -> impl Fn(&'static str, u32) -> Pod + Clone + 'static {
+    let plain = pod();
+    move |group, number| {
+        let kind = PodVolumeKind::Claim(claim_name(group, number));
+        let volumes = vec![PodVolume { name: "vol".into(), kind }];
+        let template = PodTemplate { volumes, ..plain.clone() };
+        named(&Arc::new(template), DEFAULT, group, number)
+    }
+}
 
 /// A node whose status also has the limit of volumes.
 pub(super) fn limited_node(number: u32, limit: i32) -> Node {
@@ -64,13 +68,24 @@ pub(super) fn csi_node(number: u32, limit: i32) -> Event {
     Event::object(CsiNode { name, drivers: vec![driver], ..CsiNode::default() })
 }
 
-fn claim_name(group: &str, number: u32) -> Str {
+/// The claim of a pod.
+pub(super) fn claim_name(group: &str, number: u32) -> Str {
     format!("pvc-{group}-{number}").into()
 }
 
 /// A claim and the volume that it is bound to, as in pv-csi.yaml and runners.go,
 /// CreatePodWithPersistentVolume.
 pub(super) fn volume(namespace: &str, claim: Str, access_modes: AccessModes) -> [Event; 2] {
+    let (volume, claim) = bound(namespace, claim, access_modes);
+    [Event::object(volume), Event::object(claim)]
+}
+
+/// The same as objects.
+pub(super) fn bound(
+    namespace: &str,
+    claim: Str,
+    access_modes: AccessModes,
+) -> (PersistentVolume, PersistentVolumeClaim) {
     let name = Str::from(format!("pv-{namespace}-{claim}"));
     let key = ObjectKey::new(namespace, claim);
     let size = Quantity::new(GIB, Format::BinarySi);
@@ -97,5 +112,5 @@ pub(super) fn volume(namespace: &str, claim: Str, access_modes: AccessModes) -> 
         phase: ClaimPhase::Bound,
         ..PersistentVolumeClaim::default()
     };
-    [Event::object(volume), Event::object(claim)]
+    (volume, claim)
 }

@@ -32,6 +32,17 @@ impl Random {
                 "allocatable": { "count": 1 + self.below(2) } });
             lines.push(format!("csinode n{node} {}", json!({ "drivers": [driver] })));
         }
+        if self.one_in(2) {
+            let driver = json!({ "storageCapacity": true, "attachRequired": true });
+            lines.push(format!("csidriver {DRIVER} {driver}"));
+        }
+        for zone in ZONES {
+            if self.one_in(2) {
+                let left = json!({ "storageClassName": "late",
+                    "capacity": format!("{}Gi", self.below(4)) });
+                lines.push(format!("csicapacity {zone} zone={zone} {left}"));
+            }
+        }
         let mut volumes = 0;
         for namespace in NAMESPACES {
             for claim in 0..CLAIMS {
@@ -84,7 +95,7 @@ impl Random {
             "storageClassName": class,
             "capacity": { "storage": format!("{}Gi", 1 + self.below(3)) },
             "accessModes": ["ReadWriteOnce", "ReadWriteOncePod"],
-            "csi": { "driver": DRIVER, "volumeHandle": format!("h{number}") },
+            "csi": { "driver": DRIVER, "volumeHandle": format!("h{}", self.handle(number)) },
         });
         let zone = self.pick(&ZONES);
         if self.one_in(2) {
@@ -102,6 +113,11 @@ impl Random {
             _ => String::new(),
         };
         format!("pv v{number}{label} {fields}")
+    }
+
+    /// The handle of a volume: seldom that of another one.
+    fn handle(&mut self, number: u64) -> u64 {
+        if self.one_in(8) { self.below(number + 1) } else { number }
     }
 
     /// The volumes of a pod; mostly none.
