@@ -7,7 +7,7 @@
 
 use plimsoll_framework::points::PostFilterPoint;
 use plimsoll_framework::{
-    Code, CycleState, PodInfo, Point, PostFilterAnswer, Prepared, Rejection, Row, View,
+    Code, CycleState, PodInfo, Point, PostFilterAnswer, Rejection, Row, View,
 };
 
 use super::choose::Chooser;
@@ -278,7 +278,7 @@ impl LateRejections {
 
 #[cfg(test)]
 mod tests {
-    use plimsoll_framework::{Columns, NominatedPods, Stores};
+    use plimsoll_framework::{Columns, NominatedPods, Prepared, Stores};
 
     use super::super::by_label::PlainPods;
     use super::super::domain_counts::CountPlan;
