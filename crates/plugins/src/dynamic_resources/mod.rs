@@ -251,8 +251,9 @@ impl PreFilter for DynamicResources {
     }
 }
 
+/// Only classes matter: claims and slices change far more often.
 impl ProvidesResources for DynamicResources {
-    type Objects = ObjectsOf<DeviceKinds>;
+    type Objects = ObjectsOf<Objects<DeviceClass>>;
 
     fn resources(&self, objects: &ObjectStores) -> BTreeSet<Str> {
         match self.gates.extended_resources {
