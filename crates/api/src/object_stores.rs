@@ -6,6 +6,9 @@ use std::fmt;
 use std::ops::Bound;
 use std::sync::Arc;
 
+use hashbrown::HashMap;
+use rustc_hash::FxBuildHasher;
+
 use crate::memo_cell::MemoCell;
 use crate::store::{ErasedStore, Store};
 use crate::{AnyEntry, AnyObject, AnyVersions, Kind, KindRef, ObjectKey};
@@ -67,6 +70,8 @@ impl fmt::Debug for Histories {
 /// Objects of many kinds.
 pub struct ObjectStores {
     stores: Vec<KindStore>,
+    /// The place of each among them, by the type of the store: plugins look for their stores in every decision.
+    places: HashMap<TypeId, usize, FxBuildHasher>,
     /// The number of the cycle of a group; 0 outside of one.
     cycle: u64,
     /// What was asked for.
@@ -138,18 +143,10 @@ impl fmt::Debug for ObjectStores {
     }
 }
 
-/// The store of one kind, with its type: plugins look for their stores in every decision.
+/// The store of one kind.
 #[derive(Debug)]
 struct KindStore {
-    of: TypeId,
     store: Box<dyn ErasedStore>,
-}
-
-impl KindStore {
-    fn new(store: Box<dyn ErasedStore>) -> Self {
-        let any: &dyn Any = &*store;
-        KindStore { of: any.type_id(), store }
-    }
 }
 
 impl Default for ObjectStores {
@@ -161,24 +158,39 @@ impl Default for ObjectStores {
 
 impl Clone for ObjectStores {
     fn clone(&self) -> Self {
-        let clone = |one: &KindStore| KindStore::new(one.store.clone_box());
+        let clone = |one: &KindStore| KindStore { store: one.store.clone_box() };
         let derived = MemoCell::new(self.derived.open().clone());
         let stores = self.stores.iter().map(clone).collect();
-        ObjectStores { stores, cycle: self.cycle, derived, listing: None }
+        let places = self.places.clone();
+        ObjectStores { stores, places, cycle: self.cycle, derived, listing: None }
     }
 }
 
 impl ObjectStores {
     /// Empty stores for these kinds.
     pub fn new(kinds: &crate::Kinds) -> Self {
-        let stores = kinds.iter().map(|kind| KindStore::new(kind.new_store())).collect();
-        ObjectStores { stores, cycle: 0, derived: MemoCell::default(), listing: None }
+        let mut all = ObjectStores {
+            stores: Vec::new(),
+            places: HashMap::default(),
+            cycle: 0,
+            derived: MemoCell::default(),
+            listing: None,
+        };
+        kinds.iter().for_each(|kind| all.add(kind));
+        all
+    }
+
+    fn add(&mut self, kind: KindRef) {
+        let store = kind.new_store();
+        let any: &dyn Any = &*store;
+        self.places.insert(any.type_id(), self.stores.len());
+        self.stores.push(KindStore { store });
     }
 
     /// Adds a store for `kind`, if there is none.
     pub fn keep(&mut self, kind: KindRef) {
         if self.store(kind).is_none() {
-            self.stores.push(KindStore::new(kind.new_store()));
+            self.add(kind);
         }
     }
 
@@ -188,9 +200,9 @@ impl ObjectStores {
     /// If there is no store for this kind, because no plugin declares that it reads it.
     #[track_caller]
     pub fn of<K: Kind>(&self) -> &Arc<Store<K>> {
-        let is_meant = |one: &&KindStore| one.of == TypeId::of::<Arc<Store<K>>>();
-        let store = self.stores.iter().find(is_meant).and_then(|one| {
-            let any: &dyn Any = &*one.store;
+        let place = self.places.get(&TypeId::of::<Arc<Store<K>>>());
+        let store = place.and_then(|&place| {
+            let any: &dyn Any = &*self.stores[place].store;
             any.downcast_ref()
         });
         store.unwrap_or_else(|| panic!("no plugin says that it reads objects of kind {}", K::NAME))
@@ -199,9 +211,9 @@ impl ObjectStores {
     /// The store of kind `K`, to be changed. Neither snapshots nor what is [derived](Self::derived) follow.
     #[track_caller]
     pub fn of_mut<K: Kind>(&mut self) -> &mut Store<K> {
-        let is_meant = |one: &&mut KindStore| one.of == TypeId::of::<Arc<Store<K>>>();
-        let store = self.stores.iter_mut().find(is_meant).and_then(|one| {
-            let any: &mut dyn Any = &mut *one.store;
+        let place = self.places.get(&TypeId::of::<Arc<Store<K>>>());
+        let store = place.and_then(|&place| {
+            let any: &mut dyn Any = &mut *self.stores[place].store;
             any.downcast_mut::<Arc<Store<K>>>()
         });
         let store = store.unwrap_or_else(|| panic!("objects of kind {} are not kept", K::NAME));

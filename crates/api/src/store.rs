@@ -13,7 +13,7 @@ use crate::kind::key_of;
 use crate::{AnyObject, Kind, KindRef, Labels, Namespace, ObjectKey, Str};
 
 /// The key of an object by its parts, to look it up without a copy.
-#[derive(Clone, Copy, Debug, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct KeyRef<'a> {
     /// The namespace; empty for a cluster-wide object.
     pub namespace: &'a str,

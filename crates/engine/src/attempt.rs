@@ -205,7 +205,7 @@ impl Scheduler {
         if gates.says_expected_node && (waits || prepares()) {
             let node = binding.node().clone();
             binding.says_node = true;
-            self.expected.insert(binding.id, node.clone());
+            self.expected.set(binding.id, node.clone());
             self.write_nomination(pod, Some(node), effects);
         }
     }

@@ -36,6 +36,14 @@ impl<T> ByPod<T> {
         self.values.push((pod, value));
     }
 
+    /// Sets the value of a pod, which may have one.
+    pub(crate) fn set(&mut self, pod: PodId, value: T) {
+        match self.get_mut(pod) {
+            Some(known) => *known = value,
+            None => self.insert(pod, value),
+        }
+    }
+
     /// Takes the value of a pod out.
     pub(crate) fn remove(&mut self, pod: PodId) -> Option<T> {
         let at = self.place(pod)?;

@@ -44,6 +44,7 @@ mod replace;
 mod sample;
 mod scheduler;
 mod signature;
+mod slots;
 mod snapshot;
 mod sorted_pods;
 mod state;

@@ -146,7 +146,7 @@ impl Scheduler {
                 return;
             }
             if pod.nominated_node.is_none() {
-                self.expected.remove(&id);
+                self.expected.remove(id);
             }
             // Resources may have been reserved for it on another node than it named. Report each node
             // only once.
@@ -192,7 +192,7 @@ impl Scheduler {
         let pod = queued.or_else(|| self.cache.assumed(id))?;
         let node = pod.nominated_node.as_ref().filter(|node| Some(*node) != now)?;
         // Pods that wait for the resources of a pod with an expected node were woken when it left.
-        let is_expected = self.expected.get(&id) == Some(node);
+        let is_expected = self.expected.get(id) == Some(node);
         let is_counted = self.nominated.node_of(&pod.key).is_some();
         (!is_expected || is_counted).then(|| pod.placed_on(node.clone()))
     }
@@ -292,7 +292,7 @@ impl Scheduler {
     fn pod_is_on_its_node(&mut self, now: Time, id: PodId, pod: &PodInfo) {
         let Some(node) = &pod.node_name else { return };
         let left = self.left_by(id, Some(node));
-        self.expected.remove(&id);
+        self.expected.remove(id);
         self.nominated.remove(&pod.key);
         // If the binding was written, its answer is still awaited, since PostBind depends on it.
         if !self.bindings.get(id).is_some_and(BindingCycle::is_binding) {
@@ -332,7 +332,7 @@ impl Scheduler {
             return;
         };
         let left = self.left_by(id, None).or_else(|| self.left_untried(id));
-        self.expected.remove(&id);
+        self.expected.remove(id);
         self.cancel_binding(now, id);
         self.nominated.remove(key);
         self.preemptor_gone(now, key);

@@ -339,18 +339,28 @@ impl Profile {
         change: &Change<'_>,
         hints: &mut Hints,
     ) -> Vec<&'r &'static str> {
-        let worth = |name: &&&'static str| match self.named(name) {
+        rejectors.iter().filter(|name| self.helps(name, pod, change, hints)).collect()
+    }
+
+    /// Whether `change` may help a pod that `rejector` rejected.
+    pub(crate) fn helps(
+        &self,
+        rejector: &str,
+        pod: &PodInfo,
+        change: &Change<'_>,
+        hints: &mut Hints,
+    ) -> bool {
+        match self.named(rejector) {
             Some(plugin) => plugin.is_worth(pod, change, hints),
             // If there was no node, only a new node helps.
-            None if **name == NO_NODE_REJECTOR => NEW_NODE.covers(change.event),
-            None if **name == UNREADABLE_REJECTOR => {
+            None if rejector == NO_NODE_REJECTOR => NEW_NODE.covers(change.event),
+            None if rejector == UNREADABLE_REJECTOR => {
                 matches!(change.object, Object::Itself { .. })
             }
             // As in scheduling_queue.go: for a rejector without registered events, such as an extender,
             // every event counts.
             None => true,
-        };
-        rejectors.iter().filter(worth).collect()
+        }
     }
 
     /// The plugin named `name`.

@@ -1,6 +1,6 @@
 //! The scheduler: handles events, and returns effects step by step.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -15,6 +15,7 @@ use rand_pcg::Pcg64;
 
 use crate::audit::Audit;
 use crate::bindings::Bindings;
+use crate::by_pod::ByPod;
 use crate::cache::Cache;
 use crate::decision::Decision;
 use crate::effect::Effect;
@@ -158,7 +159,7 @@ pub struct Scheduler {
     pub(crate) unhelped: Pauses,
     /// Pods whose expected node was written, until that is observed or withdrawn. No resources are
     /// reserved for them, since they are assumed to be there.
-    pub(crate) expected: BTreeMap<PodId, Str>,
+    pub(crate) expected: ByPod<Str>,
     /// Decisions about waiting pods since the last step.
     pub(crate) waiting_decisions: Vec<WaitingDecision>,
     pub(crate) answers: Vec<(crate::EffectId, Result<(), WriteError>)>,
@@ -246,7 +247,7 @@ impl Scheduler {
             evictions: Evictions::new(),
             refusals: Refusals::default(),
             unhelped: Pauses::default(),
-            expected: BTreeMap::new(),
+            expected: ByPod::default(),
             waiting_decisions: Vec::new(),
             answers: Vec::new(),
             said_writes: Vec::new(),

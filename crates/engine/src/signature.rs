@@ -41,6 +41,8 @@ pub(crate) struct QueueSignatures {
     /// The approximate size of their pods in bytes.
     bytes: usize,
     next: u32,
+    /// The last pod, with its signature: pods of one template mostly come one after the other.
+    last: Option<(QueueSignature, PodInfo)>,
 }
 
 #[derive(Debug)]
@@ -67,6 +69,7 @@ impl QueueSignatures {
             known: HashTable::new(),
             bytes: 0,
             next: 0,
+            last: None,
         }
     }
 
@@ -78,6 +81,17 @@ impl QueueSignatures {
     /// # Panics
     /// After 2³² signatures.
     pub(crate) fn intern(&mut self, pod: &PodInfo) -> QueueSignature {
+        if let Some((id, last)) = &self.last
+            && are_alike(self.parts, last, pod)
+        {
+            return *id;
+        }
+        let id = self.find(pod);
+        self.last = Some((id, pod.clone()));
+        id
+    }
+
+    fn find(&mut self, pod: &PodInfo) -> QueueSignature {
         let hash = hash_of(self.parts, pod);
         let same =
             |known: &KnownSignature| known.hash == hash && are_alike(self.parts, &known.pod, pod);

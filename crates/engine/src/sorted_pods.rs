@@ -83,6 +83,18 @@ impl<K: Ord> SortedPods<K> {
         runs.chain(self.rest.values().copied())
     }
 
+    /// All pods with their keys, in their order.
+    pub(crate) fn in_order(&self) -> Vec<(K, PodId)>
+    where
+        K: Copy,
+    {
+        let runs =
+            self.runs().flat_map(|run| run.pods.iter().filter_map(|&(key, pod)| Some((key, pod?))));
+        let mut all: Vec<_> = runs.chain(self.rest.iter().map(|(&key, &pod)| (key, pod))).collect();
+        all.sort_unstable();
+        all
+    }
+
     /// Whether it is empty.
     pub(crate) fn is_empty(&self) -> bool {
         self.n_runs == 0 && self.rest.is_empty()
@@ -175,6 +187,8 @@ mod tests {
                 let last = rng.random_range(0..pods.len());
                 let up_to: BTreeSet<PodId> = sorted.up_to(last).collect();
                 assert_eq!(up_to, map.range(..=last).map(|(_, &pod)| pod).collect(), "seed {seed}");
+                let all: Vec<_> = map.iter().map(|(&key, &pod)| (key, pod)).collect();
+                assert_eq!(sorted.in_order(), all, "seed {seed}");
             }
         }
     }

@@ -17,7 +17,7 @@ impl Scheduler {
         lines.extend(nominated.map(|(node, pod)| format!("nominated to {node}: {pod:?}")));
         lines.push(format!("highest nominated priority: {:?}", self.nominated.highest()));
         lines.extend(self.names.pods().map(|pod| {
-            let expected = self.names.find(&pod.key).and_then(|id| self.expected.get(&id));
+            let expected = self.names.find(&pod.key).and_then(|id| self.expected.get(id));
             format!("known pod {}: {pod:?}, expected on {expected:?}", pod.key)
         }));
         lines.extend(self.queue.iter().map(|info| format!("queued {}: {info:?}", info.pod.key)));

@@ -15,6 +15,31 @@ pub(crate) struct WaitingAtPermit {
     next_timeout: Option<Time>,
 }
 
+/// The places of waiting pods. A gang is allowed as a whole, and its pods mostly wait in the order in which they are
+/// allowed: they are not looked for one by one.
+struct Places<'a> {
+    pods: &'a [WaitingPod],
+    /// The place after the one that was found last.
+    next: usize,
+    /// All places, once one was not the next.
+    by_key: Option<FxHashMap<&'a PodKey, usize>>,
+}
+
+impl Places<'_> {
+    fn of(&mut self, key: &PodKey) -> Option<usize> {
+        let is_next = self.pods.get(self.next).is_some_and(|waiting| waiting.pod.key == *key);
+        let place = match is_next {
+            true => self.next,
+            false => {
+                let all = || self.pods.iter().map(|waiting| &waiting.pod.key).zip(0..).collect();
+                *self.by_key.get_or_insert_with(all).get(key)?
+            }
+        };
+        self.next = place + 1;
+        Some(place)
+    }
+}
+
 /// The verdicts on pods that waited at Permit.
 pub(crate) type Verdicts = Vec<(PodKey, Result<(), Unbound>)>;
 
@@ -51,10 +76,8 @@ impl WaitingAtPermit {
         if decisions.is_empty() {
             return Verdicts::new();
         }
-        // A gang is allowed as a whole, so its pods are not looked for one by one.
-        let keys = self.pods.iter().map(|waiting| &waiting.pod.key);
-        let places: FxHashMap<&PodKey, usize> = keys.zip(0..).collect();
-        let known = |decision: WaitingDecision| Some((*places.get(decision.pod())?, decision));
+        let mut places = Places { pods: &self.pods, next: 0, by_key: None };
+        let known = |decision: WaitingDecision| Some((places.of(decision.pod())?, decision));
         let decisions: Vec<_> = decisions.into_iter().filter_map(known).collect();
         let mut verdicts = self.no_verdicts();
         for (place, decision) in decisions {

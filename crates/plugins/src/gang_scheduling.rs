@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use plimsoll_framework::events::Object;
-use plimsoll_framework::pod_groups::group_of;
+use plimsoll_framework::pod_groups::{group_key_of, group_of};
 use plimsoll_framework::prelude::*;
 
 const TO_APPEAR: &str = "waiting for minCount pods from a gang to appear in scheduling queue";
@@ -63,6 +63,11 @@ impl GangScheduling {
     }
 }
 
+/// A key as a copy.
+fn owned(key: KeyRef<'_>) -> ObjectKey {
+    ObjectKey::new(key.namespace, key.name)
+}
+
 /// What the pods of a tree wait for.
 fn quorum(root: &str) -> String {
     format!("waiting for composite pod group {root:?} tree to meet quorum")
@@ -80,18 +85,19 @@ impl PreEnqueue for GangScheduling {
         ),
     ) -> Gate {
         let Some(name) = group.filter(|_| self.gates.gang_scheduling) else { return Gate::Open };
-        let key = ObjectKey::new(namespace.clone(), name.clone());
         if self.gates.composite {
+            let key = ObjectKey::new(namespace.clone(), name.clone());
             let forest = GroupForest::new(groups, Some(composites));
             return Self::gate_in_tree(forest, &key, states);
         }
-        let Some(group) = groups.get(&key) else {
+        let key = KeyRef { namespace, name };
+        let Some(group) = groups.get(key) else {
             // "pod's pod" is upstream's wording.
             let text =
                 format!("waiting for pods's pod group {name:?} to appear in scheduling queue");
             return Gate::Closed(Rejection::unresolvable(text));
         };
-        let n_pods = states.get(&key).map_or(0, PodGroupState::n_pods);
+        let n_pods = states.get(key).map_or(0, PodGroupState::n_pods);
         match group.min_count() {
             Some(min_count) if n_pods < in_usize(min_count) => {
                 Gate::Closed(Rejection::unresolvable(TO_APPEAR))
@@ -114,11 +120,12 @@ impl Requeue for GangScheduling {
         events
     }
     fn hint(&self, pod: &PodInfo, change: &Change<'_>) -> Hint {
-        let Some(group) = group_of(pod) else { return Hint::Skip };
+        let Some(group) = group_key_of(pod) else { return Hint::Skip };
         let helps = match change.object {
-            Object::Assigned { after: Some(new), .. } => group_of(new)
-                .is_some_and(|new| self.are_related(&group, &GroupRef::Pods(new), change)),
-            Object::Other(_) => self.is_helped_by_object(&group, change),
+            Object::Assigned { after: Some(new), .. } => {
+                group_key_of(new).is_some_and(|new| self.are_related(group, new, change))
+            }
+            Object::Other(_) => self.is_helped_by_object(group, change),
             _ => false,
         };
         if helps { Hint::Queue } else { Hint::Skip }
@@ -128,7 +135,7 @@ impl Requeue for GangScheduling {
 impl GangScheduling {
     /// Whether an object that came or has changed helps the pods of a group. As in isSchedulableAfterPodGroupUpdated: a gang
     /// is helped by a smaller count.
-    fn is_helped_by_object(self, group: &ObjectKey, change: &Change<'_>) -> bool {
+    fn is_helped_by_object(self, group: KeyRef<'_>, change: &Change<'_>) -> bool {
         if let Some(versions) = change.of::<PodGroup>() {
             let Some(new) = versions.after else { return false };
             let needs_less = match versions.before.as_ref().map(|old| old.min_count()) {
@@ -138,38 +145,51 @@ impl GangScheduling {
                     _ => true,
                 },
             };
-            return needs_less && self.are_related(group, &GroupRef::Pods(new.key.clone()), change);
+            return needs_less && self.are_related(group, &new.key, change);
         }
         let composite = change.of::<CompositePodGroup>().and_then(|versions| versions.after);
         composite.is_some_and(|new| {
-            self.are_related(group, &GroupRef::Composite(new.key.clone()), change)
+            self.are_in_one_tree(group, GroupRef::Composite(new.key.clone()), change)
         })
     }
 
-    /// Whether two groups are parts of one tree. As in areSameHierarchy.
-    fn are_related(self, group: &ObjectKey, other: &GroupRef, change: &Change<'_>) -> bool {
-        let group = GroupRef::Pods(group.clone());
+    /// Whether two PodGroups are the same, or parts of one tree. As in areSameHierarchy.
+    fn are_related<'k>(
+        self,
+        group: KeyRef<'_>,
+        other: impl Into<KeyRef<'k>>,
+        change: &Change<'_>,
+    ) -> bool {
+        let other = other.into();
+        match self.gates.composite {
+            false => group == other,
+            true => self.are_in_one_tree(group, GroupRef::Pods(owned(other)), change),
+        }
+    }
+
+    fn are_in_one_tree(self, group: KeyRef<'_>, other: GroupRef, change: &Change<'_>) -> bool {
         if !self.gates.composite {
-            return group == *other;
+            return false;
         }
         let forest = GroupForest::of(change.view.stores, self.gates);
         let root = |group| forest.chain(group).ok().and_then(|chain| chain.into_iter().next_back());
-        root(group).is_some_and(|root_of| root(other.clone()) == Some(root_of))
+        let of_group = root(GroupRef::Pods(owned(group)));
+        of_group.is_some() && of_group == root(other)
     }
 }
 
 impl Permit for GangScheduling {
     fn permit(&self, at: &Placement<'_>, handle: &mut Handle<'_>) -> Permission {
-        let group = group_of(at.pod).filter(|_| self.gates.gang_scheduling);
+        let group = group_key_of(at.pod).filter(|_| self.gates.gang_scheduling);
         let Some(key) = group else { return Permission::Approve };
         let (stores, states) = (at.view.stores, &at.view.stores.groups);
-        let Some(group) = stores.of::<PodGroup>().get(&key) else {
+        let Some(group) = stores.of::<PodGroup>().get(key) else {
             let text = format!("podgroup.scheduling.k8s.io {:?} not found", key.name);
             return Permission::Deny(Rejection::error(text));
         };
-        let forest = GroupForest::of(stores, self.gates);
         let leaves = if self.gates.composite && group.parent.is_some() {
-            let root = match forest.root(&key) {
+            let forest = GroupForest::of(stores, self.gates);
+            let root = match forest.root(&owned(key)) {
                 Ok(root) => root,
                 Err(missing) => {
                     let text = format!("failed to build hierarchy snapshot: {missing}");
@@ -182,11 +202,11 @@ impl Permit for GangScheduling {
             forest.leaves(&root)
         } else {
             let Some(min_count) = group.min_count() else { return Permission::Approve };
-            let n_placed = states.get(&key).map_or(0, PodGroupState::n_placed);
+            let n_placed = states.get(key).map_or(0, PodGroupState::n_placed);
             if n_placed < in_usize(min_count) {
                 return Permission::Wait(WAIT);
             }
-            vec![key]
+            vec![owned(key)]
         };
         let is_sibling = |pod: &PodInfo| group_of(pod).is_some_and(|group| leaves.contains(&group));
         let siblings = handle.waiting.iter().filter(|other| is_sibling(&other.pod));

@@ -47,6 +47,17 @@ impl CachedPod {
     }
 }
 
+/// How it is known that a pod is on a node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Known {
+    /// It was observed there.
+    Seen,
+    /// It was placed by this scheduler, but not observed there yet.
+    Assumed,
+    /// The same, but it was placed only on trial, in the cycle of its group.
+    OnTrial,
+}
+
 /// The state of a pod before it was observed on its node.
 #[derive(Debug)]
 pub(crate) struct Before {
@@ -165,14 +176,14 @@ impl Cache {
         self.log_pod(id, pod.node());
         let Some(known) = self.pods.get_mut(id) else {
             let row = pod.node().and_then(|node| self.row(node));
-            self.put(id, pod, row, false);
+            self.put(id, pod, row, Known::Seen);
             return None;
         };
         if known.pod.node() != pod.node() {
             let assumed = known.assumed;
             let before = self.take(id)?;
             let row = pod.node().and_then(|node| self.row(node));
-            self.put(id, pod, row, false);
+            self.put(id, pod, row, Known::Seen);
             return Some(Before { pod: before, assumed });
         }
         if let Some((row, at)) = known.at {
@@ -190,7 +201,7 @@ impl Cache {
         let before = std::mem::replace(&mut known.pod, pod.clone());
         if before.labels != pod.labels {
             self.member_is_displaced(&before);
-            self.member_is_placed(&pod);
+            self.member_is_placed(&pod, false);
         }
         Some(Before { pod: before, assumed })
     }
@@ -198,7 +209,13 @@ impl Cache {
     /// Assumes a pod on its node, which is in `row`, before it is observed there.
     pub(crate) fn assume(&mut self, id: PodId, pod: PodInfo, row: Row) {
         self.log_pod(id, pod.node());
-        self.put(id, pod, Some(row), true);
+        self.put(id, pod, Some(row), Known::Assumed);
+    }
+
+    /// The same in the cycle of its group, on trial.
+    pub(crate) fn assume_on_trial(&mut self, id: PodId, pod: PodInfo, row: Row) {
+        self.log_pod(id, pod.node());
+        self.put(id, pod, Some(row), Known::OnTrial);
     }
 
     /// Reverts an assumption, and returns the pod if it was still only assumed.
@@ -231,11 +248,11 @@ impl Cache {
         self.take(id)
     }
 
-    fn put(&mut self, id: PodId, pod: PodInfo, row: Option<Row>, assumed: bool) {
+    fn put(&mut self, id: PodId, pod: PodInfo, row: Option<Row>, known: Known) {
         self.revision += 1;
         let at = row.map(|row| self.settle(id, &pod, row));
-        self.member_is_placed(&pod);
-        let cached = CachedPod { pod, at, assumed };
+        self.member_is_placed(&pod, known == Known::OnTrial);
+        let cached = CachedPod { pod, at, assumed: known != Known::Seen };
         if at.is_none() {
             self.homeless.entry(cached.node().clone()).or_default().push(id);
         }
@@ -282,10 +299,13 @@ impl Cache {
     }
 
     /// Counts a pod of a group that is on a node.
-    fn member_is_placed(&mut self, pod: &PodInfo) {
+    fn member_is_placed(&mut self, pod: &PodInfo, is_on_trial: bool) {
         if pod.scheduling_group.is_some() {
             self.changes.stores |= StoreReads::GROUPS;
-            self.stores.groups.is_placed(pod);
+            match is_on_trial {
+                true => self.stores.groups.is_on_trial(pod),
+                false => self.stores.groups.is_placed(pod),
+            }
         }
         if !self.stores.labelled.is_empty() && self.stores.labelled.is_placed(pod) {
             self.changes.stores |= StoreReads::GROUPS;

@@ -195,7 +195,7 @@ impl Cache {
             }
         }
         if let Some(known) = known {
-            self.member_is_placed(&known.pod);
+            self.member_is_placed(&known.pod, false);
             if let Some((row, _)) = known.at {
                 self.changes.note(RowChange::Placed(row, known.pod.clone()));
             }

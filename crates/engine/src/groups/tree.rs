@@ -50,6 +50,9 @@ impl GroupCycle {
 
     /// A tree of groups with these members. Those of each PodGroup keep their order.
     pub(super) fn tree(root: &GroupRef, forest: GroupForest<'_>, attempts: Vec<Attempt>) -> Self {
+        if let GroupRef::Pods(key) = root {
+            return GroupCycle::single(key.clone(), forest.pod_group(key).cloned(), attempts);
+        }
         let mut by_leaf = BTreeMap::<ObjectKey, Vec<Attempt>>::new();
         for attempt in attempts {
             if let Some(leaf) = group_of(&attempt.pod) {

@@ -145,8 +145,7 @@ impl Scheduler {
     ) -> Result<Option<String>, Unbound> {
         let node = self.cache.view().nodes.name_of(row).clone();
         let assumed = attempt.pod.placed_on(node);
-        self.cache.assume(attempt.id, assumed.clone(), row);
-        self.cache.stores_mut(StoreReads::GROUPS).groups.is_on_trial(&assumed);
+        self.cache.assume_on_trial(attempt.id, assumed.clone(), row);
         let key = &attempt.pod.key;
         let pod = self.nominated.get(key).cloned();
         let nomination = pod.and_then(|pod| Some((pod, self.nominated.remove(key)?)));

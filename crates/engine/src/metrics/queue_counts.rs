@@ -32,17 +32,57 @@ impl QueueName {
     }
 }
 
+/// How many came into which queue for what.
+#[derive(Debug)]
+struct Incoming {
+    counts: Box<[[u64; EventLabel::COUNT]; 3]>,
+    /// The same for what has no place of its own there.
+    of_others: BTreeMap<(QueueName, EventLabel), u64>,
+}
+
+impl Default for Incoming {
+    fn default() -> Self {
+        Incoming { counts: Box::new([[0; EventLabel::COUNT]; 3]), of_others: BTreeMap::new() }
+    }
+}
+
+impl Incoming {
+    fn came(&mut self, queue: QueueName, event: EventLabel) {
+        match event.index() {
+            Some(index) => self.counts[queue as usize][index] += 1,
+            None => *self.of_others.entry((queue, event)).or_default() += 1,
+        }
+    }
+
+    fn of(&self, queue: QueueName, event: EventLabel) -> u64 {
+        match event.index() {
+            Some(index) => self.counts[queue as usize][index],
+            None => self.of_others.get(&(queue, event)).copied().unwrap_or(0),
+        }
+    }
+
+    /// All counts; those of what never happened are left out.
+    fn iter(&self) -> impl Iterator<Item = (QueueName, EventLabel, u64)> {
+        let known = QueueName::ALL.into_iter().flat_map(|queue| {
+            let counts = EventLabel::all().zip(&self.counts[queue as usize]);
+            counts
+                .filter(|(_, count)| **count != 0)
+                .map(move |(event, count)| (queue, event, *count))
+        });
+        let others = self.of_others.iter();
+        known.chain(others.map(|(&(queue, event), &count)| (queue, event, count)))
+    }
+}
+
 /// What the scheduling queue counts.
 #[derive(Debug)]
 pub(crate) struct QueueCounts {
-    /// How many pods came into which queue for what.
-    incoming: Box<[[u64; EventLabel::COUNT]; 3]>,
-    /// The same for what has no place of its own there.
-    incoming_of_others: BTreeMap<(QueueName, EventLabel), u64>,
+    /// Pods.
+    incoming: Incoming,
     /// Those of them that are members of entries.
-    members: BTreeMap<(QueueName, EventLabel), u64>,
-    /// How many groups came, each as one entry.
-    groups: BTreeMap<(QueueName, EventLabel), u64>,
+    members: Incoming,
+    /// Groups, each as one entry.
+    groups: Incoming,
     pub(crate) hints: Hints,
     /// How long gates took, by the number of the profile.
     gates: BTreeMap<(usize, Status), Histogram>,
@@ -51,10 +91,9 @@ pub(crate) struct QueueCounts {
 impl QueueCounts {
     pub(crate) fn new(stopwatch: Option<Stopwatch>) -> Self {
         QueueCounts {
-            incoming: Box::new([[0; EventLabel::COUNT]; 3]),
-            incoming_of_others: BTreeMap::new(),
-            members: BTreeMap::new(),
-            groups: BTreeMap::new(),
+            incoming: Incoming::default(),
+            members: Incoming::default(),
+            groups: Incoming::default(),
             hints: Hints { watch: Watch::new(stopwatch), took: BTreeMap::new() },
             gates: BTreeMap::new(),
         }
@@ -62,17 +101,14 @@ impl QueueCounts {
 
     /// Counts a pod that was added to a queue.
     pub(crate) fn came(&mut self, queue: QueueName, event: EventLabel) {
-        match event.index() {
-            Some(index) => self.incoming[queue as usize][index] += 1,
-            None => *self.incoming_of_others.entry((queue, event)).or_default() += 1,
-        }
+        self.incoming.came(queue, event);
     }
 
     /// Says of the pod that was counted last that it came as a member of an entry; `is_first` is true for one of its members.
     pub(crate) fn came_in_entry(&mut self, queue: QueueName, event: EventLabel, is_first: bool) {
-        *self.members.entry((queue, event)).or_default() += 1;
+        self.members.came(queue, event);
         if is_first {
-            *self.groups.entry((queue, event)).or_default() += 1;
+            self.groups.came(queue, event);
         }
     }
 
@@ -97,24 +133,17 @@ impl QueueCounts {
 
     /// How many pods came into which queue for what; those that never happened are left out.
     pub(super) fn incoming(&self) -> impl Iterator<Item = (QueueName, EventLabel, u64)> {
-        let known = QueueName::ALL.into_iter().flat_map(|queue| {
-            let counts = EventLabel::all().zip(&self.incoming[queue as usize]);
-            counts
-                .filter(|(_, count)| **count != 0)
-                .map(move |(event, count)| (queue, event, *count))
-        });
-        let others = self.incoming_of_others.iter();
-        known.chain(others.map(|(&(queue, event), &count)| (queue, event, count)))
+        self.incoming.iter()
     }
 
     /// How many groups came into which queue for what, each as one entry.
     pub(super) fn incoming_groups(&self) -> impl Iterator<Item = (QueueName, EventLabel, u64)> {
-        self.groups.iter().map(|(&(queue, event), &count)| (queue, event, count))
+        self.groups.iter()
     }
 
     /// How many pods came into a queue for something as members of entries.
     pub(super) fn incoming_members(&self, queue: QueueName, event: EventLabel) -> u64 {
-        self.members.get(&(queue, event)).copied().unwrap_or(0)
+        self.members.of(queue, event)
     }
 
     /// How long gates took, by the number of the profile.

@@ -5,59 +5,88 @@
 //! where they are, and after a cycle those that are left go back once. As in scheduling_queue.go of 1.37. Under the rules of
 //! 1.36 there are no entries, and each pod of a group is in the queue by itself.
 
-use std::collections::hash_map::Entry;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use plimsoll_api::ObjectKey;
-use plimsoll_framework::pod_groups::group_of;
+use hashbrown::HashMap;
+use plimsoll_api::{KeyRef, ObjectKey, Pod};
 use plimsoll_framework::{
     GroupForest, GroupGates, GroupRef, GroupRules, PodInfo, QueuedPod, SortKey, Time,
 };
-use rustc_hash::FxHashMap;
+use rustc_hash::FxBuildHasher;
+use smallvec::SmallVec;
 
+use super::groups::GroupId;
 use super::pod::{Attempt, QueuePlace, QueuedPodInfo};
 use super::worth::{QueueingStrategy, Surroundings};
 use super::{Queue, QueueEntry};
 use crate::metrics::{EventLabel, QueueName};
 use crate::names::PodId;
+use crate::slots::Slots;
+use crate::sorted_pods::SortedPods;
+
+/// The number of a PodGroup that has pods in the queue.
+type LeafId = usize;
+
+/// The number of an entry.
+pub(super) type EntryId = usize;
 
 /// The entries of groups.
 #[derive(Debug)]
 pub(super) struct GroupEntries {
     gates: GroupGates,
-    /// The pods of each PodGroup that are in the queue.
-    members: FxHashMap<ObjectKey, Members>,
-    entries: FxHashMap<GroupRef, GroupEntry>,
+    /// The PodGroups that have pods in the queue. Each pod knows the number of its PodGroup, which is looked for once.
+    leaves: Slots<Leaf>,
+    leaf_ids: HashMap<ObjectKey, LeafId, FxBuildHasher>,
+    entries: Slots<GroupEntry>,
+    entry_ids: HashMap<GroupRef, EntryId, FxBuildHasher>,
     /// The pods that have failed in the cycle that is in progress.
     returned: Option<Vec<PodId>>,
     /// The groups whose cycles wait for extenders.
     in_cycle: BTreeSet<GroupRef>,
 }
 
-/// The pods of a PodGroup, by arrival. Those in flight stand apart, so that finding the first one that waits takes no longer
-/// while a large gang is being bound.
-#[derive(Clone, Debug, Default)]
-struct Members {
-    waiting: BTreeMap<u64, PodId>,
-    in_flight: BTreeMap<u64, PodId>,
+/// A PodGroup that has pods in the queue.
+#[derive(Debug)]
+struct Leaf {
+    key: ObjectKey,
+    n_pods: usize,
+    /// Those of its pods that wait, by arrival. The others are in flight: finding the first one that waits takes no longer
+    /// while a large gang is being bound.
+    waiting: SortedPods<u64>,
     /// The entries that name the PodGroup: one, unless the groups above it have changed.
-    entries: BTreeSet<GroupRef>,
+    entries: SmallVec<[EntryId; 1]>,
+}
+
+/// What a pod is to its PodGroup.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Membership {
+    leaf: LeafId,
+    /// Whether it waits, and is not in flight.
+    waits: bool,
 }
 
 /// What is known of a group, or of a tree of groups, that has pods in the queue.
-#[derive(Clone, Debug, Default)]
-struct GroupEntry {
+#[derive(Debug)]
+pub(super) struct GroupEntry {
+    root: GroupRef,
     /// The PodGroups that have pods in the queue.
-    leaves: BTreeSet<ObjectKey>,
+    leaves: BTreeSet<LeafId>,
+    /// What is known of it since its pods came, if none was there before.
+    so_far: SoFar,
+    /// The queue into which metrics have seen it come last; none while it is in its cycle.
+    counted_in: Option<QueueName>,
+}
+
+/// How a group has fared in the queue.
+#[derive(Clone, Copy, Debug, Default)]
+struct SoFar {
     /// When it came, or returned after its last cycle.
     queued: Time,
     /// How often it was rejected.
     unschedulable_count: u32,
     /// How many errors in a row it has had.
     consecutive_errors: u32,
-    /// The queue into which metrics have seen it come last; none while it is in its cycle.
-    counted_in: Option<QueueName>,
 }
 
 /// What came of the cycle of a group.
@@ -69,7 +98,7 @@ pub(crate) enum CycleEnd {
     Failed,
 }
 
-impl GroupEntry {
+impl SoFar {
     /// The number of failures for its backoff.
     fn failures(&self) -> u32 {
         match self.consecutive_errors {
@@ -84,59 +113,101 @@ impl GroupEntries {
     pub(super) fn of(gates: GroupGates) -> Option<Self> {
         (gates.generic_workload && GroupRules::V1_37 <= gates.rules).then(|| GroupEntries {
             gates,
-            members: FxHashMap::default(),
-            entries: FxHashMap::default(),
+            leaves: Slots::default(),
+            leaf_ids: HashMap::default(),
+            entries: Slots::default(),
+            entry_ids: HashMap::default(),
             returned: None,
             in_cycle: BTreeSet::new(),
         })
     }
 
+    /// Notes that a pod is in the queue, and does not wait yet. `None` if it has no group.
+    fn enter(&mut self, pod: &Pod) -> Option<Membership> {
+        let name = pod.scheduling_group.as_ref()?;
+        let key = KeyRef::from((pod.key.namespace.as_str(), name.as_str()));
+        let known = self.leaf_ids.get(&key).copied();
+        let leaf = known.unwrap_or_else(|| {
+            let key = ObjectKey::new(pod.key.namespace.clone(), name.clone());
+            let leaf = self.leaves.insert(Leaf {
+                key: key.clone(),
+                n_pods: 0,
+                waiting: SortedPods::default(),
+                entries: SmallVec::new(),
+            });
+            self.leaf_ids.insert(key, leaf);
+            leaf
+        });
+        self.leaves[leaf].n_pods += 1;
+        Some(Membership { leaf, waits: false })
+    }
+
     /// Forgets a pod that leaves the queue.
-    pub(super) fn forget(&mut self, info: &QueuedPodInfo) {
-        let Some(leaf) = group_of(&info.pod) else { return };
-        let Some(members) = self.members.get_mut(&leaf) else { return };
-        members.waiting.remove(&info.arrival);
-        members.in_flight.remove(&info.arrival);
-        if !(members.waiting.is_empty() && members.in_flight.is_empty()) {
+    pub(super) fn forget(&mut self, member: Membership, info: &QueuedPodInfo) {
+        let leaf = &mut self.leaves[member.leaf];
+        if member.waits {
+            leaf.waiting.remove(&info.arrival);
+        }
+        leaf.n_pods -= 1;
+        if leaf.n_pods != 0 {
             return;
         }
-        for root in self.members.remove(&leaf).into_iter().flat_map(|members| members.entries) {
-            let Entry::Occupied(mut entry) = self.entries.entry(root) else { continue };
-            entry.get_mut().leaves.remove(&leaf);
-            if entry.get().leaves.is_empty() {
-                entry.remove();
+        let Leaf { key, entries, .. } = self.leaves.remove(member.leaf);
+        self.leaf_ids.remove(&key);
+        for id in entries {
+            let leaves = &mut self.entries[id].leaves;
+            leaves.remove(&member.leaf);
+            if leaves.is_empty() {
+                let entry = self.entries.remove(id);
+                self.entry_ids.remove(&entry.root);
             }
         }
     }
 
     /// The entry of a PodGroup, which names it from now on.
-    fn entry(&mut self, leaf: ObjectKey, with: Surroundings<'_>) -> &mut GroupEntry {
-        let root = self.root(&leaf, with);
-        let entry = self.entries.entry(root.clone()).or_default();
-        if !entry.leaves.contains(&leaf) {
-            self.members.entry(leaf.clone()).or_default().entries.insert(root);
-            entry.leaves.insert(leaf);
+    fn entry_id(&mut self, leaf: LeafId, with: Surroundings<'_>) -> EntryId {
+        let Leaf { key, entries, .. } = &self.leaves[leaf];
+        if let Some(&only) = entries.first().filter(|_| !self.gates.composite) {
+            return only;
         }
-        entry
+        let root = self.root(key, with);
+        let known = self.entry_ids.get(&root).copied();
+        let id = known.unwrap_or_else(|| {
+            let id = self.entries.insert(GroupEntry {
+                root: root.clone(),
+                leaves: BTreeSet::new(),
+                so_far: SoFar::default(),
+                counted_in: None,
+            });
+            self.entry_ids.insert(root, id);
+            id
+        });
+        if self.entries[id].leaves.insert(leaf) {
+            self.leaves[leaf].entries.push(id);
+        }
+        id
     }
 
-    /// Notes that a pod is in flight now.
-    pub(super) fn begin(&mut self, info: &QueuedPodInfo) {
-        let members = group_of(&info.pod).and_then(|leaf| self.members.get_mut(&leaf));
-        if let Some(members) = members
-            && let Some(id) = members.waiting.remove(&info.arrival)
-        {
-            members.in_flight.insert(info.arrival, id);
-        }
+    /// The same, to be changed.
+    fn entry(&mut self, member: Membership, with: Surroundings<'_>) -> &mut GroupEntry {
+        let id = self.entry_id(member.leaf, with);
+        &mut self.entries[id]
     }
 
-    /// Notes that a pod is no longer in flight.
-    fn wait(&mut self, info: &QueuedPodInfo) {
-        let members = group_of(&info.pod).and_then(|leaf| self.members.get_mut(&leaf));
-        if let Some(members) = members
-            && let Some(id) = members.in_flight.remove(&info.arrival)
-        {
-            members.waiting.insert(info.arrival, id);
+    /// Notes whether a pod waits, or is in flight.
+    pub(super) fn set_waits(
+        &mut self,
+        waits: bool,
+        (id, arrival): (PodId, u64),
+        member: &mut Membership,
+    ) {
+        if std::mem::replace(&mut member.waits, waits) == waits {
+            return;
+        }
+        let waiting = &mut self.leaves[member.leaf].waiting;
+        match waits {
+            true => waiting.insert(arrival, id),
+            false => waiting.remove(&arrival),
         }
     }
 
@@ -150,34 +221,45 @@ impl GroupEntries {
         root.unwrap_or_else(|| GroupRef::Pods(leaf.clone()))
     }
 
-    /// The pods that wait of the entry that `leaf` is part of, in the order in which they came.
-    fn waiting_in(&self, leaf: &ObjectKey, with: Surroundings<'_>) -> Vec<PodId> {
+    /// The PodGroups of the entry that `leaf` is part of, as far as they have pods in the queue.
+    fn leaves_with<'a>(&'a self, leaf: &ObjectKey, with: Surroundings<'_>) -> Vec<&'a Leaf> {
         let leaves = self.forest(with).leaves(&self.root(leaf, with));
-        let members = leaves.iter().filter_map(|leaf| self.members.get(leaf));
-        let mut waiting: Vec<(&u64, &PodId)> =
-            members.flat_map(|members| &members.waiting).collect();
-        if 1 < leaves.len() {
-            waiting.sort_unstable();
-        }
-        waiting.into_iter().map(|(_, id)| *id).collect()
+        leaves.iter().filter_map(|leaf| Some(&self.leaves[*self.leaf_ids.get(leaf)?])).collect()
     }
 
-    /// The first pod that waits of the entry that `leaf` is part of, apart from `other_than`.
-    fn first_waiting_in(
-        &self,
-        leaf: &ObjectKey,
-        other_than: Option<PodId>,
-        with: Surroundings<'_>,
-    ) -> Option<PodId> {
-        let counts = |(_, id): &(&u64, &PodId)| other_than != Some(**id);
-        let first = |leaf: &ObjectKey| self.members.get(leaf)?.waiting.iter().find(counts);
-        let first = match self.root(leaf, with) {
-            GroupRef::Pods(leaf) => first(&leaf),
-            root @ GroupRef::Composite(_) => {
-                self.forest(with).leaves(&root).iter().filter_map(first).min()
+    /// The pods that wait of the entry of a pod, in the order in which they came.
+    fn waiting_with(&self, member: Membership, with: Surroundings<'_>) -> Vec<PodId> {
+        let own = &self.leaves[member.leaf];
+        let mut waiting = match self.gates.composite {
+            false => own.waiting.in_order(),
+            true => {
+                let leaves = self.leaves_with(&own.key, with);
+                leaves.into_iter().flat_map(|leaf| leaf.waiting.in_order()).collect()
             }
         };
-        first.map(|(_, id)| *id)
+        waiting.sort_unstable();
+        waiting.into_iter().map(|(_, id)| id).collect()
+    }
+
+    /// The first pod that waits of the entry that a PodGroup is part of.
+    fn first_waiting_in(&self, leaf: &ObjectKey, with: Surroundings<'_>) -> Option<PodId> {
+        let first = match self.gates.composite {
+            false => self.leaves[*self.leaf_ids.get(leaf)?].waiting.first(),
+            true => {
+                let leaves = self.leaves_with(leaf, with).into_iter();
+                leaves.filter_map(|leaf| leaf.waiting.first()).min()
+            }
+        };
+        first.map(|(_, id)| id)
+    }
+
+    /// The first pod that waits of the entry of a pod.
+    fn first_waiting_with(&self, member: Membership, with: Surroundings<'_>) -> Option<PodId> {
+        let own = &self.leaves[member.leaf];
+        match self.gates.composite {
+            false => own.waiting.first().map(|(_, id)| id),
+            true => self.first_waiting_in(&own.key, with),
+        }
     }
 }
 
@@ -189,14 +271,49 @@ impl Queue {
 
     /// Whether a pod is part of an entry.
     pub(super) fn is_of_entry(&self, id: PodId) -> bool {
-        self.entries.is_some()
-            && self.pods.get(id).is_some_and(|entry| entry.info.pod.scheduling_group.is_some())
+        self.pods.get(id).is_some_and(|entry| entry.member.is_some())
     }
 
-    /// The root of the groups of a pod that is part of an entry.
-    pub(super) fn entry_of(&self, id: PodId, with: Surroundings<'_>) -> Option<GroupRef> {
-        let leaf = group_of(&self.pods.get(id)?.info.pod)?;
-        Some(self.entries.as_ref()?.root(&leaf, with))
+    /// The number of the entry of a pod that is part of one.
+    pub(super) fn entry_of(&mut self, id: PodId, with: Surroundings<'_>) -> Option<EntryId> {
+        let member = self.pods.get(id)?.member?;
+        Some(self.entries.as_mut()?.entry_id(member.leaf, with))
+    }
+
+    /// The entry of a pod that is part of one.
+    fn entry_mut(&mut self, id: PodId, with: Surroundings<'_>) -> Option<&mut GroupEntry> {
+        let member = self.pods.get(id)?.member?;
+        Some(self.entries.as_mut()?.entry(member, with))
+    }
+
+    /// Notes which entry a pod that is new, or has changed, is part of.
+    pub(super) fn enter(&mut self, id: PodId) {
+        let entry = &mut self.pods[id];
+        if let Some(entries) = &mut self.entries {
+            entry.member = entries.enter(&entry.info.pod);
+        }
+    }
+
+    /// Notes whether a pod waits, or is in flight, for its entry if it is part of one.
+    pub(super) fn set_waits(&mut self, id: PodId, waits: bool) {
+        let QueueEntry { member, info, .. } = &mut self.pods[id];
+        if let (Some(member), Some(entries)) = (member, &mut self.entries) {
+            entries.set_waits(waits, (id, info.arrival), member);
+        }
+    }
+
+    /// The pods of a group have changed: a pod that has another group now is part of its entry.
+    pub(super) fn regroup(&mut self, id: PodId, before: &Pod) {
+        let entry = &mut self.pods[id];
+        if entry.info.pod.scheduling_group == before.scheduling_group {
+            return;
+        }
+        let waits = entry.info.place != QueuePlace::InFlight;
+        if let (Some(member), Some(entries)) = (entry.member.take(), &mut self.entries) {
+            entries.forget(member, &entry.info);
+        }
+        self.enter(id);
+        self.set_waits(id, waits);
     }
 
     /// The sort key of a pod: for one of a group, its priority is that of the group.
@@ -217,37 +334,28 @@ impl Queue {
 
     /// The pods of the entry of a pod that wait, itself among them if it does, in the order in which they came.
     pub(super) fn waiting_members(&self, id: PodId, with: Surroundings<'_>) -> Vec<PodId> {
-        let Some(entries) = &self.entries else { return Vec::new() };
-        let leaf = self.pods.get(id).and_then(|entry| group_of(&entry.info.pod));
-        leaf.map_or_else(Vec::new, |leaf| entries.waiting_in(&leaf, with))
+        let member = self.pods.get(id).and_then(|entry| entry.member);
+        let waiting = |entries: &GroupEntries| Some(entries.waiting_with(member?, with));
+        self.entries.as_ref().and_then(waiting).unwrap_or_default()
     }
 
-    /// The first pod that waits of the entry that `leaf` is part of, apart from `other_than`.
-    fn first_waiting_in(
-        &self,
-        leaf: &ObjectKey,
-        other_than: Option<PodId>,
-        with: Surroundings<'_>,
-    ) -> Option<PodId> {
-        self.entries.as_ref()?.first_waiting_in(leaf, other_than, with)
+    /// The first pod that waits of the entry of a pod.
+    fn first_waiting_with(&self, id: PodId, with: Surroundings<'_>) -> Option<PodId> {
+        self.entries.as_ref()?.first_waiting_with(self.pods.get(id)?.member?, with)
     }
 
-    /// Puts a pod that is on no shelf to the others of its entry, wherever they are. If there are none, the entry begins
-    /// anew, unless it is in its cycle, and the pod is ready.
+    /// Puts a pod that is on no shelf, and did not wait, to the others of its entry, wherever they are. If there are none, the
+    /// entry begins anew, unless it is in its cycle, and the pod is ready.
     pub(super) fn join(&mut self, now: Time, id: PodId, with: Surroundings<'_>) {
-        let leaf = group_of(&self.pods[id].info.pod);
-        let other = leaf.and_then(|leaf| self.first_waiting_in(&leaf, Some(id), with));
-        self.enter(id, with);
+        let other = self.first_waiting_with(id, with);
+        self.set_waits(id, true);
         let place = match other.map(|other| self.pods[other].info.place.clone()) {
             None => {
-                if !self.is_in_cycle(id, with) {
-                    self.change_entry(id, with, |entry| {
-                        *entry = GroupEntry {
-                            queued: now,
-                            leaves: std::mem::take(&mut entry.leaves),
-                            ..GroupEntry::default()
-                        };
-                    });
+                if !self.is_in_cycle(id, with)
+                    && let Some(entry) = self.entry_mut(id, with)
+                {
+                    entry.so_far = SoFar { queued: now, ..SoFar::default() };
+                    entry.counted_in = None;
                 }
                 self.own_gate(id, with).unwrap_or(QueuePlace::Active)
             }
@@ -264,26 +372,6 @@ impl Queue {
             },
         };
         self.place_member(now, id, (&place, EventLabel::PENDING_POD_ADD), with);
-    }
-
-    /// Notes that a pod is part of its entry.
-    fn enter(&mut self, id: PodId, with: Surroundings<'_>) {
-        let Some(leaf) = group_of(&self.pods[id].info.pod) else { return };
-        let Some(entries) = &mut self.entries else { return };
-        let arrival = self.pods[id].info.arrival;
-        entries.members.entry(leaf.clone()).or_default().waiting.insert(arrival, id);
-        entries.entry(leaf, with);
-    }
-
-    /// The entry of a pod, changed.
-    fn change_entry<T>(
-        &mut self,
-        id: PodId,
-        with: Surroundings<'_>,
-        change: impl FnOnce(&mut GroupEntry) -> T,
-    ) -> Option<T> {
-        let leaf = group_of(&self.pods.get(id)?.info.pod)?;
-        Some(change(self.entries.as_mut()?.entry(leaf, with)))
     }
 
     /// Moves the whole entry of a pod: behind the first gate of one of its pods, or to where `strategy` says. The pod
@@ -303,13 +391,13 @@ impl Queue {
             return;
         }
         let members = self.waiting_members(id, with);
-        let gate = members.iter().find_map(|member| self.own_gate(*member, with));
-        let entry = self.change_entry(id, with, |entry| entry.clone()).unwrap_or_default();
-        let until = self.backoff.end(entry.queued, entry.failures()).filter(|until| now < *until);
+        let gate = self.gate_of(&members, with);
+        let so_far = self.entry_mut(id, with).map(|entry| entry.so_far).unwrap_or_default();
+        let until = self.backoff.end(so_far.queued, so_far.failures()).filter(|until| now < *until);
         let place = match (gate, strategy, until) {
             (Some(gate), ..) => gate,
             (None, QueueingStrategy::Immediately, _) | (None, _, None) => QueuePlace::Active,
-            (None, _, Some(until)) if entry.consecutive_errors == 0 => {
+            (None, _, Some(until)) if so_far.consecutive_errors == 0 => {
                 QueuePlace::Backoff { until }
             }
             (None, _, Some(until)) => QueuePlace::ErrorBackoff { until },
@@ -323,11 +411,28 @@ impl Queue {
         }
     }
 
+    /// The first gate that holds back one of these pods of an entry. Of equal ones that wait for the same, one is asked for all.
+    pub(super) fn gate_of(
+        &mut self,
+        members: &[PodId],
+        with: Surroundings<'_>,
+    ) -> Option<QueuePlace> {
+        let mut asked = None::<GroupId>;
+        members.iter().find_map(|&member| {
+            let group = self.pods[member].group.map(|(group, _)| group);
+            let are_equal = |group: &GroupId| self.groups.get(*group).key.signature.is_some();
+            let group = group.filter(|_| self.held.is_empty()).filter(are_equal);
+            if group.is_some() && std::mem::replace(&mut asked, group) == group {
+                return None;
+            }
+            self.own_gate(member, with)
+        })
+    }
+
     /// The gate behind which the whole entry of a pod is, if its first pod is held back there still: for a gang to which one
     /// pod after the other comes, the others are not asked each time.
     fn stays_gated(&mut self, id: PodId, with: Surroundings<'_>) -> Option<QueuePlace> {
-        let leaf = group_of(&self.pods.get(id)?.info.pod)?;
-        let first = self.first_waiting_in(&leaf, None, with)?;
+        let first = self.first_waiting_with(id, with)?;
         let place = &self.pods[first].info.place;
         if !matches!(place, QueuePlace::Gated { .. }) {
             return None;
@@ -355,16 +460,19 @@ impl Queue {
         (place, label): (&QueuePlace, EventLabel),
         with: Surroundings<'_>,
     ) {
-        let queued = self.change_entry(id, with, |entry| entry.queued);
+        let queued = self.entry_mut(id, with).map_or(now, |entry| entry.so_far.queued);
         let is_gated = |place: &QueuePlace| matches!(place, QueuePlace::Gated { .. });
-        let info = &self.pods[id].info;
-        if is_gated(place) && info.place == *place && Some(info.queued) == queued {
+        let info = &mut self.pods[id].info;
+        if is_gated(place) && info.place == *place && info.queued == queued {
             return self.put(id, with);
         }
-        let before = std::mem::replace(&mut self.pods[id].info.place, place.clone());
-        self.pods[id].info.queued = queued.unwrap_or(now);
-        let sort = self.sort_of(&self.pods[id], with);
-        self.pods[id].sort = sort;
+        let before = std::mem::replace(&mut info.place, place.clone());
+        info.queued = queued;
+        // Pods that are held back have no order.
+        if !is_gated(place) {
+            let sort = self.sort_of(&self.pods[id], with);
+            self.pods[id].sort = sort;
+        }
         if !(is_gated(&before) && is_gated(place)) {
             self.came(now, id, label, with);
         }
@@ -379,7 +487,7 @@ impl Queue {
         label: EventLabel,
         with: Surroundings<'_>,
     ) {
-        let before = self.change_entry(id, with, |entry| entry.counted_in.replace(queue));
+        let before = self.entry_mut(id, with).map(|entry| entry.counted_in.replace(queue));
         if let Some(before) = before {
             self.counts.came_in_entry(queue, label, before != Some(queue));
         }
@@ -387,7 +495,9 @@ impl Queue {
 
     /// The entry of a pod has its turn: it is in no queue.
     pub(super) fn entry_leaves(&mut self, id: PodId, with: Surroundings<'_>) {
-        self.change_entry(id, with, |entry| entry.counted_in = None);
+        if let Some(entry) = self.entry_mut(id, with) {
+            entry.counted_in = None;
+        }
     }
 
     /// The cycle of a group waits for extenders. Its pods stay in flight.
@@ -405,12 +515,14 @@ impl Queue {
     }
 
     /// Whether the entry of a pod is in a cycle that waits.
-    fn is_in_cycle(&self, id: PodId, with: Surroundings<'_>) -> bool {
+    fn is_in_cycle(&mut self, id: PodId, with: Surroundings<'_>) -> bool {
         let waits = |entries: &GroupEntries| !entries.in_cycle.is_empty();
-        self.entries.as_ref().is_some_and(waits)
-            && self.entry_of(id, with).is_some_and(|root| {
-                self.entries.as_ref().is_some_and(|entries| entries.in_cycle.contains(&root))
-            })
+        if !self.entries.as_ref().is_some_and(waits) {
+            return false;
+        }
+        let root = self.entry_mut(id, with).map(|entry| entry.root.clone());
+        let entries = self.entries.as_ref();
+        root.zip(entries).is_some_and(|(root, entries)| entries.in_cycle.contains(&root))
     }
 
     /// Begins the cycle of a group: its pods that fail wait until [`end_group_cycle`](Self::end_group_cycle).
@@ -425,28 +537,21 @@ impl Queue {
     /// at once then, again and again.
     pub(super) fn member_failed(&mut self, now: Time, id: PodId, with: Surroundings<'_>) {
         self.pods[id].info.place = QueuePlace::Unschedulable;
-        if let Some(entries) = &mut self.entries {
-            entries.wait(&self.pods[id].info);
-        }
         if let Some(returned) = self.entries.as_mut().and_then(|entries| entries.returned.as_mut())
         {
             returned.push(id);
-            return;
+            return self.set_waits(id, true);
         }
-        let leaf = group_of(&self.pods[id].info.pod);
-        let other = leaf.and_then(|leaf| self.first_waiting_in(&leaf, Some(id), with));
-        if other.is_none() {
-            let (unschedulable_count, consecutive_errors) = self.pods[id].info.counts();
-            self.change_entry(id, with, |entry| {
-                entry.queued = now;
-                entry.unschedulable_count = unschedulable_count;
-                entry.consecutive_errors = consecutive_errors;
-            });
-            let how = (QueueingStrategy::AfterBackoff, EventLabel::ATTEMPT_FAILURE);
-            self.settle(now, id, how, Some(id), with);
-        } else {
-            self.join(now, id, with);
+        if self.first_waiting_with(id, with).is_some() {
+            return self.join(now, id, with);
         }
+        self.set_waits(id, true);
+        let (unschedulable_count, consecutive_errors) = self.pods[id].info.counts();
+        if let Some(entry) = self.entry_mut(id, with) {
+            entry.so_far = SoFar { queued: now, unschedulable_count, consecutive_errors };
+        }
+        let how = (QueueingStrategy::AfterBackoff, EventLabel::ATTEMPT_FAILURE);
+        self.settle(now, id, how, Some(id), with);
     }
 
     /// Ends the cycle of a group: the pods that have failed in it go back into the queue, all to the same place. As in
@@ -458,18 +563,18 @@ impl Queue {
             .retain(|id| self.get(*id).is_some_and(|info| info.place == QueuePlace::Unschedulable));
         let Some(&first) = returned.first() else { return };
         let errs = returned.iter().any(|id| self.pods[*id].info.verdict.is_none());
-        self.change_entry(first, with, |entry| {
-            if end == CycleEnd::Scheduled {
-                return;
-            }
-            entry.queued = now;
+        if end == CycleEnd::Failed
+            && let Some(entry) = self.entry_mut(first, with)
+        {
+            let so_far = &mut entry.so_far;
+            so_far.queued = now;
             if errs {
-                entry.consecutive_errors = entry.consecutive_errors.saturating_add(1);
+                so_far.consecutive_errors = so_far.consecutive_errors.saturating_add(1);
             } else {
-                entry.unschedulable_count = entry.unschedulable_count.saturating_add(1);
-                entry.consecutive_errors = 0;
+                so_far.unschedulable_count = so_far.unschedulable_count.saturating_add(1);
+                so_far.consecutive_errors = 0;
             }
-        });
+        }
         let strategy = match end {
             CycleEnd::Scheduled => QueueingStrategy::Immediately,
             CycleEnd::Failed => QueueingStrategy::AfterBackoff,
@@ -493,7 +598,8 @@ impl Queue {
 
     /// Moves the entry of a PodGroup to where it belongs if it is gated, perhaps no longer rightly.
     fn recheck_gate(&mut self, now: Time, leaf: &ObjectKey, with: Surroundings<'_>) {
-        let first = self.first_waiting_in(leaf, None, with);
+        let entries = self.entries.as_ref();
+        let first = entries.and_then(|entries| entries.first_waiting_in(leaf, with));
         let is_gated = |id: &PodId| matches!(self.pods[*id].info.place, QueuePlace::Gated { .. });
         if let Some(first) = first.filter(is_gated) {
             let how = (QueueingStrategy::AfterBackoff, EventLabel::PENDING_POD_ADD);

@@ -9,6 +9,7 @@ use plimsoll_framework::Rejection;
 use super::pod::AttemptVerdict;
 use crate::names::PodId;
 use crate::signature::QueueSignature;
+use crate::slots::Slots;
 
 /// The key of a group.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -54,8 +55,7 @@ pub(super) struct WaitingGroup {
 /// The waiting pods, in groups.
 #[derive(Debug, Default)]
 pub(super) struct WaitingGroups {
-    all: Vec<Option<WaitingGroup>>,
-    free: Vec<GroupId>,
+    all: Slots<WaitingGroup>,
     by_key: BTreeMap<GroupKey, GroupId>,
     /// Groups by each plugin for which they wait: a change for which a plugin is not registered costs
     /// nothing, however many pods wait.
@@ -74,14 +74,14 @@ impl WaitingGroups {
             Some(&id) => id,
             None => self.make(key),
         };
-        let pods = &mut self.all[id].as_mut().expect(KNOWN).pods;
+        let pods = &mut self.all[id].pods;
         pods.push(pod);
         (id, pods.len() - 1)
     }
 
     /// Removes the pod at index `at` of a group, and returns the pod that has moved there.
     pub(super) fn remove(&mut self, id: GroupId, at: usize) -> Option<PodId> {
-        let group = self.all[id].as_mut().expect(KNOWN);
+        let group = &mut self.all[id];
         if matches!(group.key.wait, WaitReason::Change(_)) {
             self.n_for_change -= 1;
         }
@@ -104,12 +104,12 @@ impl WaitingGroups {
 
     /// The group with this id.
     pub(super) fn get(&self, id: GroupId) -> &WaitingGroup {
-        self.all[id].as_ref().expect(KNOWN)
+        &self.all[id]
     }
 
     /// The same, if there still is one.
     pub(super) fn find(&self, id: GroupId) -> Option<&WaitingGroup> {
-        self.all[id].as_ref()
+        self.all.get(id)
     }
 
     /// The groups that wait for a plugin for which `hears` is true.
@@ -123,7 +123,7 @@ impl WaitingGroups {
 
     /// The pods that wait for a change.
     pub(super) fn for_change(&self) -> impl Iterator<Item = PodId> {
-        let groups = self.all.iter().flatten();
+        let groups = self.all.iter();
         let waiting = groups.filter(|group| matches!(group.key.wait, WaitReason::Change(_)));
         waiting.flat_map(|group| &group.pods).copied()
     }
@@ -134,21 +134,16 @@ impl WaitingGroups {
     }
 
     fn make(&mut self, key: GroupKey) -> GroupId {
-        let id = self.free.pop().unwrap_or_else(|| {
-            self.all.push(None);
-            self.all.len() - 1
-        });
+        let id = self.all.insert(WaitingGroup { key: key.clone(), pods: Vec::new() });
         for plugin in key.wait.plugins() {
             self.by_plugin.entry(plugin).or_default().insert(id);
         }
-        self.by_key.insert(key.clone(), id);
-        self.all[id] = Some(WaitingGroup { key, pods: Vec::new() });
+        self.by_key.insert(key, id);
         id
     }
 
     fn forget(&mut self, id: GroupId) -> WaitingGroup {
-        let group = self.all[id].take().expect(KNOWN);
-        self.free.push(id);
+        let group = self.all.remove(id);
         self.by_key.remove(&group.key);
         for plugin in group.key.wait.plugins() {
             let groups = self.by_plugin.get_mut(plugin).expect("its group is listed there");
@@ -160,5 +155,3 @@ impl WaitingGroups {
         group
     }
 }
-
-const KNOWN: &str = "a group is known as long as it has pods";

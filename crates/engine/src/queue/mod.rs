@@ -25,7 +25,7 @@ use plimsoll_framework::{Action, Change, ClusterEvent, PodInfo, SortKey, Time};
 
 pub use self::backoff::Backoff;
 pub(crate) use self::entries::CycleEnd;
-use self::entries::GroupEntries;
+use self::entries::{GroupEntries, Membership};
 use self::groups::{GroupId, GroupKey, WaitReason, WaitingGroups};
 pub(crate) use self::holds::Hold;
 use self::in_flight::{InFlight, KeptChange, Since};
@@ -84,6 +84,8 @@ struct QueueEntry {
     hears_since: Option<Since>,
     /// Its group and its index there, while it waits.
     group: Option<(GroupId, usize)>,
+    /// What it is to its PodGroup, if it is part of an entry.
+    member: Option<Membership>,
     /// The signature of pods that most likely fail like this one, once computed.
     like: Like,
 }
@@ -178,9 +180,17 @@ impl Queue {
         self.arrivals += 1;
         let info = QueuedPodInfo::new(pod, now, self.arrivals);
         let sort = with.key(&info);
-        let entry = QueueEntry { info, sort, hears_since: None, group: None, like: Like::Unasked };
+        let entry = QueueEntry {
+            info,
+            sort,
+            hears_since: None,
+            group: None,
+            member: None,
+            like: Like::Unasked,
+        };
         self.pods_before.changes(id.index(), || None);
         self.pods.insert(id, entry);
+        self.enter(id);
         if self.is_of_entry(id) {
             return self.join(now, id, with);
         }
@@ -197,6 +207,7 @@ impl Queue {
         entry.like = Like::Unasked;
         let before = std::mem::replace(&mut entry.info.pod, pod);
         self.pods_before.changes(id.index(), || Some(before.clone()));
+        self.regroup(id, &before);
         let sort = self.sort_of(&self.pods[id], with);
         let entry = &mut self.pods[id];
         entry.sort = sort;
@@ -242,7 +253,8 @@ impl Queue {
     pub(crate) fn refresh(&mut self, id: PodId, pod: PodInfo) {
         if let Some(entry) = self.pods.get_mut(id) {
             let before = std::mem::replace(&mut entry.info.pod, pod);
-            self.pods_before.changes(id.index(), || Some(before));
+            self.pods_before.changes(id.index(), || Some(before.clone()));
+            self.regroup(id, &before);
         }
     }
 
@@ -328,10 +340,9 @@ impl Queue {
         entry.like = Like::Unasked;
         entry.info.begin(self.counts.start());
         entry.info.place = QueuePlace::InFlight;
-        if let Some(entries) = &mut self.entries {
-            entries.begin(&entry.info);
-        }
-        Attempt { id, pod: entry.info.pod.clone(), number: entry.info.attempts }
+        let attempt = Attempt { id, pod: entry.info.pod.clone(), number: entry.info.attempts };
+        self.set_waits(id, false);
+        attempt
     }
 
     /// Removes a pod that needs no further attempt, and returns its data for metrics.
@@ -398,7 +409,7 @@ impl Queue {
         let heard = since.map_or_else(Vec::new, |since| self.in_flight.end(id, since));
         let info = &mut entry.info;
         info.fail(now, verdict, self.heard, self.changed);
-        if self.entries.is_some() && info.pod.scheduling_group.is_some() {
+        if entry.member.is_some() {
             let began = info.began;
             self.member_failed(now, id, with);
             return Some(began);
@@ -667,8 +678,8 @@ impl Queue {
     fn leave(&mut self, id: PodId) {
         let Some(entry) = self.pods.remove(id) else { return };
         self.pods_before.changes(id.index(), || Some(entry.info.pod.clone()));
-        if let Some(entries) = &mut self.entries {
-            entries.forget(&entry.info);
+        if let (Some(member), Some(entries)) = (entry.member, &mut self.entries) {
+            entries.forget(member, &entry.info);
         }
         if let Some(since) = entry.hears_since {
             self.in_flight.forget(since);

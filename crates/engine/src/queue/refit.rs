@@ -34,9 +34,10 @@ impl Queue {
             let entry = &mut self.pods[id];
             entry.like = Like::Unasked;
             entry.sort = sort;
-            let (is_changed, root) = (is_changed(&entry.info.pod), self.entry_of(id, with));
-            if let Some(root) = root.filter(|_| is_changed) {
-                changed_entries.entry(root).or_insert(id);
+            let is_changed = is_changed(&entry.info.pod);
+            let its_entry = self.entry_of(id, with);
+            if let Some(its_entry) = its_entry.filter(|_| is_changed) {
+                changed_entries.entry(its_entry).or_insert(id);
             }
             if !is_changed || self.is_of_entry(id) {
                 self.put(id, with);
@@ -70,8 +71,7 @@ impl Queue {
             }
             _ => {
                 let members = self.waiting_members(id, with);
-                let gate = members.iter().find_map(|member| self.own_gate(*member, with));
-                let Some(gate) = gate else { return };
+                let Some(gate) = self.gate_of(&members, with) else { return };
                 for member in members {
                     self.move_to(now, member, (&gate, EventLabel::FORCE_ACTIVATE), with);
                 }

@@ -1,7 +1,5 @@
 //! Whether a pod may enter the queue, and whether a change helps a waiting one.
 
-use std::collections::BTreeSet;
-
 use plimsoll_framework::{Change, Gate, PodInfo, Point, SortKey};
 
 use super::groups::WaitReason;
@@ -97,10 +95,9 @@ impl Surroundings<'_> {
         change: &Change<'_>,
         hints: &mut Hints,
     ) -> QueueingStrategy {
-        let gate = BTreeSet::from([plugin]);
-        match self.profile(&info.pod).hint(&gate, &info.pod, change, hints).is_empty() {
-            true => QueueingStrategy::Skip,
-            false => QueueingStrategy::AfterBackoff,
+        match self.profile(&info.pod).helps(plugin, &info.pod, change, hints) {
+            true => QueueingStrategy::AfterBackoff,
+            false => QueueingStrategy::Skip,
         }
     }
 
@@ -129,10 +126,9 @@ impl Surroundings<'_> {
         let may_gate = |plugin: &ProfilePlugin| {
             plugin.points.pre_enqueue.as_ref().is_some_and(|point| point.applies(pod))
         };
-        let gates = profile.at(Point::PreEnqueue).map(|(plugin, _)| plugin);
-        let mut gates = gates.filter(|plugin| may_gate(plugin));
+        let mut gates = profile.at(Point::PreEnqueue).map(|(plugin, _)| plugin);
         let mut waits = wait.plugins().filter_map(|name| profile.named(name));
-        gates.all(ProfilePlugin::has_one_answer_for_a_signature)
+        gates.all(|plugin| plugin.has_one_answer_for_a_signature() || !may_gate(plugin))
             && waits.all(ProfilePlugin::has_one_answer_for_a_signature)
     }
 

@@ -3,9 +3,9 @@
 use std::fmt;
 
 use plimsoll_api::pod_group::{DisruptionMode, GroupPolicy};
-use plimsoll_api::{CompositePodGroup, Kind, ObjectKey, Pod, PodGroup, Store, Timestamp};
+use plimsoll_api::{CompositePodGroup, KeyRef, Kind, ObjectKey, Pod, PodGroup, Store, Timestamp};
 
-use super::{GroupGates, PodGroupState, PodGroupStates, group_of};
+use super::{GroupGates, PodGroupState, PodGroupStates, group_key_of, group_of};
 use crate::stores::Stores;
 
 /// The most levels of groups, as in the API of workloads (`WorkloadMaxTreeDepth`). A deeper chain, or one that is a
@@ -86,7 +86,7 @@ impl<'a> GroupForest<'a> {
     }
 
     /// The object of a PodGroup.
-    pub fn pod_group(&self, key: &ObjectKey) -> Option<&'a PodGroup> {
+    pub fn pod_group<'k>(&self, key: impl Into<KeyRef<'k>>) -> Option<&'a PodGroup> {
         self.groups.get(key).map(AsRef::as_ref)
     }
 
@@ -190,10 +190,11 @@ impl<'a> GroupForest<'a> {
     /// of its tree, or of the highest group that is there; its own if it has no group. As in preemption/util.go,
     /// getPodPriority.
     pub fn priority_of(&self, pod: &Pod) -> i32 {
-        let Some(group) = group_of(pod) else { return pod.priority };
         if self.composites.is_none() {
-            return self.pod_group(&group).map_or(pod.priority, |object| object.priority);
+            let object = group_key_of(pod).and_then(|group| self.pod_group(group));
+            return object.map_or(pod.priority, |object| object.priority);
         }
+        let Some(group) = group_of(pod) else { return pod.priority };
         let (known, _) = self.known_chain(GroupRef::Pods(group));
         known.last().map_or(pod.priority, |top| self.priority(top))
     }

@@ -3,8 +3,9 @@
 mod forest;
 mod points;
 
-use plimsoll_api::{ObjectKey, Pod, PodKey, Release, Str};
-use rustc_hash::{FxHashMap, FxHashSet};
+use hashbrown::HashMap;
+use plimsoll_api::{KeyRef, ObjectKey, Pod, PodKey, Release, Str};
+use rustc_hash::FxBuildHasher;
 
 pub use self::forest::{GroupForest, GroupRef, MissingGroup};
 pub use self::points::{
@@ -80,19 +81,40 @@ pub fn group_of(pod: &Pod) -> Option<ObjectKey> {
     Some(ObjectKey::new(pod.key.namespace.clone(), name.clone()))
 }
 
+/// The same without a copy, to look it up.
+pub fn group_key_of(pod: &Pod) -> Option<KeyRef<'_>> {
+    let name = pod.scheduling_group.as_ref()?;
+    Some(KeyRef { namespace: &pod.key.namespace, name })
+}
+
 /// The pods of each group, whether its PodGroup exists or not. As in podgroupstate.go.
 #[derive(Clone, Debug, Default)]
-pub struct PodGroupStates(FxHashMap<ObjectKey, PodGroupState>);
+pub struct PodGroupStates(HashMap<ObjectKey, PodGroupState, FxBuildHasher>);
 
 /// The pods of a group.
 #[derive(Clone, Debug, Default)]
 pub struct PodGroupState {
-    known: FxHashSet<PodKey>,
-    on_nodes: FxHashMap<PodKey, MemberOnNode>,
-    /// How many of `on_nodes` are there on trial.
+    /// Those that are known, or on nodes.
+    members: HashMap<PodKey, Member, FxBuildHasher>,
+    counts: MemberCounts,
+}
+
+/// How many pods of a group there are.
+#[derive(Clone, Debug, Default)]
+struct MemberCounts {
+    n_known: usize,
+    n_on_nodes: usize,
+    /// How many of those on nodes are there on trial.
     n_on_trial: usize,
     /// How many of them stay.
     n_staying: usize,
+}
+
+/// A pod of a group.
+#[derive(Clone, Debug, Default)]
+struct Member {
+    is_known: bool,
+    on_node: Option<MemberOnNode>,
 }
 
 /// A pod of a group on a node.
@@ -116,117 +138,144 @@ enum Standing {
 impl PodGroupStates {
     /// A pod is known: it is pending, also if it is gated or terminating, or on a node.
     pub fn is_known(&mut self, pod: &Pod) {
-        if let Some(group) = group_of(pod) {
-            self.0.entry(group).or_default().known.insert(pod.key.clone());
-        }
+        let Some(state) = self.state_for(pod) else { return };
+        let member = state.members.entry_ref(&pod.key).or_default();
+        state.counts.n_known += usize::from(!member.is_known);
+        member.is_known = true;
     }
 
     /// A pod is no longer known.
     pub fn is_gone(&mut self, pod: &Pod) {
-        self.change(pod, |state| state.known.remove(&pod.key));
+        self.change(pod, |counts, member| {
+            counts.n_known -= usize::from(member.is_known);
+            member.is_known = false;
+        });
     }
 
     /// A pod is on a node, or assumed to be.
     pub fn is_placed(&mut self, pod: &PodInfo) {
-        if let (Some(group), Some(node)) = (group_of(pod), pod.node()) {
-            let on_node = MemberOnNode { node: node.clone(), stands: Standing::Placed };
-            let state = self.0.entry(group).or_default();
-            let before = state.on_nodes.insert(pod.key.clone(), on_node);
-            state.is_no_longer(before);
+        self.stands(pod, Standing::Placed);
+    }
+
+    /// The same, but it is on its node only on trial.
+    pub fn is_on_trial(&mut self, pod: &PodInfo) {
+        self.stands(pod, Standing::OnTrial);
+    }
+
+    fn stands(&mut self, pod: &PodInfo, stands: Standing) {
+        let (Some(node), Some(state)) = (pod.node(), self.state_for(pod)) else { return };
+        let member = state.members.entry_ref(&pod.key).or_default();
+        let before = member.on_node.replace(MemberOnNode { node: node.clone(), stands });
+        state.counts.n_on_nodes += 1;
+        match stands {
+            Standing::Placed => {}
+            Standing::OnTrial => state.counts.n_on_trial += 1,
+            Standing::Stays => state.counts.n_staying += 1,
         }
+        state.counts.is_no_longer(before);
     }
 
     /// A pod is no longer on a node.
     pub fn is_displaced(&mut self, pod: &Pod) {
-        self.change(pod, |state| {
-            let before = state.on_nodes.remove(&pod.key);
-            state.is_no_longer(before);
-        });
-    }
-
-    /// A pod that [is placed](Self::is_placed) is on its node only on trial.
-    pub fn is_on_trial(&mut self, pod: &Pod) {
-        self.change(pod, |state| {
-            if let Some(member) = state.on_nodes.get_mut(&pod.key)
-                && member.stands == Standing::Placed
-            {
-                member.stands = Standing::OnTrial;
-                state.n_on_trial += 1;
-            }
-        });
+        self.change(pod, |counts, member| counts.is_no_longer(member.on_node.take()));
     }
 
     /// The pods of a group that are on nodes on trial stay there, since the group fits. Each [is placed](Self::is_placed) when it
     /// is its turn to be bound; until then it does not count.
     pub fn stay(&mut self, group: &ObjectKey) {
         let Some(state) = self.0.get_mut(group) else { return };
-        let on_trial = state.on_nodes.values_mut().filter(|one| one.stands == Standing::OnTrial);
+        let on_nodes = state.members.values_mut().filter_map(|one| one.on_node.as_mut());
+        let on_trial = on_nodes.filter(|one| one.stands == Standing::OnTrial);
         on_trial.for_each(|one| one.stands = Standing::Stays);
-        state.n_staying += std::mem::take(&mut state.n_on_trial);
+        state.counts.n_staying += std::mem::take(&mut state.counts.n_on_trial);
     }
 
-    fn change<T>(&mut self, pod: &Pod, change: impl FnOnce(&mut PodGroupState) -> T) {
-        let Some(group) = group_of(pod) else { return };
-        let Some(state) = self.0.get_mut(&group) else { return };
-        change(state);
-        if state.known.is_empty() && state.on_nodes.is_empty() {
-            self.0.remove(&group);
+    /// The pods of the group of a pod, if it has one.
+    fn state_for(&mut self, pod: &Pod) -> Option<&mut PodGroupState> {
+        let group = group_key_of(pod)?;
+        if !self.0.contains_key(&group) {
+            self.0.insert(group_of(pod)?, PodGroupState::default());
+        }
+        self.0.get_mut(&group)
+    }
+
+    fn change(&mut self, pod: &Pod, change: impl FnOnce(&mut MemberCounts, &mut Member)) {
+        let Some(group) = group_key_of(pod) else { return };
+        let Some(PodGroupState { members, counts }) = self.0.get_mut(&group) else { return };
+        let Some(member) = members.get_mut(&pod.key) else { return };
+        change(counts, member);
+        // Whoever is neither known nor on a node is none of them.
+        if !member.is_known && member.on_node.is_none() {
+            members.remove(&pod.key);
+            if members.is_empty() {
+                self.0.remove(&group);
+            }
         }
     }
 
     /// The pods of a group; `None` if there are none.
-    pub fn get(&self, group: &ObjectKey) -> Option<&PodGroupState> {
-        self.0.get(group)
+    pub fn get<'a>(&self, group: impl Into<KeyRef<'a>>) -> Option<&PodGroupState> {
+        self.0.get(&group.into())
     }
 }
 
 impl PodGroupState {
     /// How many pods of the group there are (`AllPodsCount`).
     pub fn n_pods(&self) -> usize {
-        self.known.len()
+        self.counts.n_known
     }
 
     /// How many of them are on nodes or assumed to be.
     pub fn n_placed(&self) -> usize {
-        self.on_nodes.len() - self.n_staying
+        self.counts.n_on_nodes - self.counts.n_staying
     }
 
     /// All pods of the group, by name.
     pub fn pods(&self) -> impl Iterator<Item = &PodKey> {
-        let mut pods: Vec<&PodKey> = self.known.iter().collect();
+        let known = self.members.iter().filter(|(_, member)| member.is_known);
+        let mut pods: Vec<&PodKey> = known.map(|(pod, _)| pod).collect();
         pods.sort_unstable();
         pods.into_iter()
     }
 
     /// Those on nodes or assumed to be (`ScheduledPods`), by name, with the names of their nodes.
     pub fn placed(&self) -> impl ExactSizeIterator<Item = (&PodKey, &Str)> {
-        let is_placed = |(_, member): &(&PodKey, &MemberOnNode)| member.stands != Standing::Stays;
-        let placed = self.on_nodes.iter().filter(is_placed);
-        let mut placed: Vec<(&PodKey, &Str)> =
-            placed.map(|(pod, member)| (pod, &member.node)).collect();
+        let placed = self.members.iter().filter_map(|(pod, member)| Some((pod, member.placed()?)));
+        let mut placed: Vec<(&PodKey, &Str)> = placed.collect();
         placed.sort_unstable();
         placed.into_iter()
     }
 
     /// Whether another pod than this one is on a node or assumed to be.
     pub fn places_others_than(&self, pod: &PodKey) -> bool {
-        let is_placed =
-            self.on_nodes.get(pod).is_some_and(|member| member.stands != Standing::Stays);
+        let is_placed = self.members.get(pod).is_some_and(|member| member.placed().is_some());
         usize::from(is_placed) < self.n_placed()
     }
 
     /// How many of them have been there before the cycle in which the group is decided.
     pub fn n_placed_before(&self) -> usize {
-        self.n_placed() - self.n_on_trial
+        self.n_placed() - self.counts.n_on_trial
     }
+}
 
-    /// Counts a pod of `on_nodes` no longer as it was `before`.
+impl MemberCounts {
+    /// Counts a pod no longer as it was on its node `before`, if it was on one.
     fn is_no_longer(&mut self, before: Option<MemberOnNode>) {
-        match before.map(|before| before.stands) {
-            None | Some(Standing::Placed) => {}
-            Some(Standing::OnTrial) => self.n_on_trial -= 1,
-            Some(Standing::Stays) => self.n_staying -= 1,
+        let Some(before) = before else { return };
+        self.n_on_nodes -= 1;
+        match before.stands {
+            Standing::Placed => {}
+            Standing::OnTrial => self.n_on_trial -= 1,
+            Standing::Stays => self.n_staying -= 1,
         }
+    }
+}
+
+impl Member {
+    /// The node on which it counts.
+    fn placed(&self) -> Option<&Str> {
+        let on_node = self.on_node.as_ref().filter(|one| one.stands != Standing::Stays)?;
+        Some(&on_node.node)
     }
 }
 
@@ -274,7 +323,6 @@ mod tests {
         }
         states.is_placed(&member("a"));
         for name in ["b", "c"] {
-            states.is_placed(&member(name));
             states.is_on_trial(&member(name));
         }
         assert_eq!(counts(&states), Some((3, 3, 1, 3)));

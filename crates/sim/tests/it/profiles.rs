@@ -42,8 +42,10 @@ pub(crate) fn profiles_for(workload: &Workload) -> Vec<Profile> {
 
 /// The feature gates of a workload in the newest release.
 pub(crate) fn gates_for(workload: &Workload) -> FeatureGates {
-    let off = GivenGates::of(Release::NEWEST).plugins;
-    workload.gates(Release::NEWEST).iter().fold(off, |gates, gate| gates.with(gate, true))
+    let on = |gate: &&str| format!("{gate}=true");
+    let given: Vec<String> = workload.gates(Release::NEWEST).iter().map(on).collect();
+    let gates = GivenGates::parse(Release::NEWEST, &given, &[]);
+    gates.expect("the release has the gates").plugins
 }
 
 pub(crate) fn profiles_with(gates: &FeatureGates) -> Vec<Profile> {
