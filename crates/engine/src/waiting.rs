@@ -28,12 +28,11 @@ struct Places<'a> {
 impl Places<'_> {
     fn of(&mut self, key: &PodKey) -> Option<usize> {
         let is_next = self.pods.get(self.next).is_some_and(|waiting| waiting.pod.key == *key);
-        let place = match is_next {
-            true => self.next,
-            false => {
-                let all = || self.pods.iter().map(|waiting| &waiting.pod.key).zip(0..).collect();
-                *self.by_key.get_or_insert_with(all).get(key)?
-            }
+        let place = if is_next {
+            self.next
+        } else {
+            let all = || self.pods.iter().map(|waiting| &waiting.pod.key).zip(0..).collect();
+            *self.by_key.get_or_insert_with(all).get(key)?
         };
         self.next = place + 1;
         Some(place)

@@ -17,7 +17,7 @@
 //! 9. A filter that says that it [cannot err](plimsoll_framework::PreFilter::may_err) judges every node, and one that says
 //!    on which nodes [alone it passes](plimsoll_framework::PreFilter::passes_only_on) rejects all others.
 //! 10. States of equal [keys](plimsoll_framework::FilterByKey) give equal verdicts, also after an object has come or gone
-//!    that does not concern the node.
+//!     that does not concern the node.
 //! 11. Nothing panics.
 //!
 //! Laws 6 to 8 and 10 compare the [acceleration](plimsoll_framework::accelerate) of a plugin with its rule. They are checked

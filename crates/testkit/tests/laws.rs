@@ -168,18 +168,20 @@ fn a_wrong_update_is_caught() {
 fn a_change_that_is_ignored_is_caught() {
     expect![[r#"
         Crowd breaks a law: `update` gives the same verdicts as preparing again, but
-        n0 Success, expected Unschedulable: node(s) were in a crowded zone
-        n3 Success, expected Unschedulable: node(s) were in a crowded zone
-        when default/p21 comes to n0 and team-b/p20 is judged
+        n1 Unschedulable: node(s) were in a crowded zone, expected Success
+        n4 Unschedulable: node(s) were in a crowded zone, expected Success
+        n5 Unschedulable: node(s) were in a crowded zone, expected Success
+        when default/p0 leaves n5 and team-b/p20 is judged
         in this scenario:
         args {"fault":"Deaf"}
         # seed 1
-        node n0 zone=z1
-        node n3 zone=z1
-        pod team-a/p0 on n3
-        pod default/p1 on n0
+        node n1 zone=z2
+        node n4 zone=z2
+        node n5 zone=z2
+        pod default/p0 on n5
+        pod default/p1 on n1
+        pod team-b/p3 on n4
         pod team-b/p20
-        pod default/p21
     "#]]
     .assert_eq(&complaint("Deaf"));
 }

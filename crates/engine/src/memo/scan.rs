@@ -532,8 +532,7 @@ impl Memo {
         let (caches, with) = ((&self.rankings, &self.counts), (base, domain_counts));
         let chooser = Chooser::of(caches, with, cluster)?;
         let made = (base, self.rankings.get(base)?.n_made_again);
-        let scanner = &mut self.scanner;
-        let budget = self.budgets.scanner;
+        let (scanner, budget) = (&mut self.scanner, self.budgets.scanner);
         scanner.follow(&placement, &node_set.changed, cluster.name_order, view, budget)?;
         // What other plugins or a sample have excluded must not be kept.
         let can_keep =

@@ -204,7 +204,7 @@ impl UncachedFilters {
         (0..self.all.len()).find_map(|at| {
             let id = self.all[at].verdicts_on(index);
             let why = match id.and_then(|id| self.verdicts.verdict(id, index)) {
-                Some(known) => known.cloned(),
+                Some(known) => known.err().cloned(),
                 None => self.ask(at, row, on),
             };
             Some((self.all[at].plugin, why?))

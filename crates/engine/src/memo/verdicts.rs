@@ -133,14 +133,20 @@ impl VerdictCache {
         verdicts.known.insert(index);
     }
 
-    /// The verdict on a node: why it is rejected, or `None` if it passes. The outer `None`: it is not known.
-    pub(super) fn verdict(&self, id: VerdictsId, index: NameIndex) -> Option<Option<&Rejection>> {
+    /// The verdict on a node, if it is known. The error is why the node is rejected.
+    pub(super) fn verdict(
+        &self,
+        id: VerdictsId,
+        index: NameIndex,
+    ) -> Option<Result<(), &Rejection>> {
         let verdicts = &self.all[id];
         if !verdicts.known.has(index) {
             return None;
         }
-        let why = || &verdicts.reasons[verdicts.reason_of[index as usize] as usize];
-        Some(verdicts.rejecting.has(index).then(why))
+        Some(match verdicts.rejecting.has(index) {
+            true => Err(&verdicts.reasons[verdicts.reason_of[index as usize] as usize]),
+            false => Ok(()),
+        })
     }
 
     /// The nodes that are known to be rejected.

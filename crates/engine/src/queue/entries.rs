@@ -230,12 +230,11 @@ impl GroupEntries {
     /// The pods that wait of the entry of a pod, in the order in which they came.
     fn waiting_with(&self, member: Membership, with: Surroundings<'_>) -> Vec<PodId> {
         let own = &self.leaves[member.leaf];
-        let mut waiting = match self.gates.composite {
-            false => own.waiting.in_order(),
-            true => {
-                let leaves = self.leaves_with(&own.key, with);
-                leaves.into_iter().flat_map(|leaf| leaf.waiting.in_order()).collect()
-            }
+        let mut waiting = if self.gates.composite {
+            let leaves = self.leaves_with(&own.key, with);
+            leaves.into_iter().flat_map(|leaf| leaf.waiting.in_order()).collect()
+        } else {
+            own.waiting.in_order()
         };
         waiting.sort_unstable();
         waiting.into_iter().map(|(_, id)| id).collect()
@@ -243,12 +242,11 @@ impl GroupEntries {
 
     /// The first pod that waits of the entry that a PodGroup is part of.
     fn first_waiting_in(&self, leaf: &ObjectKey, with: Surroundings<'_>) -> Option<PodId> {
-        let first = match self.gates.composite {
-            false => self.leaves[*self.leaf_ids.get(leaf)?].waiting.first(),
-            true => {
-                let leaves = self.leaves_with(leaf, with).into_iter();
-                leaves.filter_map(|leaf| leaf.waiting.first()).min()
-            }
+        let first = if self.gates.composite {
+            let leaves = self.leaves_with(leaf, with).into_iter();
+            leaves.filter_map(|leaf| leaf.waiting.first()).min()
+        } else {
+            self.leaves[*self.leaf_ids.get(leaf)?].waiting.first()
         };
         first.map(|(_, id)| id)
     }

@@ -101,6 +101,7 @@ pub struct PodGroupState {
 
 /// How many pods of a group there are.
 #[derive(Clone, Debug, Default)]
+#[expect(clippy::struct_field_names, reason = "all are counts")]
 struct MemberCounts {
     n_known: usize,
     n_on_nodes: usize,

@@ -2,12 +2,15 @@
 //! none of its volumes is on the node already.
 
 use std::hash::{Hash, Hasher};
+use std::sync::Arc;
 
 use hashbrown::HashMap;
 use plimsoll_api::{Derived, ObjectStores};
+use plimsoll_framework::prelude::*;
 use rustc_hash::{FxBuildHasher, FxHasher};
 
-use super::*;
+use super::{NodeVolumeLimits, PodVolumeSlots, Slot, Slots, VolumeServers, slot_of_volume};
+use crate::pod_claims;
 
 /// The drivers of the slots that a pod needs, in the order of the slots: that of several missing drivers is told which comes
 /// first.
