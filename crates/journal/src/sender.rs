@@ -37,7 +37,8 @@ pub enum WhenFull {
 
 /// The entries between the sender and the writer.
 ///
-/// The writer sleeps while they gather. To wake it for each batch would cost more than to write the batch.
+/// The writer sleeps while they gather: it is woken by the first of them, and not for each batch, since each time is a system
+/// call on the thread that sends.
 #[derive(Debug, Default)]
 pub(crate) struct Waiting {
     queue: Mutex<Queue>,
