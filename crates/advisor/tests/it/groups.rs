@@ -232,6 +232,19 @@ pub(crate) fn check_all(world: &World, (release, name): (Release, &str), why: &W
     }
 }
 
+/// The [group](GROUP) has lost its room. The first remedy is no larger than `undone`, which undoes that, and all of them work.
+pub(crate) fn check_undone(world: &World, release: Release, undone: u32, of: &str) {
+    assert_eq!(world.group_placed_under(release, GROUP), None, "{of} breaks it");
+    let why = world.ask_group_under(release, GROUP);
+    let first = why.remedies.first();
+    assert!(
+        first.is_some_and(|first| first.size <= undone),
+        "{of} can be undone by {undone}: {:#?}",
+        texts(&why)
+    );
+    check_all(world, (release, GROUP), &why, of);
+}
+
 /// Breaks a group in some ways. Some remedy must be as small as undoing that, and all of them work. Returns how it was broken;
 /// `None` if the group had no room before.
 fn check(release: Release, seed: u64, all: &[GroupBreak], n: usize) -> Option<Vec<GroupBreak>> {
@@ -249,15 +262,7 @@ fn check(release: Release, seed: u64, all: &[GroupBreak], n: usize) -> Option<Ve
         }
     }
     let of = format!("{release}, seed {seed}: {breaks:?}");
-    assert_eq!(world.group_placed_under(release, GROUP), None, "{of} breaks it");
-    let why = world.ask_group_under(release, GROUP);
-    let first = why.remedies.first();
-    assert!(
-        first.is_some_and(|first| first.size <= undone),
-        "{of} can be undone by {undone}: {:#?}",
-        texts(&why)
-    );
-    check_all(&world, (release, GROUP), &why, &of);
+    check_undone(&world, release, undone, &of);
     Some(breaks)
 }
 
