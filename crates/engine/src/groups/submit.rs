@@ -94,8 +94,11 @@ impl Scheduler {
         let message = failure.message.clone();
         self.log_member(attempt, &failure);
         self.count_preemption(&attempt.pod, &failure);
-        self.nominate_member(attempt, node.clone(), effects);
+        let is_new = node.clone().is_some_and(|node| self.nominate_member(attempt, node, effects));
         self.fail(now, attempt.id, &attempt.pod, failure, effects);
+        if is_new {
+            self.queue.nominates();
+        }
         MemberResult::Unschedulable { message, nominated: node }
     }
 
@@ -110,13 +113,14 @@ impl Scheduler {
     ) -> MemberResult {
         let message = failure.message.clone();
         self.log_member(attempt, &failure);
-        let is_new =
-            matches!(to, Nominates::To(_)) && self.nominated.node_of(&attempt.pod.key).is_none();
-        match to {
-            Nominates::To(node) => self.nominate_member(attempt, Some(node), effects),
-            Nominates::Nothing => self.withdraw(now, &attempt.pod, effects),
-            Nominates::AsBefore => {}
-        }
+        let is_new = match to {
+            Nominates::To(node) => self.nominate_member(attempt, node, effects),
+            Nominates::Nothing => {
+                self.withdraw(now, &attempt.pod, effects);
+                false
+            }
+            Nominates::AsBefore => false,
+        };
         self.fail(now, attempt.id, &attempt.pod, failure, effects);
         if is_new {
             self.queue.nominates();
@@ -139,11 +143,12 @@ impl Scheduler {
         self.fail(now, attempt.id, &attempt.pod, failure, effects);
     }
 
-    fn nominate_member(&mut self, attempt: &Attempt, node: Option<Str>, effects: &mut Vec<Effect>) {
-        if let Some(node) = node {
-            self.nominated.set(attempt.pod.clone(), node.clone());
-            self.write_nomination(&attempt.pod, Some(node), effects);
-        }
+    /// Nominates a member to a node. Returns whether it was not nominated before.
+    fn nominate_member(&mut self, attempt: &Attempt, node: Str, effects: &mut Vec<Effect>) -> bool {
+        let is_new = self.nominated.node_of(&attempt.pod.key).is_none();
+        self.nominated.set(attempt.pod.clone(), node.clone());
+        self.write_nomination(&attempt.pod, Some(node), effects);
+        is_new
     }
 
     fn log_member(&mut self, attempt: &Attempt, failure: &AttemptFailure) {

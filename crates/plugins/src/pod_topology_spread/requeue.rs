@@ -8,7 +8,8 @@ use super::{PodParts, PodTopologySpread};
 
 /// As in plugin.go, EventsToRegister, isSchedulableAfterPodChange and isSchedulableAfterNodeChange.
 /// Changes of Services and controllers do not wake pods, even if the constraints are default ones.
-/// Unlike there, a pod on a node that starts to terminate is an event, since it no longer counts.
+/// Unlike there, a pod on a node that starts to terminate is an event, since it no longer counts, and so is a node that
+/// begins or ceases to match the node affinity of the rejected pod, since its domain may no longer be the smallest one.
 impl Requeue for PodTopologySpread {
     fn events(&self) -> Vec<ClusterEvent> {
         let pod = Action::ADD | Action::UPDATE | Action::DELETE;
@@ -52,7 +53,7 @@ impl Requeue for PodTopologySpread {
             }
             Object::Node { before, after } => {
                 let after = after.map(|row| &**change.view.nodes.node(row));
-                is_other_domain(constraints, before, after)
+                is_other_domain(constraints, pod, before, after)
             }
             Object::Other(_) => true,
         };
@@ -76,8 +77,13 @@ fn is_relabelled(constraints: &Hard<'_>, before: &PodInfo, after: &PodInfo) -> b
     constraints.iter().any(moves)
 }
 
-/// Whether domains were added, removed or changed with the node.
-fn is_other_domain(constraints: &Hard<'_>, before: Option<&Node>, after: Option<&Node>) -> bool {
+/// Whether domains of the pod were added, removed or changed with the node.
+fn is_other_domain(
+    constraints: &Hard<'_>,
+    pod: &Pod,
+    before: Option<&Node>,
+    after: Option<&Node>,
+) -> bool {
     let has_all_keys =
         |node: &Node| constraints.iter().all(|one| node.labels.contains_key(&one.topology_key));
     let (Some(before), Some(after)) = (before, after) else {
@@ -86,8 +92,14 @@ fn is_other_domain(constraints: &Hard<'_>, before: Option<&Node>, after: Option<
     let moved = |one: &&SpreadConstraint| {
         before.labels.get(&one.topology_key) != after.labels.get(&one.topology_key)
     };
+    let selected = |node: &Node| pod.node_selection.matches(&node.name, &node.labels);
     match (has_all_keys(before), has_all_keys(after)) {
-        (true, true) => before.taints != after.taints || constraints.iter().any(moved),
+        (true, true) => {
+            before.taints != after.taints
+                || constraints.iter().any(moved)
+                || (constraints.iter().any(|one| one.honor_node_affinity)
+                    && selected(before) != selected(after))
+        }
         (false, false) => false,
         (true, false) | (false, true) => true,
     }
@@ -206,6 +218,25 @@ mod tests {
             ("node a", r#"node a {"taints": [{"key": "k", "effect": "NoSchedule"}]}"#, Hint::Skip),
         ] {
             assert_eq!(rejected.node(before, after), expected, "{before:?} {after:?}");
+        }
+    }
+
+    #[test]
+    fn nodes_that_the_pod_selects_no_more_help_if_constraints_honor_that() {
+        let text = |policy| {
+            format!(
+                r#"pod p app=web {{"nodeSelector": {{"disk": "ssd"}}, "topologySpreadConstraints": [{{
+                "maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule", "nodeAffinityPolicy": "{policy}",
+                "labelSelector": {{"matchLabels": {{"app": "web"}}}}}}]}}"#
+            )
+        };
+        for (policy, expected) in [("Honor", Hint::Queue), ("Ignore", Hint::Skip)] {
+            let rejected = RejectedPod::is(&text(policy));
+            let (selected, other) = ("node a zone=1 disk=ssd", "node a zone=1 disk=hdd");
+            assert_eq!(rejected.node(selected, other), expected, "{policy}");
+            assert_eq!(rejected.node(other, selected), expected, "{policy}");
+            assert_eq!(rejected.node("node a disk=ssd", "node a disk=hdd"), Hint::Skip, "{policy}");
+            assert_eq!(rejected.node(other, other), Hint::Skip, "{policy}");
         }
     }
 

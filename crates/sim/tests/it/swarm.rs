@@ -54,9 +54,10 @@ fn nothing_that_must_not_be_is_found_in_a_swarm_with_groups() {
 /// Seeds with groups that have found bugs: a question about a group ended what was reserved for it, the sum of what nodes
 /// have exceeded 63 bits, nothing woke a pod for which a write of PostFilter had failed, a member whose binding was refused
 /// counted as settled while it waited for its next attempt, a member that was tried beside its victim freed the victim's
-/// ports when it was taken back, the law did not know that a member that is being deleted holds its group back, and a pod that
-/// names a claim twice could be bound only if the claim kept the devices of its attempt before.
-const FOUND_WITH_GROUPS: [(Release, u64); 9] = [
+/// ports when it was taken back, the law did not know that a member that is being deleted holds its group back, a pod that names a
+/// claim twice could be bound only if the claim kept the devices of its attempt before, and a group counted as settled
+/// although its attempt had nominated a member that evicts pods.
+const FOUND_WITH_GROUPS: [(Release, u64); 10] = [
     (Release::V1_36, 141),
     (Release::V1_36, 993),
     (Release::V1_37, 759),
@@ -66,6 +67,7 @@ const FOUND_WITH_GROUPS: [(Release, u64); 9] = [
     (Release::V1_36, 20_020_659),
     (Release::V1_37, 30_021_717),
     (Release::V1_37, 50_013_027),
+    (Release::V1_36, 40_022_211),
 ];
 
 #[test]
@@ -109,14 +111,15 @@ fn with_gangs(release: Release, seed: u64) -> Course {
 }
 
 /// Seeds that have found bugs: pods were not woken when a node was added, when a disk or reserved resources became free,
+/// when the smallest domain of a spread constraint lost its node to another label,
 /// when a pod with the same volume was nominated, when a nominated pod changed, when its reserved resources were given to
 /// a more important one, or when a claim went whose devices were being written; a device was given to two claims of which
 /// a pod had named one twice.
-const FOUND: [u64; 35] = [
+const FOUND: [u64; 36] = [
     584, 1219, 2743, 3546, 3595, 10_228, 10_849, 13_116, 17_309, 19_182, 20_537, 23_891, 26_573,
     30_384, 31_420, 31_481, 32_887, 34_025, 34_178, 37_607, 39_461, 41_234, 79_009, 79_701, 94_426,
     1_048_007, 1_058_161, 1_055_850, 1_050_849, 1_056_757, 1_070_315, 1_070_922, 1_066_072,
-    5_050_494, 8_105_996,
+    5_050_494, 8_105_996, 53_000_123,
 ];
 
 #[test]
