@@ -279,7 +279,6 @@ impl<'a> Transaction<'a> {
         self.changes = None;
         let kind = object.kind();
         let cache = &mut self.scheduler.cache;
-        cache.log_object(kind, &object.key());
         cache.change_object(kind, || object.key(), |stores| stores.set(&object));
         cache.objects_changed(kind);
         self.events.push(Event::object(object));
@@ -289,7 +288,6 @@ impl<'a> Transaction<'a> {
     pub fn remove_object(&mut self, kind: KindRef, key: ObjectKey) {
         self.changes = None;
         let cache = &mut self.scheduler.cache;
-        cache.log_object(kind, &key);
         cache.change_object(kind, || key.clone(), |stores| stores.remove(kind, &key));
         cache.objects_changed(kind);
         self.events.push(Event::gone(kind, key));

@@ -457,6 +457,7 @@ impl Cache {
         key: impl Fn() -> ObjectKey,
         change: impl FnOnce(&mut Stores) -> T,
     ) -> T {
+        self.log_object(kind, &key);
         self.note_object(kind, &key);
         let result = change(self.stores_mut(StoreReads::of_kind(kind)));
         self.note_object(kind, &key);

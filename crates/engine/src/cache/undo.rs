@@ -170,12 +170,14 @@ impl Cache {
     }
 
     /// Records an object that is about to be changed.
-    pub(crate) fn log_object(&mut self, kind: KindRef, key: &ObjectKey) {
-        if 0 < self.undo.depth {
-            let before = self.stores.objects.entry(kind, key);
-            let histories = self.stores.objects.histories(kind);
-            self.undo.undos.push(Undo::Object { kind, key: key.clone(), before, histories });
+    pub(super) fn log_object(&mut self, kind: KindRef, key: impl FnOnce() -> ObjectKey) {
+        if self.undo.depth == 0 {
+            return;
         }
+        let key = key();
+        let before = self.stores.objects.entry(kind, &key);
+        let histories = self.stores.objects.histories(kind);
+        self.undo.undos.push(Undo::Object { kind, key, before, histories });
     }
 
     fn row_before(&self, row: Row) -> RowBefore {
