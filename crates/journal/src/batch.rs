@@ -11,6 +11,8 @@ use crate::entry::{AttemptEntry, Entry, GroupEntry};
 
 /// An hour, in milliseconds.
 pub(crate) const HOUR: i64 = 3_600_000;
+/// A second, in milliseconds.
+const SECOND: i64 = 1000;
 
 /// A pod: its name and its uid.
 pub(crate) type PodRef<'a> = (&'a PodKey, &'a Str);
@@ -27,15 +29,25 @@ pub(crate) struct Answer<'a> {
 pub(crate) struct PodChange {
     /// How often it was tried.
     pub(crate) attempts: i64,
+    /// The number of its last attempt, 1 for the first one.
+    pub(crate) number: u32,
     pub(crate) ready_at: Option<i64>,
     pub(crate) bound_at: Option<i64>,
+}
+
+impl PodChange {
+    /// Whether the pod was tried again, or waited a second or longer until it was bound. Of all others the attempt says all.
+    pub(crate) fn is_notable(&self) -> bool {
+        let waited = self.bound_at.zip(self.ready_at).map(|(bound, ready)| bound - ready);
+        1 < self.number || 1 < self.attempts || waited.is_some_and(|waited| SECOND <= waited)
+    }
 }
 
 /// An attempt of a batch.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct BatchAttempt<'a> {
     /// The place of its pod among those of the batch.
-    pub(crate) pod: usize,
+    pod: usize,
     pub(crate) entry: &'a AttemptEntry,
     /// The answer to its binding, if that is in the batch.
     pub(crate) answer: Option<Answer<'a>>,
@@ -72,6 +84,7 @@ impl<'a> Batch<'a> {
                     }
                     let change = &mut batch.pods[place].1;
                     change.attempts += 1;
+                    change.number = attempt.number;
                     change.ready_at = change.ready_at.or(attempt.first_ready.map(Time::millis));
                     if attempt.node.is_some() {
                         binding.insert(pod, batch.attempts.len());

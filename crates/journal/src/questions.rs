@@ -2,8 +2,8 @@
 //! stops after as many rows as are wanted.
 
 /// The last attempts of a pod (namespace, name, number of rows), oldest first.
-pub(crate) const HISTORY: &str = "SELECT * FROM history WHERE id IN (SELECT attempts.id FROM attempts JOIN pods ON pods.id = \
-     attempts.pod WHERE pods.namespace = ?1 AND pods.name = ?2 ORDER BY attempts.id DESC LIMIT ?3) ORDER BY id";
+pub(crate) const HISTORY: &str = "SELECT * FROM history WHERE id IN (SELECT id FROM attempts WHERE namespace = ?1 AND name = ?2 \
+     ORDER BY id DESC LIMIT ?3) ORDER BY id";
 
 /// The plugins that rejected a pod in an attempt.
 pub(crate) const REJECTIONS: &str = "SELECT plugin.text, reason.text, nodes FROM rejections JOIN texts AS plugin ON plugin.id = \
@@ -17,19 +17,17 @@ pub(crate) const SCORES: &str = "SELECT node.text, total, by_plugin FROM scores 
 pub(crate) const VICTIMS: &str = "SELECT pod FROM victims WHERE attempt = ?1 ORDER BY pod";
 
 /// The last preemptions (number of rows), newest first. Victims are in the order in which they were written.
-pub(crate) const PREEMPTIONS: &str = "SELECT attempts.at AS at, victims.pod AS victim, pods.namespace || '/' || pods.name AS \
-     preemptor, node.text AS node, attempts.id AS attempt FROM victims JOIN attempts ON attempts.id = victims.attempt JOIN \
-     pods ON pods.id = attempts.pod LEFT JOIN texts AS node ON node.id = attempts.nominated ORDER BY victims.rowid DESC LIMIT \
-     ?1";
+pub(crate) const PREEMPTIONS: &str = "SELECT attempts.at AS at, victims.pod AS victim, attempts.namespace || '/' || attempts.name \
+     AS preemptor, node.text AS node, attempts.id AS attempt FROM victims JOIN attempts ON attempts.id = victims.attempt LEFT JOIN \
+     texts AS node ON node.id = attempts.nominated ORDER BY victims.rowid DESC LIMIT ?1";
 
 /// The last preemptions with which a pod (name, namespace, name in it) has to do (number of rows), newest first. By `OR` in place
 /// of the union, SQLite would go through all attempts by time.
-pub(crate) const PREEMPTIONS_OF_POD: &str = "SELECT attempts.at AS at, victims.pod AS victim, pods.namespace || '/' || pods.name \
-     AS preemptor, node.text AS node, attempts.id AS attempt FROM victims JOIN attempts ON attempts.id = victims.attempt JOIN pods \
-     ON pods.id = attempts.pod LEFT JOIN texts AS node ON node.id = attempts.nominated WHERE victims.rowid IN (SELECT rowid FROM \
-     victims WHERE pod = ?1 UNION SELECT chosen.rowid FROM pods AS preemptor JOIN attempts AS own ON own.pod = preemptor.id JOIN \
-     victims AS chosen ON chosen.attempt = own.id WHERE preemptor.namespace = ?2 AND preemptor.name = ?3) ORDER BY attempts.at \
-     DESC LIMIT ?4";
+pub(crate) const PREEMPTIONS_OF_POD: &str = "SELECT attempts.at AS at, victims.pod AS victim, attempts.namespace || '/' || \
+     attempts.name AS preemptor, node.text AS node, attempts.id AS attempt FROM victims JOIN attempts ON attempts.id = \
+     victims.attempt LEFT JOIN texts AS node ON node.id = attempts.nominated WHERE victims.rowid IN (SELECT rowid FROM victims \
+     WHERE pod = ?1 UNION SELECT chosen.rowid FROM attempts AS own JOIN victims AS chosen ON chosen.attempt = own.id WHERE \
+     own.namespace = ?2 AND own.name = ?3) ORDER BY attempts.at DESC LIMIT ?4";
 
 /// The last preemptions for groups (number of rows), newest first.
 pub(crate) const GROUP_PREEMPTIONS: &str = "SELECT made.at AS at, group_victims.pod AS victim, made.namespace || '/' || made.name AS \
@@ -55,12 +53,12 @@ pub(crate) const GROUP_VICTIMS: &str =
 /// Whether there are groups: an earlier version wrote none.
 pub(crate) const HAS_GROUPS: &str = "SELECT 1 FROM sqlite_schema WHERE name = 'group_attempts'";
 
-/// A pod with its history in short (namespace, name, uid).
+/// A pod with its history in short (namespace, name, uid), if it has one.
 pub(crate) const POD: &str = "SELECT * FROM pods WHERE namespace = ?1 AND name = ?2 AND uid = ?3";
 
 /// The pods with a name in whatever namespace (name, number of rows).
 pub(crate) const NAMESAKES: &str =
-    "SELECT DISTINCT namespace || '/' || name FROM pods WHERE name = ?1 ORDER BY 1 LIMIT ?2";
+    "SELECT DISTINCT namespace || '/' || name FROM attempts WHERE name = ?1 ORDER BY 1 LIMIT ?2";
 
 /// The pods that waited longest (number of rows), of those that the index has. SQLite uses an index over some of the rows only if
 /// the condition is written as there.

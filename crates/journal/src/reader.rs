@@ -46,6 +46,9 @@ pub struct JournalAttempt {
     /// What moved the pod to where it could be tried.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub woken_by: Option<String>,
+    /// When the pod was first ready to be tried.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ready_at: Option<i64>,
     /// When it was queued for this attempt.
     pub queued_at: i64,
     /// How many nodes were judged.
@@ -220,7 +223,8 @@ impl Reader {
         attempts.collect()
     }
 
-    /// The history of a pod in short; `None` if it was never tried.
+    /// The history of a pod in short; `None` if it was never tried, or if it was bound at its first attempt within a second and not
+    /// evicted: then its [attempt](Self::history) says all.
     pub fn pod(&self, key: &PodKey, uid: &str) -> Result<Option<JournalPod>, JournalError> {
         let values = params![key.namespace.as_str(), key.name.as_str(), uid];
         Ok(self.rows(questions::POD, values, pod)?.pop())
@@ -405,6 +409,7 @@ fn attempt(row: &Row<'_>) -> rusqlite::Result<JournalAttempt> {
         message: row.get("message")?,
         nominated: row.get("nominated")?,
         woken_by: row.get("woken_by")?,
+        ready_at: row.get("ready_at")?,
         queued_at: row.get("queued_at")?,
         judged: row.get("judged")?,
         feasible: row.get("feasible")?,

@@ -1,14 +1,15 @@
 -- Times are in milliseconds since 1970, in a simulation of its virtual clock. Views have names in place of numbers.
 -- A journal that an earlier version has begun gets what it lacks of this when it is opened to be written.
 
--- The pods that were tried, each with its history in short.
+-- The pods that were tried more than once, that waited a second or longer until they were bound, or that were evicted, each
+-- with its history in short. All others were bound at once at their first attempt: their row in attempts says all of them.
 CREATE TABLE IF NOT EXISTS pods (
     id INTEGER PRIMARY KEY,
     namespace TEXT NOT NULL,
     name TEXT NOT NULL,
     uid TEXT NOT NULL,
     -- How often it was tried.
-    attempts INTEGER NOT NULL DEFAULT 0,
+    attempts INTEGER NOT NULL,
     -- When it was first ready to be tried.
     ready_at INTEGER,
     -- When its binding succeeded.
@@ -19,7 +20,6 @@ CREATE TABLE IF NOT EXISTS pods (
     evicted_at INTEGER,
     UNIQUE (name, namespace, uid)
 );
--- Most pods are bound at once. They are in neither index, which makes them cheap to write.
 CREATE INDEX IF NOT EXISTS pods_by_attempts ON pods (attempts) WHERE attempts > 1;
 CREATE INDEX IF NOT EXISTS pods_by_waited ON pods (waited) WHERE attempts > 1 OR waited >= 1000;
 
@@ -33,7 +33,10 @@ CREATE TABLE IF NOT EXISTS texts (
 CREATE TABLE IF NOT EXISTS attempts (
     id INTEGER PRIMARY KEY,
     at INTEGER NOT NULL,
-    pod INTEGER NOT NULL REFERENCES pods (id),
+    -- The pod.
+    namespace TEXT NOT NULL,
+    name TEXT NOT NULL,
+    uid TEXT NOT NULL,
     -- 1 for the first attempt of the pod.
     number INTEGER NOT NULL,
     profile INTEGER NOT NULL REFERENCES texts (id),
@@ -47,6 +50,8 @@ CREATE TABLE IF NOT EXISTS attempts (
     nominated INTEGER REFERENCES texts (id),
     -- What moved the pod to where it could be tried.
     woken_by INTEGER REFERENCES texts (id),
+    -- When the pod was first ready to be tried.
+    ready_at INTEGER,
     -- When it was queued for this attempt.
     queued_at INTEGER NOT NULL,
     -- How many nodes were judged.
@@ -58,7 +63,7 @@ CREATE TABLE IF NOT EXISTS attempts (
     answered_at INTEGER,
     error INTEGER REFERENCES texts (id)
 );
-CREATE INDEX IF NOT EXISTS attempts_by_pod ON attempts (pod);
+CREATE INDEX IF NOT EXISTS attempts_by_pod ON attempts (name, namespace);
 
 -- The plugins that rejected a pod that got no node, for which reason, and how many nodes.
 CREATE TABLE IF NOT EXISTS rejections (
@@ -133,12 +138,11 @@ CREATE TABLE IF NOT EXISTS losses (
 );
 
 CREATE VIEW IF NOT EXISTS history AS
-SELECT attempts.id, attempts.at, pods.namespace, pods.name, pods.uid, attempts.number, profile.text AS profile,
+SELECT attempts.id, attempts.at, attempts.namespace, attempts.name, attempts.uid, attempts.number, profile.text AS profile,
        attempts.result, node.text AS node, message.text AS message, nominated.text AS nominated,
-       woken_by.text AS woken_by, attempts.queued_at, attempts.judged, attempts.feasible, attempts.margin,
+       woken_by.text AS woken_by, attempts.ready_at, attempts.queued_at, attempts.judged, attempts.feasible, attempts.margin,
        attempts.answered_at, error.text AS error
 FROM attempts
-JOIN pods ON pods.id = attempts.pod
 JOIN texts AS profile ON profile.id = attempts.profile
 LEFT JOIN texts AS node ON node.id = attempts.node
 LEFT JOIN texts AS message ON message.id = attempts.message
@@ -147,9 +151,8 @@ LEFT JOIN texts AS woken_by ON woken_by.id = attempts.woken_by
 LEFT JOIN texts AS error ON error.id = attempts.error;
 
 CREATE VIEW IF NOT EXISTS preemptions AS
-SELECT attempts.at, victims.pod AS victim, pods.namespace || '/' || pods.name AS preemptor, node.text AS node,
+SELECT attempts.at, victims.pod AS victim, attempts.namespace || '/' || attempts.name AS preemptor, node.text AS node,
        attempts.id AS attempt
 FROM victims
 JOIN attempts ON attempts.id = victims.attempt
-JOIN pods ON pods.id = attempts.pod
 LEFT JOIN texts AS node ON node.id = attempts.nominated;

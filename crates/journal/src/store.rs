@@ -9,7 +9,7 @@ use rusqlite::{
     Connection, ErrorCode, OptionalExtension as _, Statement, Transaction, TransactionBehavior,
     params,
 };
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::batch::{Answer, Batch, HOUR, PodChange, PodRef};
 use crate::entry::{AttemptEntry, Entry, GroupEntry};
@@ -18,7 +18,7 @@ use crate::entry::{AttemptEntry, Entry, GroupEntry};
 pub const SCHEMA: &str = include_str!("schema.sql");
 
 /// The version of the schema (`PRAGMA user_version`).
-pub const VERSION: i64 = 1;
+pub const VERSION: i64 = 2;
 
 /// That a file is a journal (`PRAGMA application_id`): "PLIM".
 const APPLICATION: i64 = 0x504c_494d;
@@ -28,14 +28,21 @@ const MINUTE: i64 = 60_000;
 
 /// At most so many texts are remembered with their numbers.
 const MOST_TEXTS: usize = 100_000;
-/// At most so many pods are remembered with their numbers.
+/// At most so many pods are remembered.
 const MOST_PODS: usize = 200_000;
 
-/// A pod that is not in the file.
-const INSERT_POD: &str = "INSERT OR IGNORE INTO pods (namespace, name, uid, attempts, ready_at, bound_at, waited) VALUES (?1, ?2, ?3, \
-     ?4, ?5, ?6, ?6 - ?5)";
-const INSERT_ATTEMPT: &str = "INSERT INTO attempts (at, pod, number, profile, result, node, message, nominated, woken_by, queued_at, \
-     judged, feasible, margin, answered_at, error) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)";
+/// What has changed of a pod: its names, the number of its last attempt, the number of new ones, and its times.
+const WRITE_POD: &str = "INSERT INTO pods (namespace, name, uid, attempts, ready_at, bound_at, waited) VALUES (?1, ?2, ?3, ?4, ?6, ?7, \
+     ?7 - ?6) ON CONFLICT (name, namespace, uid) DO UPDATE SET attempts = attempts + ?5, ready_at = coalesce(ready_at, ?6), \
+     bound_at = coalesce(?7, bound_at), waited = coalesce(?7 - coalesce(ready_at, ?6), waited)";
+/// That a pod was evicted: its names, and when. It was placed by the last attempt.
+const EVICT_POD: &str = "INSERT INTO pods (namespace, name, uid, attempts, ready_at, bound_at, waited, evicted_at) SELECT namespace, \
+     name, uid, number, ready_at, iif(error IS NULL, answered_at, NULL), iif(error IS NULL, answered_at, NULL) - ready_at, ?3 FROM \
+     attempts WHERE namespace = ?1 AND name = ?2 ORDER BY id DESC LIMIT 1 ON CONFLICT (name, namespace, uid) DO UPDATE SET evicted_at \
+     = excluded.evicted_at RETURNING uid";
+const INSERT_ATTEMPT: &str = "INSERT INTO attempts (at, namespace, name, uid, number, profile, result, node, message, nominated, \
+     woken_by, ready_at, queued_at, judged, feasible, margin, answered_at, error) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, \
+     ?12, ?13, ?14, ?15, ?16, ?17, ?18)";
 
 const INSERT_GROUP: &str = "INSERT INTO group_attempts (at, kind, namespace, name, number, result, message, placement, pods, scheduled) \
      VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)";
@@ -96,9 +103,19 @@ pub(crate) fn is_busy(error: &rusqlite::Error) -> bool {
 pub(crate) struct Store {
     pub(crate) connection: Connection,
     texts: FxHashMap<Str, i64>,
-    pods: FxHashMap<(PodKey, Str), i64>,
+    /// Pods that are known to be in the table of that name, and may be tried or bound yet.
+    pods: FxHashSet<(PodKey, Str)>,
     /// The last attempt of each pod that waits for the answer to its binding.
-    binding: FxHashMap<(PodKey, Str), i64>,
+    binding: FxHashMap<(PodKey, Str), Awaited>,
+}
+
+/// An attempt whose binding is not answered yet.
+#[derive(Clone, Copy)]
+struct Awaited {
+    id: i64,
+    number: u32,
+    /// When the pod was first ready to be tried.
+    ready_at: Option<i64>,
 }
 
 impl Store {
@@ -115,7 +132,8 @@ impl Store {
         connection
             .execute_batch("PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA cache_size = -16384;")
             .map_err(failed)?;
-        let (texts, pods, binding) = <_>::default();
+        let pods = not_bound(&connection).map_err(failed)?;
+        let (texts, binding) = <_>::default();
         Ok(Store { connection, texts, pods, binding })
     }
 
@@ -213,7 +231,8 @@ impl Store {
         let gone = transaction.execute("DELETE FROM attempts WHERE id < ?1", [id])?;
         if 0 < gone {
             transaction.execute(
-                "DELETE FROM pods WHERE NOT EXISTS (SELECT 1 FROM attempts WHERE attempts.pod = pods.id)",
+                "DELETE FROM pods WHERE NOT EXISTS (SELECT 1 FROM attempts WHERE attempts.name = pods.name AND attempts.namespace = \
+                 pods.namespace AND attempts.uid = pods.uid)",
                 [],
             )?;
             transaction.execute("DELETE FROM hours WHERE hour < ?1", [at - at.rem_euclid(HOUR)])?;
@@ -223,7 +242,6 @@ impl Store {
                 [at],
             )?;
             transaction.execute("DELETE FROM group_attempts WHERE at < ?1", [at])?;
-            self.pods.clear();
             self.binding.clear();
         }
         transaction.commit()
@@ -241,6 +259,18 @@ fn is_empty(connection: &Connection) -> rusqlite::Result<bool> {
     let n: i64 =
         connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
     Ok(n == 0)
+}
+
+/// The pods that are in `pods` and have no node yet.
+fn not_bound(connection: &Connection) -> rusqlite::Result<FxHashSet<(PodKey, Str)>> {
+    let mut query = connection.prepare(
+        "SELECT namespace, name, uid FROM pods WHERE bound_at IS NULL ORDER BY id DESC LIMIT ?1",
+    )?;
+    let pods = query.query_map([number(MOST_PODS)], |row| {
+        let text = |column| row.get::<_, String>(column).map(Str::from);
+        Ok((PodKey::new(text(0)?, text(1)?), text(2)?))
+    })?;
+    pods.collect()
 }
 
 fn create(connection: &mut Connection) -> rusqlite::Result<()> {
@@ -273,23 +303,23 @@ fn check(connection: &Connection, path: &Path) -> Result<(), JournalError> {
 struct Writing<'a> {
     on: &'a Transaction<'a>,
     texts: &'a mut FxHashMap<Str, i64>,
-    pods: &'a mut FxHashMap<(PodKey, Str), i64>,
-    binding: &'a mut FxHashMap<(PodKey, Str), i64>,
+    pods: &'a mut FxHashSet<(PodKey, Str)>,
+    binding: &'a mut FxHashMap<(PodKey, Str), Awaited>,
 }
 
 impl Writing<'_> {
     /// Writes each row once, with all that the batch says of it.
     fn batch(&mut self, batch: &Batch<'_>) -> rusqlite::Result<()> {
-        let mut insert = self.on.prepare_cached(INSERT_POD)?;
-        let pods = batch.pods.iter().map(|(pod, change)| self.pod(&mut insert, *pod, change));
-        let ids: Vec<i64> = pods.collect::<rusqlite::Result<_>>()?;
+        for (pod, change) in &batch.pods {
+            self.pod(*pod, change)?;
+        }
         let mut insert = self.on.prepare_cached(INSERT_ATTEMPT)?;
         for attempt in &batch.attempts {
-            self.attempt(&mut insert, ids[attempt.pod], attempt.entry, attempt.answer)?;
+            self.attempt(&mut insert, attempt.entry, attempt.answer)?;
         }
-        for &((pod, uid), answer) in &batch.answers {
-            if let Some(attempt) = self.binding.remove(&(pod.clone(), uid.clone())) {
-                self.answer(attempt, answer)?;
+        for &(pod, answer) in &batch.answers {
+            if let Some(attempt) = self.binding.remove(&(pod.0.clone(), pod.1.clone())) {
+                self.answer(pod, attempt, answer)?;
             }
         }
         for group in &batch.groups {
@@ -305,19 +335,21 @@ impl Writing<'_> {
     }
 
     /// Writes the answer to the binding of an attempt that is in the file.
-    fn answer(&mut self, attempt: i64, answer: Answer<'_>) -> rusqlite::Result<()> {
+    fn answer(
+        &mut self,
+        pod: PodRef<'_>,
+        attempt: Awaited,
+        answer: Answer<'_>,
+    ) -> rusqlite::Result<()> {
         let (at, error) = (answer.at.millis(), self.optional(answer.error)?);
         self.on
             .prepare_cached("UPDATE attempts SET answered_at = ?2, error = ?3 WHERE id = ?1")?
-            .execute(params![attempt, at, error])?;
-        if error.is_none() {
-            self.on
-                .prepare_cached(
-                    "UPDATE pods SET bound_at = ?2, waited = ?2 - ready_at WHERE id = (SELECT pod FROM attempts WHERE id = ?1)",
-                )?
-                .execute(params![attempt, at])?;
+            .execute(params![attempt.id, at, error])?;
+        if error.is_some() {
+            return Ok(());
         }
-        Ok(())
+        let Awaited { number, ready_at, .. } = attempt;
+        self.pod(pod, &PodChange { attempts: 0, number, ready_at, bound_at: Some(at) })
     }
 
     fn text(&mut self, text: &str) -> rusqlite::Result<i64> {
@@ -340,43 +372,24 @@ impl Writing<'_> {
         text.map(|text| self.text(text)).transpose()
     }
 
-    /// Writes what has changed of a pod, and returns its number.
-    fn pod(
-        &mut self,
-        insert: &mut Statement<'_>,
-        (pod, uid): PodRef<'_>,
-        change: &PodChange,
-    ) -> rusqlite::Result<i64> {
-        let PodChange { attempts, ready_at, bound_at } = *change;
-        let key = (pod.clone(), uid.clone());
-        let names = (pod.namespace.as_str(), pod.name.as_str(), uid.as_str());
-        let mut known = self.pods.get(&key).copied();
-        if known.is_none() {
-            let (namespace, name, uid) = names;
-            let values = params![namespace, name, uid, attempts, ready_at, bound_at];
-            if insert.execute(values)? == 1 {
-                let id = self.on.last_insert_rowid();
-                self.pods.insert(key, id);
-                return Ok(id);
-            }
-            let find = "SELECT id FROM pods WHERE namespace = ?1 AND name = ?2 AND uid = ?3";
-            known = Some(self.on.prepare_cached(find)?.query_row(names, |row| row.get(0))?);
+    /// Writes what has changed of a pod, if it is one of those that are in `pods`.
+    fn pod(&mut self, (pod, uid): PodRef<'_>, change: &PodChange) -> rusqlite::Result<()> {
+        let is_known = !self.pods.is_empty() && self.pods.contains(&(pod.clone(), uid.clone()));
+        if !is_known && !change.is_notable() {
+            return Ok(());
         }
-        let id = known.expect("it is in the file");
+        let PodChange { attempts, number, ready_at, bound_at } = *change;
+        let (namespace, name, uid_text) = (pod.namespace.as_str(), pod.name.as_str(), uid.as_str());
         self.on
-            .prepare_cached(
-                "UPDATE pods SET attempts = attempts + ?2, ready_at = coalesce(ready_at, ?3), \
-                 bound_at = coalesce(?4, bound_at), waited = coalesce(?4 - coalesce(ready_at, ?3), waited) WHERE id = ?1",
-            )?
-            .execute(params![id, attempts, ready_at, bound_at])?;
-        self.pods.insert(key, id);
-        Ok(id)
+            .prepare_cached(WRITE_POD)?
+            .execute(params![namespace, name, uid_text, number, attempts, ready_at, bound_at])?;
+        self.pods.insert((pod.clone(), uid.clone()));
+        Ok(())
     }
 
     fn attempt(
         &mut self,
         insert: &mut Statement<'_>,
-        pod: i64,
         entry: &AttemptEntry,
         answer: Option<Answer<'_>>,
     ) -> rusqlite::Result<()> {
@@ -388,7 +401,9 @@ impl Writing<'_> {
         let error = self.optional(answer.and_then(|answer| answer.error))?;
         insert.execute(params![
             entry.at.millis(),
-            pod,
+            entry.pod.namespace.as_str(),
+            entry.pod.name.as_str(),
+            entry.uid.as_str(),
             entry.number,
             profile,
             entry.result,
@@ -396,6 +411,7 @@ impl Writing<'_> {
             message,
             nominated,
             woken_by,
+            entry.first_ready.map(Time::millis),
             entry.queued.millis(),
             number(entry.judged),
             entry.feasible.map(number),
@@ -404,12 +420,12 @@ impl Writing<'_> {
             error,
         ])?;
         let id = self.on.last_insert_rowid();
-        if entry.node.is_some() {
-            let key = (entry.pod.clone(), entry.uid.clone());
-            match answer {
-                Some(_) => self.binding.remove(&key),
-                None => self.binding.insert(key, id),
-            };
+        if entry.node.is_some() && answer.is_none() {
+            let ready_at = entry.first_ready.map(Time::millis);
+            let awaited = Awaited { id, number: entry.number, ready_at };
+            self.binding.insert((entry.pod.clone(), entry.uid.clone()), awaited);
+        } else if entry.node.is_some() && !self.binding.is_empty() {
+            self.binding.remove(&(entry.pod.clone(), entry.uid.clone()));
         }
         self.details(id, entry)
     }
@@ -441,9 +457,11 @@ impl Writing<'_> {
     ) -> rusqlite::Result<()> {
         for victim in victims {
             self.on.prepare_cached(insert)?.execute(params![attempt, victim.to_string()])?;
-            let sql = "UPDATE pods SET evicted_at = ?3 WHERE namespace = ?1 AND name = ?2";
-            let names = params![victim.namespace.as_str(), victim.name.as_str(), at.millis()];
-            self.on.prepare_cached(sql)?.execute(names)?;
+            let values = params![victim.namespace.as_str(), victim.name.as_str(), at.millis()];
+            let mut evict = self.on.prepare_cached(EVICT_POD)?;
+            let uid: Option<String> = evict.query_row(values, |row| row.get(0)).optional()?;
+            // Its binding may not be answered yet.
+            self.pods.extend(uid.map(|uid| (victim.clone(), Str::from(uid))));
         }
         Ok(())
     }

@@ -132,7 +132,7 @@ fn answer(reader: &Reader, key: &PodKey, last: JournalAttempt) -> Result<Journal
     let state = state(&last);
     let is_placed = matches!(state, "scheduled" | "binding");
     let waiting = (!is_placed).then(|| JournalWaiting {
-        since: known.as_ref().and_then(|pod| pod.ready_at).map(time),
+        since: last.ready_at.map(time),
         attempts: last.number,
         last_woken_by: last.woken_by.clone().filter(|event| !event.is_empty()),
     });
