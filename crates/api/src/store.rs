@@ -54,6 +54,13 @@ impl<'a> From<&'a ObjectKey> for KeyRef<'a> {
     }
 }
 
+/// The name as a copy.
+impl From<KeyRef<'_>> for ObjectKey {
+    fn from(key: KeyRef<'_>) -> Self {
+        ObjectKey::new(key.namespace, key.name)
+    }
+}
+
 /// An object before and after a change. `before` is missing if it was added, `after` if it was deleted.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Versions<K> {

@@ -173,7 +173,8 @@ impl Scheduler {
                 } else {
                     binding.permit_began = now;
                     let (pod, node) = (binding.pod.clone(), binding.node().clone());
-                    self.waiting.add(WaitingPod { pod, node, since: now, pending });
+                    let waits = WaitingPod { pod, node, since: now, pending };
+                    self.waiting.add(binding.id, waits);
                     self.drive(now, binding, effects, BindingCycle::send);
                 }
             }
@@ -240,9 +241,8 @@ impl Scheduler {
     }
 
     fn permit_over(&mut self, now: Time, verdicts: Verdicts, effects: &mut Vec<Effect>) {
-        for (key, verdict) in verdicts {
-            let id = self.names.find(&key);
-            let Some(cycle) = id.and_then(|id| self.bindings.take(id)) else { continue };
+        for (id, verdict) in verdicts {
+            let Some(cycle) = self.bindings.take(id) else { continue };
             let status = verdict.as_ref().err().map_or(Status::Success, Unbound::status);
             self.counts.permit_over(status, now.since(cycle.permit_began));
             match verdict {
@@ -351,7 +351,7 @@ impl Scheduler {
         effects: &mut Vec<Effect>,
     ) {
         let lap = self.counts.start();
-        self.waiting.remove(&cycle.pod.key);
+        self.waiting.remove(cycle.id);
         cycle.unreserve(&mut self.backing(now));
         self.send_writes(now, effects);
         let (index, point) = (cycle.profile.index, MeteredPoint::Unreserve);

@@ -134,7 +134,7 @@ impl Scheduler {
             self.nomination_changes(now, &pod.key, before);
         } else if self.queue.get(id).is_some() {
             self.counts.hears(EventLabel::PENDING_POD_UPDATE);
-            if pod.is_terminating() && self.waiting.has(&pod.key) {
+            if pod.is_terminating() && self.waiting.has(id) {
                 self.reject_waiting_pod(&pod.key, "", REMOVED);
             }
             // As in eventhandlers.go, updatePodInSchedulingQueue: a pod that is assumed to be on its
@@ -359,7 +359,7 @@ impl Scheduler {
     /// Ends the binding cycle of a pod that no longer needs one.
     fn cancel_binding(&mut self, now: Time, id: PodId) {
         if let Some(mut cycle) = self.bindings.take(id) {
-            self.waiting.remove(&cycle.pod.key);
+            self.waiting.remove(id);
             cycle.unreserve(&mut self.backing(now));
             // The pod stays in the cache until others have been woken by its deletion.
         }

@@ -134,7 +134,7 @@ impl Scheduler {
         }
         let mut writes = BTreeMap::new();
         for victim in victims {
-            if self.waiting.pods().iter().any(|waiting| waiting.pod.key == *victim) {
+            if self.names.find(victim).is_some_and(|id| self.waiting.has(id)) {
                 self.waiting_decisions.push(WaitingDecision::Reject {
                     pod: victim.clone(),
                     plugin: plugin.into(),

@@ -5,12 +5,15 @@ use plimsoll_framework::{Reason, Rejection, Time, WaitingDecision, WaitingPod};
 use rustc_hash::FxHashMap;
 
 use crate::binding::Unbound;
+use crate::names::PodId;
 use crate::profiles::Profiles;
 
 /// The pods that wait at Permit, and the decisions about them.
 #[derive(Debug, Default)]
 pub(crate) struct WaitingAtPermit {
     pods: Vec<WaitingPod>,
+    /// Their ids.
+    ids: Vec<PodId>,
     /// The next timeout.
     next_timeout: Option<Time>,
 }
@@ -40,7 +43,7 @@ impl Places<'_> {
 }
 
 /// The verdicts on pods that waited at Permit.
-pub(crate) type Verdicts = Vec<(PodKey, Result<(), Unbound>)>;
+pub(crate) type Verdicts = Vec<(PodId, Result<(), Unbound>)>;
 
 /// The verdicts on all pods that wait, in the order of their arrival; `None` for one that waits on.
 type VerdictsInOrder = Vec<Option<Result<(), Unbound>>>;
@@ -50,19 +53,23 @@ impl WaitingAtPermit {
         &self.pods
     }
 
-    pub(crate) fn add(&mut self, pod: WaitingPod) {
+    pub(crate) fn add(&mut self, id: PodId, pod: WaitingPod) {
         let timeouts = pod.pending.iter().map(|(_, until)| *until);
         self.next_timeout = self.next_timeout.into_iter().chain(timeouts).min();
         self.pods.push(pod);
+        self.ids.push(id);
     }
 
-    pub(crate) fn has(&self, key: &PodKey) -> bool {
-        self.pods.iter().any(|waiting| waiting.pod.key == *key)
+    pub(crate) fn has(&self, id: PodId) -> bool {
+        self.ids.contains(&id)
     }
 
-    pub(crate) fn remove(&mut self, key: &PodKey) {
-        self.pods.retain(|waiting| waiting.pod.key != *key);
-        self.find_next_timeout();
+    pub(crate) fn remove(&mut self, id: PodId) {
+        if let Some(at) = self.ids.iter().position(|known| *known == id) {
+            self.pods.remove(at);
+            self.ids.remove(at);
+            self.find_next_timeout();
+        }
     }
 
     /// Carries out decisions in their order. The first one that settles a pod counts. A pod that all
@@ -133,14 +140,18 @@ impl WaitingAtPermit {
 
     /// Removes pods from the list in the order of their arrival.
     fn finish(&mut self, verdicts: VerdictsInOrder) -> Verdicts {
-        let (mut finished, mut verdicts) = (Vec::new(), verdicts.into_iter());
-        self.pods.retain(|waiting| match verdicts.next().flatten() {
-            Some(verdict) => {
-                finished.push((waiting.pod.key.clone(), verdict));
-                false
+        let mut finished = Vec::new();
+        let pods = std::mem::take(&mut self.pods).into_iter();
+        let ids = std::mem::take(&mut self.ids).into_iter();
+        for ((pod, id), verdict) in pods.zip(ids).zip(verdicts) {
+            match verdict {
+                Some(verdict) => finished.push((id, verdict)),
+                None => {
+                    self.pods.push(pod);
+                    self.ids.push(id);
+                }
             }
-            None => true,
-        });
+        }
         self.find_next_timeout();
         finished
     }

@@ -197,7 +197,7 @@ impl<'a> WaitingPods<'a> {
     }
 
     /// The pods that wait, in the order in which they began to.
-    pub fn iter(&self) -> impl Iterator<Item = &WaitingPod> {
+    pub fn iter(&self) -> impl Iterator<Item = &'a WaitingPod> + use<'a> {
         self.pods.iter()
     }
 

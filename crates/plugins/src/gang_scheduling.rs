@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use plimsoll_framework::events::Object;
-use plimsoll_framework::pod_groups::{group_key_of, group_of};
+use plimsoll_framework::pod_groups::group_key_of;
 use plimsoll_framework::prelude::*;
 
 const TO_APPEAR: &str = "waiting for minCount pods from a gang to appear in scheduling queue";
@@ -61,11 +61,6 @@ impl GangScheduling {
     fn permit_in_tree(root: &GroupRef, forest: GroupForest<'_>, states: &PodGroupStates) -> bool {
         forest.is_ready(root, states, PodGroupState::n_placed)
     }
-}
-
-/// A key as a copy.
-fn owned(key: KeyRef<'_>) -> ObjectKey {
-    ObjectKey::new(key.namespace, key.name)
 }
 
 /// What the pods of a tree wait for.
@@ -163,7 +158,7 @@ impl GangScheduling {
         let other = other.into();
         match self.gates.composite {
             false => group == other,
-            true => self.are_in_one_tree(group, GroupRef::Pods(owned(other)), change),
+            true => self.are_in_one_tree(group, GroupRef::Pods(ObjectKey::from(other)), change),
         }
     }
 
@@ -173,7 +168,7 @@ impl GangScheduling {
         }
         let forest = GroupForest::of(change.view.stores, self.gates);
         let root = |group| forest.chain(group).ok().and_then(|chain| chain.into_iter().next_back());
-        let of_group = root(GroupRef::Pods(owned(group)));
+        let of_group = root(GroupRef::Pods(ObjectKey::from(group)));
         of_group.is_some() && of_group == root(other)
     }
 }
@@ -189,7 +184,7 @@ impl Permit for GangScheduling {
         };
         let leaves = if self.gates.composite && group.parent.is_some() {
             let forest = GroupForest::of(stores, self.gates);
-            let root = match forest.root(&owned(key)) {
+            let root = match forest.root(&ObjectKey::from(key)) {
                 Ok(root) => root,
                 Err(missing) => {
                     let text = format!("failed to build hierarchy snapshot: {missing}");
@@ -206,13 +201,13 @@ impl Permit for GangScheduling {
             if n_placed < in_usize(min_count) {
                 return Permission::Wait(WAIT);
             }
-            vec![owned(key)]
+            vec![ObjectKey::from(key)]
         };
-        let is_sibling = |pod: &PodInfo| group_of(pod).is_some_and(|group| leaves.contains(&group));
-        let siblings = handle.waiting.iter().filter(|other| is_sibling(&other.pod));
-        let siblings: Vec<PodKey> = siblings.map(|other| other.pod.key.clone()).collect();
-        for sibling in &siblings {
-            handle.waiting.allow(sibling);
+        let is_one_of_them = |group| leaves.iter().any(|leaf| KeyRef::from(leaf) == group);
+        for other in handle.waiting.iter() {
+            if group_key_of(&other.pod).is_some_and(is_one_of_them) {
+                handle.waiting.allow(&other.pod.key);
+            }
         }
         Permission::Approve
     }

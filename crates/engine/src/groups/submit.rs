@@ -1,5 +1,7 @@
 //! Carries out what was decided about a group.
 
+use std::sync::Arc;
+
 use plimsoll_api::pod_group::GroupCondition;
 use plimsoll_api::{PodGroup, Str};
 use plimsoll_framework::{Description, GroupRef, GroupRules, PodInfo, Row, Time};
@@ -43,7 +45,7 @@ impl Scheduler {
         now: Time,
         attempt: &Attempt,
         (row, stays): (Row, Option<Box<BindingCycle>>),
-        cycle: Cycle,
+        cycle: Arc<Cycle>,
         effects: &mut Vec<Effect>,
     ) -> MemberResult {
         let nodes = self.cache.view().nodes;
@@ -54,7 +56,7 @@ impl Scheduler {
         let node = nodes.name_of(row).clone();
         match stays {
             Some(binding) => self.place_staying(now, attempt, binding, &cycle, effects),
-            None => self.place(now, attempt, row, cycle, effects),
+            None => self.place(now, attempt, row, Arc::unwrap_or_clone(cycle), effects),
         }
         MemberResult::Scheduled { node, best }
     }

@@ -4,6 +4,7 @@ mod forest;
 mod points;
 
 use hashbrown::HashMap;
+use hashbrown::hash_map::EntryRef;
 use plimsoll_api::{KeyRef, ObjectKey, Pod, PodKey, Release, Str};
 use rustc_hash::FxBuildHasher;
 
@@ -194,10 +195,10 @@ impl PodGroupStates {
     /// The pods of the group of a pod, if it has one.
     fn state_for(&mut self, pod: &Pod) -> Option<&mut PodGroupState> {
         let group = group_key_of(pod)?;
-        if !self.0.contains_key(&group) {
-            self.0.insert(group_of(pod)?, PodGroupState::default());
-        }
-        self.0.get_mut(&group)
+        Some(match self.0.entry_ref(&group) {
+            EntryRef::Occupied(known) => known.into_mut(),
+            EntryRef::Vacant(new) => new.insert_with_key(group.into(), PodGroupState::default()),
+        })
     }
 
     fn change(&mut self, pod: &Pod, change: impl FnOnce(&mut MemberCounts, &mut Member)) {

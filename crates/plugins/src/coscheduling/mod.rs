@@ -225,7 +225,7 @@ impl Permit for Coscheduling {
         if in_usize(group.min_member) <= n_placed {
             groups.change(&key, &mut handle.assume, |history| history.failed = None);
             for member in waiting(&key, handle) {
-                handle.waiting.allow(&member);
+                handle.waiting.allow(member);
             }
             return Permission::Approve;
         }
@@ -288,16 +288,19 @@ impl Coscheduling {
 }
 
 /// The pods of a group that wait at Permit, in the order in which they began to.
-fn waiting(group: &ObjectKey, handle: &Handle<'_>) -> Vec<PodKey> {
+fn waiting<'a, 'g>(
+    group: &'g ObjectKey,
+    handle: &Handle<'a>,
+) -> impl Iterator<Item = &'a PodKey> + use<'a, 'g> {
     let members =
-        handle.waiting.iter().filter(|other| group_of(&other.pod).as_ref() == Some(group));
-    members.map(|member| member.pod.key.clone()).collect()
+        handle.waiting.iter().filter(move |other| group_of(&other.pod).as_ref() == Some(group));
+    members.map(|member| &member.pod.key)
 }
 
 /// Rejects the pods of a group that wait at Permit.
 fn reject_waiting(group: &ObjectKey, why: &Reason, handle: &mut Handle<'_>) {
     for member in waiting(group, handle) {
-        handle.waiting.reject(&member, why.clone());
+        handle.waiting.reject(member, why.clone());
     }
 }
 

@@ -413,7 +413,6 @@ impl Scheduler {
                     MemberResult::Error { message: text.clone() }
                 }
                 (MemberTrial::Fits { row, cycle, stays }, TrialResult::Success) => {
-                    let cycle = Arc::unwrap_or_clone(cycle);
                     self.member_fits(now, attempt, (row, stays), cycle, effects)
                 }
                 (MemberTrial::Unfit { failure, cycle }, _) => {

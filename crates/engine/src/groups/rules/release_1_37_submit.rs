@@ -1,7 +1,5 @@
 //! What becomes of the members of a tree under the rules of 1.37. As in submitPodGroupAlgorithmResult.
 
-use std::sync::Arc;
-
 use plimsoll_api::Str;
 use plimsoll_api::pod_group::GroupCondition;
 use plimsoll_framework::{GroupPostFilterAnswer, Time};
@@ -136,7 +134,6 @@ impl Scheduler {
         let to = to.map_or(Nominates::AsBefore, Nominates::To);
         match (member, waits.status) {
             (MemberTrial::Fits { row, cycle, stays }, NodeStatus::Success) => {
-                let cycle = Arc::unwrap_or_clone(cycle);
                 self.member_fits(now, attempt, (row, stays), cycle, effects)
             }
             (MemberTrial::Fits { .. }, status) => {
