@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use hashbrown::HashMap;
 use plimsoll_api::{KeyRef, ObjectKey, Pod};
+use plimsoll_framework::pod_groups::group_key_of;
 use plimsoll_framework::{
     GroupForest, GroupGates, GroupRef, GroupRules, PodInfo, QueuedPod, SortKey, Time,
 };
@@ -316,20 +317,13 @@ impl Queue {
 
     /// The sort key of a pod: for one of a group, its priority is that of the group.
     pub(super) fn sort_of(&self, entry: &QueueEntry, with: Surroundings<'_>) -> SortKey {
-        let info = &entry.info;
-        let priority = self
-            .entries
-            .as_ref()
-            .map_or(info.pod.priority, |entries| entries.forest(with).priority_of(&info.pod));
-        if priority == info.pod.priority {
-            return with.key(info);
-        }
-        let mut pod = info.pod.seen().clone();
-        Arc::make_mut(&mut pod).priority = priority;
-        let pod = PodInfo::from(pod);
-        with.profiles.sort_key(&QueuedPod { pod: &pod, ..info.in_queue() }, &with.cache.view())
+        sort_with(entry, self.priority_of_group(&entry.info.pod, with), with)
     }
 
+    /// The priority that counts for a pod because of its group, if that has one.
+    fn priority_of_group(&self, pod: &Pod, with: Surroundings<'_>) -> Option<i32> {
+        self.entries.as_ref()?.forest(with).priority_in(group_key_of(pod)?)
+    }
     /// The pods of the entry of a pod that wait, itself among them if it does, in the order in which they came.
     pub(super) fn waiting_members(&self, id: PodId, with: Surroundings<'_>) -> Vec<PodId> {
         let member = self.pods.get(id).and_then(|entry| entry.member);
@@ -361,15 +355,15 @@ impl Queue {
             Some(place) => match self.own_gate(id, with) {
                 None => place,
                 Some(gate) => {
-                    let members = self.waiting_members(id, with);
-                    for other in members.into_iter().filter(|other| *other != id) {
-                        self.move_to(now, other, (&gate, EventLabel::PENDING_POD_ADD), with);
-                    }
+                    let mut others = self.waiting_members(id, with);
+                    others.retain(|other| *other != id);
+                    let to = (&gate, EventLabel::PENDING_POD_ADD);
+                    self.place_members(now, &others, None, to, with);
                     gate
                 }
             },
         };
-        self.place_member(now, id, (&place, EventLabel::PENDING_POD_ADD), with);
+        self.place_members(now, &[id], Some(id), (&place, EventLabel::PENDING_POD_ADD), with);
     }
 
     /// Moves the whole entry of a pod: behind the first gate of one of its pods, or to where `strategy` says. The pod
@@ -384,11 +378,11 @@ impl Queue {
     ) {
         if let Some(place) = self.stays_gated(id, with) {
             if let Some(taken) = taken {
-                self.place_member(now, taken, (&place, label), with);
+                self.place_members(now, &[taken], Some(taken), (&place, label), with);
             }
             return;
         }
-        let members = self.waiting_members(id, with);
+        let mut members = self.waiting_members(id, with);
         let gate = self.gate_of(&members, with);
         let so_far = self.entry_mut(id, with).map(|entry| entry.so_far).unwrap_or_default();
         let until = self.backoff.end(so_far.queued, so_far.failures()).filter(|until| now < *until);
@@ -400,13 +394,8 @@ impl Queue {
             }
             (None, _, Some(until)) => QueuePlace::ErrorBackoff { until },
         };
-        for member in members {
-            if taken == Some(member) {
-                self.place_member(now, member, (&place, label), with);
-            } else if self.pods[member].info.place != place {
-                self.move_to(now, member, (&place, label), with);
-            }
-        }
+        members.retain(|&member| taken == Some(member) || self.pods[member].info.place != place);
+        self.place_members(now, &members, taken, (&place, label), with);
     }
 
     /// The first gate that holds back one of these pods of an entry. Of equal ones that wait for the same, one is asked for all.
@@ -439,54 +428,69 @@ impl Queue {
         (self.pods[first].info.place == gate).then_some(gate)
     }
 
-    pub(super) fn move_to(
+    /// Puts pods of one entry to a place. The pod `taken` is on no shelf already.
+    pub(super) fn place_members(
         &mut self,
         now: Time,
-        id: PodId,
+        members: &[PodId],
+        taken: Option<PodId>,
         to: (&QueuePlace, EventLabel),
         with: Surroundings<'_>,
     ) {
-        self.take(id);
-        self.place_member(now, id, to, with);
+        let Some(&first) = members.first() else { return };
+        // Pods that are held back have no order.
+        let priority = match to.0 {
+            QueuePlace::Gated { .. } => None,
+            _ => self.priority_of_group(&self.pods[first].info.pod, with),
+        };
+        for &member in members {
+            if taken != Some(member) {
+                self.take(member);
+            }
+            self.place_member(now, (member, priority), to, with);
+        }
     }
 
-    /// Puts a pod that is on no shelf to a place.
+    /// Puts a pod that is on no shelf to a place. `priority` is that of its group.
     fn place_member(
         &mut self,
         now: Time,
-        id: PodId,
+        (id, priority): (PodId, Option<i32>),
         (place, label): (&QueuePlace, EventLabel),
         with: Surroundings<'_>,
     ) {
-        let queued = self.entry_mut(id, with).map_or(now, |entry| entry.so_far.queued);
+        let entry = self.entry_of(id, with);
+        let queued = self.so_far_of(entry).map_or(now, |so_far| so_far.queued);
         let is_gated = |place: &QueuePlace| matches!(place, QueuePlace::Gated { .. });
-        let info = &mut self.pods[id].info;
-        if is_gated(place) && info.place == *place && info.queued == queued {
+        let pod = &mut self.pods[id];
+        if is_gated(place) && pod.info.place == *place && pod.info.queued == queued {
             return self.put(id, with);
         }
-        let before = std::mem::replace(&mut info.place, place.clone());
-        info.queued = queued;
-        // Pods that are held back have no order.
+        let before = std::mem::replace(&mut pod.info.place, place.clone());
+        pod.info.queued = queued;
         if !is_gated(place) {
-            let sort = self.sort_of(&self.pods[id], with);
-            self.pods[id].sort = sort;
+            pod.sort = sort_with(pod, priority, with);
         }
         if !(is_gated(&before) && is_gated(place)) {
-            self.came(now, id, label, with);
+            self.came(now, id, label, entry);
         }
         self.put(id, with);
     }
 
-    /// Counts a pod of an entry that came into a queue. The entry is counted with the first of its pods.
+    /// How an entry has fared.
+    fn so_far_of(&self, entry: Option<EntryId>) -> Option<SoFar> {
+        Some(self.entries.as_ref()?.entries[entry?].so_far)
+    }
+
+    /// Counts a pod that came into a queue, if it is part of an entry. That is counted with the first of its pods.
     pub(super) fn count_member(
         &mut self,
-        id: PodId,
         queue: QueueName,
         label: EventLabel,
-        with: Surroundings<'_>,
+        entry: Option<EntryId>,
     ) {
-        let before = self.entry_mut(id, with).map(|entry| entry.counted_in.replace(queue));
-        if let Some(before) = before {
+        if let (Some(entry), Some(entries)) = (entry, &mut self.entries) {
+            let before = entries.entries[entry].counted_in.replace(queue);
             self.counts.came_in_entry(queue, label, before != Some(queue));
         }
     }
@@ -624,4 +628,16 @@ impl Queue {
             }
         }
     }
+}
+
+/// The sort key of a pod. `priority` counts for it because of its group.
+fn sort_with(entry: &QueueEntry, priority: Option<i32>, with: Surroundings<'_>) -> SortKey {
+    let info = &entry.info;
+    let Some(priority) = priority.filter(|priority| *priority != info.pod.priority) else {
+        return with.key(info);
+    };
+    let mut pod = info.pod.seen().clone();
+    Arc::make_mut(&mut pod).priority = priority;
+    let pod = PodInfo::from(pod);
+    with.profiles.sort_key(&QueuedPod { pod: &pod, ..info.in_queue() }, &with.cache.view())
 }

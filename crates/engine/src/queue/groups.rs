@@ -114,8 +114,12 @@ impl WaitingGroups {
 
     /// The groups that wait for a plugin for which `hears` is true.
     pub(super) fn waiting_for(&self, hears: impl Fn(&'static str) -> bool) -> Vec<GroupId> {
-        let asked = self.by_plugin.iter().filter(|(plugin, _)| hears(plugin));
-        let mut groups: Vec<GroupId> = asked.flat_map(|(_, groups)| groups).copied().collect();
+        let mut groups = Vec::new();
+        for (plugin, waiting) in &self.by_plugin {
+            if hears(plugin) {
+                groups.extend(waiting);
+            }
+        }
         groups.sort_unstable();
         groups.dedup();
         groups

@@ -25,7 +25,7 @@ use plimsoll_framework::{Action, Change, ClusterEvent, PodInfo, SortKey, Time};
 
 pub use self::backoff::Backoff;
 pub(crate) use self::entries::CycleEnd;
-use self::entries::{GroupEntries, Membership};
+use self::entries::{EntryId, GroupEntries, Membership};
 use self::groups::{GroupId, GroupKey, WaitReason, WaitingGroups};
 pub(crate) use self::holds::Hold;
 use self::in_flight::{InFlight, KeptChange, Since};
@@ -195,7 +195,7 @@ impl Queue {
             return self.join(now, id, with);
         }
         self.pods[id].info.place = self.gate(id, with).unwrap_or(QueuePlace::Active);
-        self.came(now, id, EventLabel::PENDING_POD_ADD, with);
+        self.came(now, id, EventLabel::PENDING_POD_ADD, None);
         self.put(id, with);
     }
 
@@ -332,7 +332,8 @@ impl Queue {
     fn begin_member(&mut self, id: PodId, with: Surroundings<'_>) -> Attempt {
         self.take(id);
         if self.pods[id].info.place != QueuePlace::Active {
-            self.count(id, QueueName::Active, EventLabel::POP_FROM_BACKOFF, with);
+            let entry = self.entry_of(id, with);
+            self.count(QueueName::Active, EventLabel::POP_FROM_BACKOFF, entry);
             self.entry_leaves(id, with);
         }
         let entry = &mut self.pods[id];
@@ -566,14 +567,14 @@ impl Queue {
             | (QueueingStrategy::Immediately, _, None) => QueuePlace::Active,
         };
         if !(waited && matches!(info.place, QueuePlace::Unschedulable | QueuePlace::Gated { .. })) {
-            self.came(now, id, label, with);
+            self.came(now, id, label, None);
         }
         self.put(id, with);
     }
 
-    /// Counts a pod that has moved to its place. As in unschedulable_pods.go, waiting and gated pods
-    /// are in the same queue in metrics.
-    fn came(&mut self, now: Time, id: PodId, label: EventLabel, with: Surroundings<'_>) {
+    /// Counts a pod that has moved to its place, as part of an entry if it is of one. As in unschedulable_pods.go, waiting
+    /// and gated pods are in the same queue in metrics.
+    fn came(&mut self, now: Time, id: PodId, label: EventLabel, entry: Option<EntryId>) {
         let info = &mut self.pods[id].info;
         let queue = match info.place {
             QueuePlace::Active => QueueName::Active,
@@ -588,13 +589,13 @@ impl Queue {
         if label != EventLabel::BACKOFF_COMPLETE && label != EventLabel::POP_FROM_BACKOFF {
             info.woken_by = label;
         }
-        self.count(id, queue, label, with);
+        self.count(queue, label, entry);
     }
 
     /// Counts a pod that came into a queue.
-    fn count(&mut self, id: PodId, queue: QueueName, label: EventLabel, with: Surroundings<'_>) {
+    fn count(&mut self, queue: QueueName, label: EventLabel, entry: Option<EntryId>) {
         self.counts.came(queue, label);
-        self.count_member(id, queue, label, with);
+        self.count_member(queue, label, entry);
     }
 
     /// The gate that holds a pod back: its own, or that of another pod of its entry.

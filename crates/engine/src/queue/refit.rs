@@ -72,9 +72,7 @@ impl Queue {
             _ => {
                 let members = self.waiting_members(id, with);
                 let Some(gate) = self.gate_of(&members, with) else { return };
-                for member in members {
-                    self.move_to(now, member, (&gate, EventLabel::FORCE_ACTIVATE), with);
-                }
+                self.place_members(now, &members, None, (&gate, EventLabel::FORCE_ACTIVATE), with);
             }
         }
     }

@@ -20,7 +20,8 @@ impl Queue {
             self.take(id);
             // Its gates were checked when its backoff began.
             self.pods[id].info.place = QueuePlace::Active;
-            self.came(now, id, EventLabel::BACKOFF_COMPLETE, with);
+            let entry = self.entry_of(id, with);
+            self.came(now, id, EventLabel::BACKOFF_COMPLETE, entry);
             self.put(id, with);
         }
         self.flush(now, with);

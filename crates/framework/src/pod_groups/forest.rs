@@ -190,13 +190,18 @@ impl<'a> GroupForest<'a> {
     /// of its tree, or of the highest group that is there; its own if it has no group. As in preemption/util.go,
     /// getPodPriority.
     pub fn priority_of(&self, pod: &Pod) -> i32 {
+        let of_group = group_key_of(pod).and_then(|group| self.priority_in(group));
+        of_group.unwrap_or(pod.priority)
+    }
+
+    /// The priority that counts for the pods of a PodGroup; `None` if it has no object, so that it is their own.
+    pub fn priority_in<'k>(&self, group: impl Into<KeyRef<'k>>) -> Option<i32> {
+        let group = group.into();
         if self.composites.is_none() {
-            let object = group_key_of(pod).and_then(|group| self.pod_group(group));
-            return object.map_or(pod.priority, |object| object.priority);
+            return self.pod_group(group).map(|object| object.priority);
         }
-        let Some(group) = group_of(pod) else { return pod.priority };
-        let (known, _) = self.known_chain(GroupRef::Pods(group));
-        known.last().map_or(pod.priority, |top| self.priority(top))
+        let (known, _) = self.known_chain(GroupRef::Pods(ObjectKey::from(group)));
+        known.last().map(|top| self.priority(top))
     }
 
     /// The priority of a group; 0 without an object.
