@@ -44,7 +44,6 @@ mod replace;
 mod sample;
 mod scheduler;
 mod signature;
-mod slots;
 mod snapshot;
 mod sorted_pods;
 mod state;

@@ -15,6 +15,7 @@ use plimsoll_framework::{
     GroupForest, GroupGates, GroupRef, GroupRules, PodInfo, QueuedPod, SortKey, Time,
 };
 use rustc_hash::FxBuildHasher;
+use slab::Slab;
 use smallvec::SmallVec;
 
 use super::groups::GroupId;
@@ -23,7 +24,6 @@ use super::worth::{QueueingStrategy, Surroundings};
 use super::{Queue, QueueEntry};
 use crate::metrics::{EventLabel, QueueName};
 use crate::names::PodId;
-use crate::slots::Slots;
 use crate::sorted_pods::SortedPods;
 
 /// The number of a PodGroup that has pods in the queue.
@@ -37,9 +37,9 @@ pub(super) type EntryId = usize;
 pub(super) struct GroupEntries {
     gates: GroupGates,
     /// The PodGroups that have pods in the queue. Each pod knows the number of its PodGroup, which is looked for once.
-    leaves: Slots<Leaf>,
+    leaves: Slab<Leaf>,
     leaf_ids: HashMap<ObjectKey, LeafId, FxBuildHasher>,
-    entries: Slots<GroupEntry>,
+    entries: Slab<GroupEntry>,
     entry_ids: HashMap<GroupRef, EntryId, FxBuildHasher>,
     /// The pods that have failed in the cycle that is in progress.
     returned: Option<Vec<PodId>>,
@@ -114,9 +114,9 @@ impl GroupEntries {
     pub(super) fn of(gates: GroupGates) -> Option<Self> {
         (gates.generic_workload && GroupRules::V1_37 <= gates.rules).then(|| GroupEntries {
             gates,
-            leaves: Slots::default(),
+            leaves: Slab::new(),
             leaf_ids: HashMap::default(),
-            entries: Slots::default(),
+            entries: Slab::new(),
             entry_ids: HashMap::default(),
             returned: None,
             in_cycle: BTreeSet::new(),

@@ -5,11 +5,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use plimsoll_framework::Rejection;
+use slab::Slab;
 
 use super::pod::AttemptVerdict;
 use crate::names::PodId;
 use crate::signature::QueueSignature;
-use crate::slots::Slots;
 
 /// The key of a group.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -55,7 +55,7 @@ pub(super) struct WaitingGroup {
 /// The waiting pods, in groups.
 #[derive(Debug, Default)]
 pub(super) struct WaitingGroups {
-    all: Slots<WaitingGroup>,
+    all: Slab<WaitingGroup>,
     by_key: BTreeMap<GroupKey, GroupId>,
     /// Groups by each plugin for which they wait: a change for which a plugin is not registered costs
     /// nothing, however many pods wait.
@@ -127,7 +127,7 @@ impl WaitingGroups {
 
     /// The pods that wait for a change.
     pub(super) fn for_change(&self) -> impl Iterator<Item = PodId> {
-        let groups = self.all.iter();
+        let groups = self.all.iter().map(|(_, group)| group);
         let waiting = groups.filter(|group| matches!(group.key.wait, WaitReason::Change(_)));
         waiting.flat_map(|group| &group.pods).copied()
     }
