@@ -4,6 +4,7 @@ use std::any::{Any, TypeId};
 use std::cmp::Ordering;
 use std::fmt;
 use std::hash::{Hash, Hasher};
+use std::ptr;
 use std::sync::Arc;
 
 use serde_json::Value;
@@ -356,7 +357,9 @@ impl<K: Kind> From<Arc<K>> for AnyObject {
 
 impl PartialEq for AnyObject {
     fn eq(&self, other: &Self) -> bool {
-        self.object.equals(&*other.object)
+        // Most are compared with themselves.
+        ptr::addr_eq(Arc::as_ptr(&self.object), Arc::as_ptr(&other.object))
+            || self.object.equals(&*other.object)
     }
 }
 

@@ -372,9 +372,8 @@ impl ObjectStores {
         if before != after {
             let versions = AnyVersions { kind, before, after, dropped: None };
             let derived = self.derived.get_mut();
-            for one in std::mem::take(derived) {
-                derived.push(one.change(&versions));
-            }
+            *derived =
+                std::mem::take(derived).into_iter().map(|one| one.change(&versions)).collect();
         }
         Some(result)
     }

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use hashbrown::{Equivalent, HashMap};
 use rustc_hash::FxBuildHasher;
+use slab::Slab;
 
 use crate::kind::key_of;
 use crate::{AnyObject, Kind, KindRef, Labels, Namespace, ObjectKey, Str};
@@ -164,23 +165,31 @@ impl<K> Clone for Entry<K> {
 ///
 /// An assumption that is [held](Store::hold) is used until it is dropped, whatever is observed.
 pub struct Store<K> {
+    /// The objects. The maps have their places in it, so that a change of an object changes no map.
+    entries: Slab<Entry<K>>,
     /// A hash map, because filters look up objects for every node.
-    by_key: HashMap<ObjectKey, Entry<K>, FxBuildHasher>,
-    /// The objects as they are assumed to be, in the order of their keys.
-    in_order: BTreeMap<ObjectKey, Arc<K>>,
-    /// The same by [`Kind::index`]. Each value has at least one object.
-    by_index: BTreeMap<Str, BTreeMap<ObjectKey, Arc<K>>>,
+    by_key: HashMap<ObjectKey, usize, FxBuildHasher>,
+    /// The objects in the order of their keys.
+    in_order: BTreeMap<ObjectKey, usize>,
+    /// The same by [`Kind::index`] of what they are assumed to be. Each value has at least one object.
+    by_index: BTreeMap<Str, BTreeMap<ObjectKey, usize>>,
 }
 
 impl<K> Default for Store<K> {
     fn default() -> Self {
-        Store { by_key: HashMap::default(), in_order: BTreeMap::new(), by_index: BTreeMap::new() }
+        Store {
+            entries: Slab::new(),
+            by_key: HashMap::default(),
+            in_order: BTreeMap::new(),
+            by_index: BTreeMap::new(),
+        }
     }
 }
 
 impl<K> Clone for Store<K> {
     fn clone(&self) -> Self {
         Store {
+            entries: self.entries.clone(),
             by_key: self.by_key.clone(),
             in_order: self.in_order.clone(),
             by_index: self.by_index.clone(),
@@ -190,19 +199,20 @@ impl<K> Clone for Store<K> {
 
 impl<K: fmt::Debug> fmt::Debug for Store<K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_map().entries(&self.in_order).finish()
+        let all = self.in_order.iter().map(|(key, &at)| (key, self.entries[at].latest()));
+        f.debug_map().entries(all).finish()
     }
 }
 
-/// The objects of one namespace with their names.
-fn in_namespace<K>(
-    objects: &BTreeMap<ObjectKey, Arc<K>>,
+/// The objects of one namespace, by their names.
+fn in_namespace(
+    objects: &BTreeMap<ObjectKey, usize>,
     namespace: Str,
-) -> impl Iterator<Item = (&Str, &Arc<K>)> {
+) -> impl Iterator<Item = (&Str, usize)> {
     let from_here = objects.range(ObjectKey::new(namespace.clone(), "")..);
     from_here
         .take_while(move |(key, _)| key.namespace == namespace)
-        .map(|(key, object)| (&key.name, object))
+        .map(|(key, at)| (&key.name, *at))
 }
 
 impl<K: Kind> Store<K> {
@@ -211,31 +221,29 @@ impl<K: Kind> Store<K> {
     pub fn set(&mut self, object: impl Into<Arc<K>>) -> Option<Versions<K>> {
         let object = object.into();
         let key = key_of(&*object);
-        let known = self.by_key.get_mut(&key);
-        let seen = known.as_ref().and_then(|entry| entry.observed.as_ref());
-        if seen.is_some_and(|seen| **seen == *object) {
+        let Some(&at) = self.by_key.get(&key) else {
+            let observed = Some(object.clone());
+            self.enter(key, Entry { observed, assumed: None, held_in: None });
+            return Some(Versions { before: None, after: Some(object), dropped: None });
+        };
+        let entry = &self.entries[at];
+        let is_seen = |seen: &Arc<K>| Arc::ptr_eq(seen, &object) || **seen == *object;
+        if entry.observed.as_ref().is_some_and(is_seen) {
             return None;
         }
-        let remains = |entry: &&mut Entry<K>| {
-            let may_follow = |assumed: &Arc<K>| assumed.may_follow(&object);
-            entry.held_in.is_some() || entry.assumed.as_ref().is_some_and(may_follow)
-        };
-        if let Some(entry) = known.filter(remains) {
+        let may_follow = |assumed: &Arc<K>| assumed.may_follow(&object);
+        let remains = entry.held_in.is_some() || entry.assumed.as_ref().is_some_and(may_follow);
+        Some(self.change(at, &key, |entry| {
             let before = entry.observed.replace(object.clone());
-            return Some(Versions { before, after: Some(object), dropped: None });
-        }
-        let entry = Entry { observed: Some(object.clone()), assumed: None, held_in: None };
-        let known = self.by_key.insert(key.clone(), entry);
-        let (before, dropped) = known.map_or((None, None), |one| (one.observed, one.assumed));
-        self.now_is(&key, Some(object.clone()));
-        Some(Versions { before, after: Some(object), dropped })
+            let dropped = entry.assumed.take_if(|_| !remains);
+            Versions { before, after: Some(object), dropped }
+        }))
     }
 
     /// Removes an object, with what is assumed about it. `None` if it was not observed.
     pub fn remove(&mut self, key: &ObjectKey) -> Option<Versions<K>> {
-        self.by_key.get(key)?.observed.as_ref()?;
-        let Entry { observed, assumed, .. } = self.by_key.remove(key)?;
-        self.now_is(key, None);
+        self.entry(key)?.observed.as_ref()?;
+        let Entry { observed, assumed, .. } = self.leave(key)?;
         Some(Versions { before: observed, after: None, dropped: assumed })
     }
 
@@ -244,10 +252,11 @@ impl<K: Kind> Store<K> {
     pub fn assume(&mut self, object: impl Into<Arc<K>>) -> bool {
         let object = object.into();
         let key = key_of(&*object);
-        let known = self.by_key.get_mut(&key);
-        let Some(entry) = known.filter(|entry| entry.observed.is_some()) else { return false };
-        (entry.assumed, entry.held_in) = (Some(object.clone()), None);
-        self.now_is(&key, Some(object));
+        let known = self.by_key.get(&key).filter(|at| self.entries[**at].observed.is_some());
+        let Some(&at) = known else { return false };
+        self.change(at, &key, |entry| {
+            (entry.assumed, entry.held_in) = (Some(object), None);
+        });
         true
     }
 
@@ -257,39 +266,43 @@ impl<K: Kind> Store<K> {
     pub fn hold(&mut self, object: impl Into<Arc<K>>, cycle: u64) {
         let object = object.into();
         let key = key_of(&*object);
-        let none = || Entry { observed: None, assumed: None, held_in: None };
-        let entry = self.by_key.entry(key.clone()).or_insert_with(none);
-        (entry.assumed, entry.held_in) = (Some(object.clone()), Some(cycle));
-        self.now_is(&key, Some(object));
+        match self.by_key.get(&key) {
+            Some(&at) => self.change(at, &key, |entry| {
+                (entry.assumed, entry.held_in) = (Some(object), Some(cycle));
+            }),
+            None => {
+                let held_in = Some(cycle);
+                self.enter(key, Entry { observed: None, assumed: Some(object), held_in });
+            }
+        }
     }
 
     /// Drops the assumption about an object, if there is one.
     pub fn restore(&mut self, key: &ObjectKey) {
-        let Some(entry) = self.by_key.get_mut(key) else { return };
-        entry.held_in = None;
-        if entry.assumed.take().is_none() {
-            return;
+        let Some(&at) = self.by_key.get(key) else { return };
+        let entry = &self.entries[at];
+        match (&entry.observed, &entry.assumed) {
+            (_, None) => {}
+            (None, Some(_)) => _ = self.leave(key),
+            (Some(_), Some(_)) => self.change(at, key, |entry| {
+                (entry.assumed, entry.held_in) = (None, None);
+            }),
         }
-        let observed = entry.observed.clone();
-        if observed.is_none() {
-            self.by_key.remove(key);
-        }
-        self.now_is(key, observed);
     }
 
     /// The object of this key, as it is assumed to be.
     pub fn get<'a>(&self, key: impl Into<KeyRef<'a>>) -> Option<&Arc<K>> {
-        self.by_key.get(&key.into()).map(Entry::latest)
+        self.entry(key).map(Entry::latest)
     }
 
     /// The object of this key, as it was observed.
     pub fn observed<'a>(&self, key: impl Into<KeyRef<'a>>) -> Option<&Arc<K>> {
-        self.by_key.get(&key.into())?.observed.as_ref()
+        self.entry(key)?.observed.as_ref()
     }
 
     /// Whether there is an assumption about the object.
     pub fn is_assumed<'a>(&self, key: impl Into<KeyRef<'a>>) -> bool {
-        self.by_key.get(&key.into()).is_some_and(|entry| entry.assumed.is_some())
+        self.entry(key).is_some_and(|entry| entry.assumed.is_some())
     }
 
     /// Whether an assumption about the object is [held](Self::hold).
@@ -299,12 +312,12 @@ impl<K: Kind> Store<K> {
 
     /// The number of the cycle in which an assumption about the object was [held](Self::hold), if it still is.
     pub fn held_in<'a>(&self, key: impl Into<KeyRef<'a>>) -> Option<u64> {
-        self.by_key.get(&key.into())?.held_in
+        self.entry(key)?.held_in
     }
 
     /// All objects as they are assumed to be, in the order of their keys.
     pub fn iter(&self) -> impl Iterator<Item = &Arc<K>> {
-        self.in_order.values()
+        self.in_order.values().map(|&at| self.entries[at].latest())
     }
 
     /// The objects of one namespace with their names, in the order of the names.
@@ -312,12 +325,14 @@ impl<K: Kind> Store<K> {
         &'a self,
         namespace: &str,
     ) -> impl Iterator<Item = (&'a Str, &'a Arc<K>)> + use<'a, K> {
-        in_namespace(&self.in_order, namespace.into())
+        let all = in_namespace(&self.in_order, namespace.into());
+        all.map(|(name, at)| (name, self.entries[at].latest()))
     }
 
     /// The objects with this [`Kind::index`], in the order of their keys.
     pub fn by_index(&self, value: &str) -> impl Iterator<Item = &Arc<K>> {
-        self.by_index.get(value).into_iter().flat_map(BTreeMap::values)
+        let all = self.by_index.get(value).into_iter().flat_map(BTreeMap::values);
+        all.map(|&at| self.entries[at].latest())
     }
 
     /// The objects of one namespace with this [`Kind::index`], with their names, in the order of the names.
@@ -329,6 +344,7 @@ impl<K: Kind> Store<K> {
         let namespace = Str::from(namespace);
         let all = self.by_index.get(value).into_iter();
         all.flat_map(move |objects| in_namespace(objects, namespace.clone()))
+            .map(|(name, at)| (name, self.entries[at].latest()))
     }
 
     /// How many there are.
@@ -341,25 +357,60 @@ impl<K: Kind> Store<K> {
         self.in_order.is_empty()
     }
 
-    /// Updates the ordered maps with what the object is now assumed to be.
-    fn now_is(&mut self, key: &ObjectKey, object: Option<Arc<K>>) {
-        let before = match &object {
-            Some(object) => self.in_order.insert(key.clone(), object.clone()),
-            None => self.in_order.remove(key),
-        };
-        if let Some(value) = before.as_deref().and_then(Kind::index)
+    fn entry<'a>(&self, key: impl Into<KeyRef<'a>>) -> Option<&Entry<K>> {
+        self.by_key.get(&key.into()).map(|&at| &self.entries[at])
+    }
+
+    /// A new object.
+    fn enter(&mut self, key: ObjectKey, entry: Entry<K>) {
+        let latest = entry.latest().clone();
+        let at = self.entries.insert(entry);
+        self.add_to_index(latest.index(), &key, at);
+        self.in_order.insert(key.clone(), at);
+        self.by_key.insert(key, at);
+    }
+
+    /// An object is gone; `None` if there was none.
+    fn leave(&mut self, key: &ObjectKey) -> Option<Entry<K>> {
+        let at = self.by_key.remove(key)?;
+        self.in_order.remove(key);
+        let gone = self.entries.remove(at);
+        self.remove_from_index(gone.latest().index(), key);
+        Some(gone)
+    }
+
+    /// Changes an object that remains.
+    fn change<T>(
+        &mut self,
+        at: usize,
+        key: &ObjectKey,
+        change: impl FnOnce(&mut Entry<K>) -> T,
+    ) -> T {
+        let entry = &mut self.entries[at];
+        let before = entry.latest().clone();
+        let result = change(entry);
+        let after = entry.latest().clone();
+        if before.index() != after.index() {
+            self.remove_from_index(before.index(), key);
+            self.add_to_index(after.index(), key, at);
+        }
+        result
+    }
+
+    fn add_to_index(&mut self, value: Option<&str>, key: &ObjectKey, at: usize) {
+        if let Some(value) = value {
+            self.by_index.entry(value.into()).or_default().insert(key.clone(), at);
+        }
+    }
+
+    fn remove_from_index(&mut self, value: Option<&str>, key: &ObjectKey) {
+        if let Some(value) = value
             && let Some(objects) = self.by_index.get_mut(value)
         {
             objects.remove(key);
             if objects.is_empty() {
                 self.by_index.remove(value);
             }
-        }
-        if let Some(object) = object
-            && let Some(value) = object.index()
-        {
-            let value = Str::from(value);
-            self.by_index.entry(value).or_default().insert(key.clone(), object);
         }
     }
 }
@@ -412,13 +463,13 @@ impl<K: Kind> ErasedStore for Arc<Store<K>> {
         Arc::make_mut(self).restore(key);
     }
     fn entry(&self, key: &ObjectKey) -> Option<AnyEntry> {
-        let entry = self.by_key.get(key)?;
+        let entry = Store::entry(self, key)?;
         let any = |object: &Option<Arc<K>>| object.clone().map(AnyObject::from);
         let (observed, assumed) = (any(&entry.observed), any(&entry.assumed));
         Some(AnyEntry { observed, assumed, held_in: entry.held_in })
     }
     fn latest(&self, key: &ObjectKey) -> Option<AnyObject> {
-        self.by_key.get(key).map(|entry| AnyObject::from(entry.latest().clone()))
+        self.get(key).map(|object| AnyObject::from(object.clone()))
     }
     fn all(&self) -> Box<dyn Iterator<Item = AnyObject> + '_> {
         Box::new(self.iter().map(|object| AnyObject::from(object.clone())))
@@ -426,7 +477,8 @@ impl<K: Kind> ErasedStore for Arc<Store<K>> {
     fn some_after(&self, key: Option<&ObjectKey>, most: usize) -> Vec<(ObjectKey, AnyObject)> {
         let from = key.map_or(Bound::Unbounded, Bound::Excluded);
         let after = self.in_order.range((from, Bound::Unbounded)).take(most);
-        after.map(|(key, object)| (key.clone(), AnyObject::from(object.clone()))).collect()
+        let object = |at: usize| AnyObject::from(self.entries[at].latest().clone());
+        after.map(|(key, at)| (key.clone(), object(*at))).collect()
     }
     fn clone_box(&self) -> Box<dyn ErasedStore> {
         Box::new(self.clone())
@@ -499,6 +551,32 @@ mod tests {
         assert_eq!(store.remove(&key()), None);
         store.restore(&key());
         assert_eq!((store.get("pv"), store.iter().count()), (None, 0));
+    }
+
+    #[test]
+    fn an_object_that_comes_after_another_one_is_gone_is_not_taken_for_it() {
+        let volume = |name: &str, class: &str| PersistentVolume {
+            name: name.into(),
+            class: class.into(),
+            ..PersistentVolume::default()
+        };
+        let mut store = Store::default();
+        for name in ["b", "c"] {
+            store.set(volume(name, "x"));
+        }
+        let snapshot = store.clone();
+        store.remove(&ObjectKey::new("", "b"));
+        store.set(volume("d", "x"));
+        store.hold(volume("a", "y"), 0);
+        let names = |store: &Store<PersistentVolume>| -> Vec<String> {
+            store.iter().map(|one| one.name.to_string()).collect()
+        };
+        assert_eq!(names(&store), ["a", "c", "d"]);
+        assert_eq!(store.get("d").map(|one| one.name.as_str()), Some("d"));
+        assert_eq!((store.get("b"), store.len()), (None, 3));
+        let in_class = store.by_index("x").map(|one| one.name.as_str());
+        assert_eq!(in_class.collect::<Vec<_>>(), ["c", "d"]);
+        assert_eq!(names(&snapshot), ["b", "c"]);
     }
 
     #[test]
