@@ -68,7 +68,7 @@ pub use storage::{
     Attached, BindingMode, CsiDriver, CsiNode, CsiNodeDriver, CsiStorageCapacity, StorageClass,
     VolumeAttachment,
 };
-pub use store::{AnyEntry, AnyVersions, KeyRef, Store, Versions};
+pub use store::{AnyEntry, AnyVersions, KeyRef, Store, StoreEntry, Versions};
 pub use taints::{Comparison, Comparisons, Effect, Taint, Toleration};
 pub use templates::Templates;
 pub use topology_spread::{SpreadConstraint, WhenUnsatisfiable};

@@ -128,9 +128,9 @@ pub struct AnyEntry {
     pub held_in: Option<u64>,
 }
 
-/// One object. It was observed, or it is held.
+/// All that a store holds of one object. It was observed, or it is held.
 #[derive(Debug)]
-struct Entry<K> {
+pub struct StoreEntry<K> {
     observed: Option<Arc<K>>,
     /// What it is assumed to be, if that differs from what was observed.
     assumed: Option<Arc<K>>,
@@ -138,17 +138,38 @@ struct Entry<K> {
     held_in: Option<u64>,
 }
 
-impl<K> Entry<K> {
-    fn latest(&self) -> &Arc<K> {
+impl<K> StoreEntry<K> {
+    /// The object as it was observed; `None` if it is only held.
+    pub fn observed(&self) -> Option<&Arc<K>> {
+        self.observed.as_ref()
+    }
+
+    /// What it is assumed to be, if there is an assumption.
+    pub fn assumed(&self) -> Option<&Arc<K>> {
+        self.assumed.as_ref()
+    }
+
+    /// What it is assumed to be, if the assumption is [held](Store::hold).
+    pub fn held(&self) -> Option<&Arc<K>> {
+        self.assumed.as_ref().filter(|_| self.held_in.is_some())
+    }
+
+    /// The number of the cycle in which the assumption was [held](Store::hold), if it still is.
+    pub fn held_in(&self) -> Option<u64> {
+        self.held_in
+    }
+
+    /// The object, as it is assumed to be.
+    pub fn latest(&self) -> &Arc<K> {
         let latest = self.assumed.as_ref().or(self.observed.as_ref());
         latest.expect("an object was observed, or it is held")
     }
 }
 
-impl<K> Clone for Entry<K> {
+impl<K> Clone for StoreEntry<K> {
     fn clone(&self) -> Self {
-        let Entry { observed, assumed, held_in } = self;
-        Entry { observed: observed.clone(), assumed: assumed.clone(), held_in: *held_in }
+        let StoreEntry { observed, assumed, held_in } = self;
+        StoreEntry { observed: observed.clone(), assumed: assumed.clone(), held_in: *held_in }
     }
 }
 
@@ -166,7 +187,7 @@ impl<K> Clone for Entry<K> {
 /// An assumption that is [held](Store::hold) is used until it is dropped, whatever is observed.
 pub struct Store<K> {
     /// The objects. The maps have their places in it, so that a change of an object changes no map.
-    entries: Slab<Entry<K>>,
+    entries: Slab<StoreEntry<K>>,
     /// A hash map, because filters look up objects for every node.
     by_key: HashMap<ObjectKey, usize, FxBuildHasher>,
     /// The objects in the order of their keys.
@@ -223,7 +244,7 @@ impl<K: Kind> Store<K> {
         let key = key_of(&*object);
         let Some(&at) = self.by_key.get(&key) else {
             let observed = Some(object.clone());
-            self.enter(key, Entry { observed, assumed: None, held_in: None });
+            self.enter(key, StoreEntry { observed, assumed: None, held_in: None });
             return Some(Versions { before: None, after: Some(object), dropped: None });
         };
         let entry = &self.entries[at];
@@ -243,7 +264,7 @@ impl<K: Kind> Store<K> {
     /// Removes an object, with what is assumed about it. `None` if it was not observed.
     pub fn remove(&mut self, key: &ObjectKey) -> Option<Versions<K>> {
         self.entry(key)?.observed.as_ref()?;
-        let Entry { observed, assumed, .. } = self.leave(key)?;
+        let StoreEntry { observed, assumed, .. } = self.leave(key)?;
         Some(Versions { before: observed, after: None, dropped: assumed })
     }
 
@@ -272,7 +293,7 @@ impl<K: Kind> Store<K> {
             }),
             None => {
                 let held_in = Some(cycle);
-                self.enter(key, Entry { observed: None, assumed: Some(object), held_in });
+                self.enter(key, StoreEntry { observed: None, assumed: Some(object), held_in });
             }
         }
     }
@@ -290,14 +311,19 @@ impl<K: Kind> Store<K> {
         }
     }
 
+    /// All that is held of the object of this key.
+    pub fn entry<'a>(&self, key: impl Into<KeyRef<'a>>) -> Option<&StoreEntry<K>> {
+        self.by_key.get(&key.into()).map(|&at| &self.entries[at])
+    }
+
     /// The object of this key, as it is assumed to be.
     pub fn get<'a>(&self, key: impl Into<KeyRef<'a>>) -> Option<&Arc<K>> {
-        self.entry(key).map(Entry::latest)
+        self.entry(key).map(StoreEntry::latest)
     }
 
     /// The object of this key, as it was observed.
     pub fn observed<'a>(&self, key: impl Into<KeyRef<'a>>) -> Option<&Arc<K>> {
-        self.entry(key)?.observed.as_ref()
+        self.entry(key)?.observed()
     }
 
     /// Whether there is an assumption about the object.
@@ -357,12 +383,8 @@ impl<K: Kind> Store<K> {
         self.in_order.is_empty()
     }
 
-    fn entry<'a>(&self, key: impl Into<KeyRef<'a>>) -> Option<&Entry<K>> {
-        self.by_key.get(&key.into()).map(|&at| &self.entries[at])
-    }
-
     /// A new object.
-    fn enter(&mut self, key: ObjectKey, entry: Entry<K>) {
+    fn enter(&mut self, key: ObjectKey, entry: StoreEntry<K>) {
         let latest = entry.latest().clone();
         let at = self.entries.insert(entry);
         self.add_to_index(latest.index(), &key, at);
@@ -371,7 +393,7 @@ impl<K: Kind> Store<K> {
     }
 
     /// An object is gone; `None` if there was none.
-    fn leave(&mut self, key: &ObjectKey) -> Option<Entry<K>> {
+    fn leave(&mut self, key: &ObjectKey) -> Option<StoreEntry<K>> {
         let at = self.by_key.remove(key)?;
         self.in_order.remove(key);
         let gone = self.entries.remove(at);
@@ -384,7 +406,7 @@ impl<K: Kind> Store<K> {
         &mut self,
         at: usize,
         key: &ObjectKey,
-        change: impl FnOnce(&mut Entry<K>) -> T,
+        change: impl FnOnce(&mut StoreEntry<K>) -> T,
     ) -> T {
         let entry = &mut self.entries[at];
         let before = entry.latest().clone();
@@ -577,6 +599,32 @@ mod tests {
         let in_class = store.by_index("x").map(|one| one.name.as_str());
         assert_eq!(in_class.collect::<Vec<_>>(), ["c", "d"]);
         assert_eq!(names(&snapshot), ["b", "c"]);
+    }
+
+    #[test]
+    fn all_that_is_held_of_an_object_is_in_its_entry() {
+        let states = |store: &Store<PersistentVolume>| {
+            let entry = store.entry("pv")?;
+            let is_claimed =
+                |one: Option<&Arc<PersistentVolume>>| one.map(|one| one.claim.is_some());
+            let held = (is_claimed(entry.held()), entry.held_in());
+            Some((
+                is_claimed(entry.observed()),
+                is_claimed(entry.assumed()),
+                held,
+                entry.latest().claim.is_some(),
+            ))
+        };
+        let mut store = Store::default();
+        assert_eq!(states(&store), None);
+        store.hold(claimed(), 7);
+        assert_eq!(states(&store), Some((None, Some(true), (Some(true), Some(7)), true)));
+        store.set(volume());
+        assert_eq!(states(&store), Some((Some(false), Some(true), (Some(true), Some(7)), true)));
+        store.assume(claimed());
+        assert_eq!(states(&store), Some((Some(false), Some(true), (None, None), true)));
+        store.restore(&key());
+        assert_eq!(states(&store), Some((Some(false), None, (None, None), false)));
     }
 
     #[test]

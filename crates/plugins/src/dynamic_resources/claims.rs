@@ -89,9 +89,9 @@ impl<'a> ClaimingPod<'a> {
         for named in self.claims {
             let Some((name, is_made)) = self.name_of(named)? else { continue };
             let key = (self.key.namespace.as_str(), name.as_str());
-            let is_in_flight = store.is_assumed(key);
-            let claim = if is_in_flight { store.observed(key) } else { store.get(key) };
-            let Some(claim) = claim else {
+            let known = store.entry(key);
+            let Some((entry, claim)) = known.and_then(|entry| Some((entry, entry.observed()?)))
+            else {
                 return Err(format!("could not find ResourceClaim \"{}/{}\"", key.0, key.1));
             };
             if claim.is_terminating() {
@@ -102,8 +102,9 @@ impl<'a> ClaimingPod<'a> {
             }
             // As in dynamicresources.go, PreFilter: what a pod of the group has reserved in this cycle is known to those
             // after it, and to nobody else.
-            let held = store.get(key).filter(|_| objects.is_held_in_cycle::<ResourceClaim>(key));
+            let held = entry.assumed().filter(|_| objects.is_in_cycle(entry.held_in()));
             let shared = held.filter(|held| claim.allocation.is_none() && held.uid == claim.uid);
+            let is_in_flight = entry.assumed().is_some();
             found.push(FoundClaim { claim: claim.clone(), is_in_flight, shared: shared.cloned() });
         }
         Ok(found)

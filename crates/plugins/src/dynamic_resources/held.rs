@@ -277,7 +277,7 @@ pub(super) fn held_for<'a>(
     store: &'a Store<ResourceClaim>,
     pod: &PodInfo,
 ) -> Option<&'a Arc<ResourceClaim>> {
-    store.get(key).filter(|claim| store.is_held(key) && claim.holders.contains(&pod.uid))
+    store.entry(key)?.held().filter(|claim| claim.holders.contains(&pod.uid))
 }
 
 /// A claim as it is assumed since a pod was given up whose write of the devices was on its way.
@@ -286,7 +286,7 @@ pub(super) fn late_for<'a>(
     store: &'a Store<ResourceClaim>,
     pod: &PodInfo,
 ) -> Option<&'a Arc<ResourceClaim>> {
-    store.get(key).filter(|claim| store.is_assumed(key) && claim.late_writers.contains(&pod.uid))
+    store.entry(key)?.assumed().filter(|claim| claim.late_writers.contains(&pod.uid))
 }
 
 /// Whether a claim whose devices were written has lost them again. Both may be observed before it is asked about. Its
@@ -297,9 +297,10 @@ pub(super) fn has_lost_devices(claim: &ResourceClaim) -> bool {
 
 /// The uid of the pod for which the claim is held, if that is not observed yet.
 fn reserving<'a>(key: &ObjectKey, store: &'a Store<ResourceClaim>) -> Option<&'a Str> {
-    let held = store.get(key).filter(|_| store.is_held(key))?;
+    let entry = store.entry(key)?;
+    let held = entry.held()?;
     let last = held.reserved_for.last()?;
-    let is_written = |claim: &ResourceClaim| claim.reserved_for.contains(last);
+    let is_written = |claim: &Arc<ResourceClaim>| claim.reserved_for.contains(last);
     let holder = held.holders.first()?;
-    store.observed(key).is_none_or(|claim| !is_written(claim)).then_some(holder)
+    entry.observed().is_none_or(|claim| !is_written(claim)).then_some(holder)
 }
