@@ -63,14 +63,14 @@ impl<'a> Assume<'a> {
     }
 
     /// Assumes that the object of this kind and key is as given. This has no effect if there is no such object.
-    pub fn is<K: Kind>(&mut self, object: K) {
+    pub fn is(&mut self, object: impl Into<AnyObject>) {
         self.0.push(Assumption::Is(object.into()));
     }
 
     /// Assumes that the object of this kind and key is as given, whatever is observed, until it is deleted or a later
     /// assumption says otherwise. There need not be such an object. Whoever holds it must let it go once the pod is
     /// bound or given up.
-    pub fn hold<K: Kind>(&mut self, object: K) {
+    pub fn hold(&mut self, object: impl Into<AnyObject>) {
         self.0.push(Assumption::Held(object.into()));
     }
 

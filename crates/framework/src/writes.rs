@@ -1,7 +1,7 @@
 //! What plugins write: objects of any kind that is registered.
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use bitflags::bitflags;
 use plimsoll_api::{Kind, KindRef, ObjectKey, Str};
@@ -64,8 +64,12 @@ impl WriteVerb {
 /// A JSON document that is written. It is kept as the text that is sent, so that a copy costs nothing.
 ///
 /// A [`Value`] becomes one by `into`; a type that implements [`Serialize`] is written without a `Value` by [`Json::of`].
-#[derive(Clone, PartialEq, Eq)]
-pub struct Json(Arc<str>);
+/// With [`Json::later`] whoever sends it writes the text, and not the scheduler.
+#[derive(Clone)]
+pub struct Json(Arc<LazyText>);
+
+/// A text that is made when it is first read.
+type LazyText = LazyLock<String, Box<dyn FnOnce() -> String + Send>>;
 
 impl Json {
     /// `value` as JSON.
@@ -74,7 +78,16 @@ impl Json {
     /// If `value` has no form in JSON: if its `Serialize` fails, or if the keys of a map are not strings.
     pub fn of(value: &(impl Serialize + ?Sized)) -> Self {
         let text = serde_json::to_string(value).expect("what is written has a form in JSON");
-        Json(text.into())
+        Json::of_text(text)
+    }
+
+    /// The document that `make` returns, which is made when it is first read.
+    pub fn later(make: impl FnOnce() -> Json + Send + 'static) -> Self {
+        Json(Arc::new(LazyLock::new(Box::new(move || make().as_str().to_owned()))))
+    }
+
+    fn of_text(text: String) -> Self {
+        Json(Arc::new(LazyLock::new(Box::new(|| text))))
     }
 
     /// The text.
@@ -84,30 +97,38 @@ impl Json {
 
     /// The document, for those who look into it.
     pub fn to_value(&self) -> Value {
-        serde_json::from_str(&self.0).expect("it was made from a value")
+        serde_json::from_str(self.as_str()).expect("it was made from a value")
     }
 
     /// The parts of the document that `T` reads. `None` if it is of another form.
     pub fn read<'a, T: Deserialize<'a>>(&'a self) -> Option<T> {
-        serde_json::from_str(&self.0).ok()
+        serde_json::from_str(self.as_str()).ok()
     }
 }
 
 impl From<Value> for Json {
     fn from(value: Value) -> Self {
-        Json(value.to_string().into())
+        Json::of_text(value.to_string())
     }
 }
 
+impl PartialEq for Json {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0) || self.as_str() == other.as_str()
+    }
+}
+
+impl Eq for Json {}
+
 impl fmt::Debug for Json {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
+        f.write_str(self.as_str())
     }
 }
 
 impl fmt::Display for Json {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
+        f.write_str(self.as_str())
     }
 }
 
@@ -254,6 +275,8 @@ pub trait Answered: Plugin {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicU32, Ordering};
+
     use serde_json::json;
 
     use super::*;
@@ -281,5 +304,19 @@ mod tests {
         let read = written.read::<Read<'_>>().expect("it has this form");
         assert_eq!(read.metadata, Metadata { uid: "u" });
         assert!(written.read::<Vec<u8>>().is_none());
+    }
+
+    #[test]
+    fn a_document_that_is_made_later_is_made_once_by_its_first_reader() {
+        let n_made = Arc::new(AtomicU32::new(0));
+        let counted = n_made.clone();
+        let later = Json::later(move || {
+            counted.fetch_add(1, Ordering::Relaxed);
+            Json::from(json!({ "uid": "u" }))
+        });
+        let copy = later.clone();
+        assert!(later == copy && n_made.load(Ordering::Relaxed) == 0);
+        assert_eq!(later, Json::from(json!({ "uid": "u" })));
+        assert_eq!((copy.as_str(), n_made.load(Ordering::Relaxed)), (r#"{"uid":"u"}"#, 1));
     }
 }

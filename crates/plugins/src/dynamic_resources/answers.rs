@@ -1,6 +1,7 @@
 //! What follows from the answers to writes: the next write, another try, or giving up the pod.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use plimsoll_api::devices::ClaimConsumer;
 use plimsoll_framework::prelude::*;
@@ -45,23 +46,23 @@ impl DynamicResources {
     ) -> Result<(), Rejection> {
         let objects = &at.view.stores.objects;
         let store = objects.of::<ResourceClaim>();
-        // The devices that Reserve has chosen.
+        // The claim with the devices that Reserve has chosen.
         let held =
-            |key: &ObjectKey| held_for(key, store, at.pod).and_then(|one| one.allocation.clone());
+            |key| held_for(key, store, at.pod).filter(|one| one.allocation.is_some()).cloned();
         match step {
             Step::Finalizer => {
-                if let Some((claim, allocation)) = store.observed(key).zip(held(key)) {
+                if let Some((claim, with_devices)) = store.observed(key).zip(held(key)) {
                     let consumer = self.claiming(at.pod).consumer(&key.name, objects);
                     let consumer = consumer.map_err(Rejection::error)?;
-                    allocate(claim, &allocation, (&consumer, store), handle);
+                    allocate(claim, &with_devices, (consumer, store), handle);
                 }
                 Ok(())
             }
             Step::Create => {
-                if let Some(allocation) = held(key) {
+                if let Some(with_devices) = held(key) {
                     let created = ResourceClaim { key: key.clone(), ..ResourceClaim::default() };
                     let consumer = ClaimConsumer::pod(&at.pod.key, &at.pod.uid);
-                    allocate(&created, &allocation, (&consumer, store), handle);
+                    allocate(&Arc::new(created), &with_devices, (consumer, store), handle);
                 }
                 Ok(())
             }

@@ -39,8 +39,8 @@ pub struct HeldClaims {
 pub(super) struct HeldClaim {
     pub(super) key: ObjectKey,
     pub(super) uid: Str,
-    /// The devices to allocate; `None` if it has devices already.
-    pub(super) allocation: Option<Allocation>,
+    /// The claim with the devices to allocate; `None` if it has devices already.
+    pub(super) with_devices: Option<Arc<ResourceClaim>>,
 }
 
 /// How far the writes for a pod are. It is shared with nobody, and lasts as long as the attempt.
@@ -71,10 +71,15 @@ pub(super) struct HeldExtended {
 }
 
 impl HeldClaim {
+    /// The devices to allocate; `None` if it has devices already.
+    pub(super) fn allocation(&self) -> Option<&Allocation> {
+        self.with_devices.as_ref()?.allocation.as_ref()
+    }
+
     /// Requests the next write, if one is needed and it is the turn of this pod.
     pub(super) fn write(
         &self,
-        claim: &ResourceClaim,
+        claim: &Arc<ResourceClaim>,
         held: &HeldClaims,
         at: &Placement<'_>,
         handle: &mut Handle<'_>,
@@ -84,12 +89,14 @@ impl HeldClaim {
         // The group may be another one than at Reserve. If it is gone, `HeldClaims::ready` says so.
         let objects = &at.view.stores.objects;
         let Ok(consumer) = held.claiming(at.pod).consumer(&self.key.name, objects) else { return };
-        match &self.allocation {
+        match (&self.with_devices, self.allocation()) {
             // If it has other devices by now, the API server refuses, or `HeldClaims::ready` says so.
-            Some(ours) if there.is_none_or(|there| there.devices != ours.devices) => {
+            (Some(with_devices), Some(ours))
+                if there.is_none_or(|there| there.devices != ours.devices) =>
+            {
                 if self.is_first(store, at.pod) {
                     match claim.has_finalizer() {
-                        true => allocate(claim, ours, (&consumer, store), handle),
+                        true => allocate(claim, with_devices, (consumer, store), handle),
                         false => writes::add_finalizer(claim, handle),
                     }
                 }
@@ -99,7 +106,7 @@ impl HeldClaim {
             _ if held.keeps(claim, at) => {}
             _ => {
                 if reserving(&self.key, store).is_none_or(|uid| *uid == at.pod.uid) {
-                    let mut reserved = claim.clone();
+                    let mut reserved = ResourceClaim::clone(claim);
                     reserved.reserved_for.push(consumer.clone());
                     reserved.holders = vec![at.pod.uid.clone()];
                     handle.assume.hold(reserved);
@@ -152,13 +159,14 @@ impl HeldClaims {
         // What is reserved for a group that is gone will soon be free again.
         self.claiming(at.pod).group_object(&at.view.stores.objects)?;
         let mut is_ready = true;
-        for HeldClaim { key, uid, allocation, .. } in self.each_once() {
+        for one in self.each_once() {
+            let HeldClaim { key, uid, .. } = one;
             let Some(claim) =
                 store.observed(key).filter(|claim| claim.uid == *uid && !claim.is_terminating())
             else {
                 return Err(format!("claim {key} got deleted in the meantime"));
             };
-            match (&claim.allocation, allocation) {
+            match (&claim.allocation, one.allocation()) {
                 (Some(there), Some(ours)) if there.devices != ours.devices => {
                     return Err(format!("claim {key} got allocated elsewhere in the meantime"));
                 }
@@ -193,7 +201,7 @@ impl HeldClaims {
                 Some(version) => *version != claim.resource_version,
                 // Only now it is the first of those that share the devices.
                 None if claim.allocation.is_none() => {
-                    one.allocation.is_some()
+                    one.with_devices.is_some()
                         && !progress.allocating.contains(&one.key)
                         && one.is_first(store, at.pod)
                 }
@@ -253,11 +261,11 @@ impl HeldClaims {
     }
 }
 
-/// Writes the devices that Reserve has chosen for a claim.
+/// Writes the devices that Reserve has chosen for a claim: those that `with_devices` has.
 pub(super) fn allocate(
-    claim: &ResourceClaim,
-    allocation: &Allocation,
-    (consumer, store): (&ClaimConsumer, &Store<ResourceClaim>),
+    claim: &Arc<ResourceClaim>,
+    with_devices: &Arc<ResourceClaim>,
+    (consumer, store): (ClaimConsumer, &Store<ResourceClaim>),
     handle: &mut Handle<'_>,
 ) {
     let mut progress = Progress::of(handle);
@@ -266,8 +274,8 @@ pub(super) fn allocate(
     // If another pod may take over, a write that comes late must not replace its reservation.
     let is_shared = store.get(&claim.key).is_some_and(|held| 1 < held.holders.len());
     match is_shared && !consumer.is_group() {
-        true => writes::allocate_this(claim, allocation, consumer, handle),
-        false => writes::allocate(claim, allocation, consumer, handle),
+        true => writes::allocate_this(claim, with_devices, consumer, handle),
+        false => writes::allocate(claim, with_devices, consumer, handle),
     }
 }
 

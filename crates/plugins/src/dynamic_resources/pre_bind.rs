@@ -56,7 +56,7 @@ impl PreBind for DynamicResources {
 
     fn timed_out(&self, held: &HeldClaims) -> Rejection {
         let has_conditions = |one: &&HeldClaim| {
-            let devices = one.allocation.iter().flat_map(|allocation| &allocation.devices);
+            let devices = one.allocation().into_iter().flat_map(|allocation| &allocation.devices);
             devices.into_iter().any(|device| !device.binding_conditions.is_empty())
         };
         let awaited = held.claims.iter().filter(has_conditions);

@@ -5,6 +5,7 @@
 //! even if an older state of the claim is observed in between.
 
 use std::hash::{BuildHasher, Hash};
+use std::sync::Arc;
 
 use plimsoll_api::Timestamp;
 use plimsoll_api::devices::{Allocation, ClaimConsumer};
@@ -81,19 +82,21 @@ impl Reserve for DynamicResources {
                 continue;
             }
             // What is held is what will be written: of a claim that the pod names twice, the first devices.
-            if held.claims.iter().all(|one| one.key != claim.key) {
-                let consumer = pod.claiming.consumer(&claim.key.name, objects);
-                handle.assume.hold(ResourceClaim {
-                    allocation: Some(allocation.clone()),
-                    reserved_for: vec![consumer.map_err(Rejection::unresolvable)?],
-                    holders: vec![uid.clone()],
-                    ..ResourceClaim::clone(&claim)
-                });
+            let is_first = held.claims.iter().all(|one| one.key != claim.key);
+            let consumer = pod.claiming.consumer(&claim.key.name, objects);
+            let with_devices = Arc::new(ResourceClaim {
+                allocation: Some(allocation),
+                reserved_for: vec![consumer.map_err(Rejection::unresolvable)?],
+                holders: vec![uid.clone()],
+                ..ResourceClaim::clone(&claim)
+            });
+            if is_first {
+                handle.assume.hold(with_devices.clone());
             }
             held.claims.push(HeldClaim {
                 key: claim.key.clone(),
                 uid: claim.uid.clone(),
-                allocation: Some(allocation),
+                with_devices: Some(with_devices),
             });
         }
         for one in claims.named().iter().filter(|one| one.allocation().is_some()) {
@@ -105,7 +108,7 @@ impl Reserve for DynamicResources {
             held.claims.push(HeldClaim {
                 key: one.claim.key.clone(),
                 uid: one.claim.uid.clone(),
-                allocation: one.shared.as_ref().and_then(|shared| shared.allocation.clone()),
+                with_devices: one.shared.clone(),
             });
         }
         Ok(held)

@@ -1,5 +1,7 @@
 //! What is written about claims.
 
+use std::sync::Arc;
+
 use plimsoll_api::devices::{Allocation, ClaimConsumer, NodeAllocatableClaimStatus};
 use plimsoll_framework::prelude::*;
 use serde::Serialize;
@@ -95,76 +97,81 @@ impl<'a> PatchedMetadata<'a> {
 }
 
 /// Adds the finalizer, without which a claim with devices could be gone at once.
-pub(super) fn add_finalizer(claim: &ResourceClaim, handle: &mut Handle<'_>) {
-    let all = claim.finalizers.iter().map(Str::as_str).chain([ResourceClaim::FINALIZER]);
-    set_finalizers(claim, all.collect(), Step::Finalizer, handle);
+pub(super) fn add_finalizer(claim: &Arc<ResourceClaim>, handle: &mut Handle<'_>) {
+    let of = claim.clone();
+    let merge = Json::later(move || {
+        let all = of.finalizers.iter().map(Str::as_str).chain([ResourceClaim::FINALIZER]);
+        finalizers(&of, all.collect())
+    });
+    let mut writes = handle.writes.of_purpose(Step::Finalizer as u8);
+    writes.patch::<ResourceClaim>(claim.key.clone(), merge);
 }
 
 /// Removes the finalizer of a claim that is not needed any more.
 pub(super) fn remove_finalizer(claim: &ResourceClaim, handle: &mut Handle<'_>) {
     let all = claim.finalizers.iter().map(Str::as_str);
     let others = all.filter(|name| *name != ResourceClaim::FINALIZER).collect();
-    set_finalizers(claim, others, Step::Release, handle);
+    let merge = finalizers(claim, others);
+    let mut writes = handle.writes.of_purpose(Step::Release as u8);
+    writes.patch::<ResourceClaim>(claim.key.clone(), merge);
 }
 
-fn set_finalizers(
-    claim: &ResourceClaim,
-    finalizers: Vec<&str>,
-    step: Step,
-    handle: &mut Handle<'_>,
-) {
+/// The patch that gives a claim these finalizers.
+fn finalizers(claim: &ResourceClaim, finalizers: Vec<&str>) -> Json {
     let finalizers = Some(finalizers);
     let metadata = PatchedMetadata { finalizers, ..PatchedMetadata::of_version(claim) };
-    let merge = Json::of(&ClaimPatch { metadata, status: None::<()> });
-    handle.writes.of_purpose(step as u8).patch::<ResourceClaim>(claim.key.clone(), merge);
+    Json::of(&ClaimPatch { metadata, status: None::<()> })
 }
 
-fn set_status(
-    claim: &ResourceClaim,
-    metadata: PatchedMetadata<'_>,
-    status: impl Serialize,
-    step: Step,
-    handle: &mut Handle<'_>,
-) {
-    let merge = Json::of(&ClaimPatch { metadata, status: Some(status) });
+fn set_status(claim: &ResourceClaim, merge: Json, step: Step, handle: &mut Handle<'_>) {
     handle.writes.of_purpose(step as u8).patch_status::<ResourceClaim>(claim.key.clone(), merge);
 }
 
-/// Allocates devices for a claim that has none, and reserves it for a pod or a group. An allocation cannot be replaced, so the
-/// write needs no precondition but the object.
+/// The patch that gives a claim this status, unless it has changed.
+fn status_of_version(claim: &ResourceClaim, status: impl Serialize) -> Json {
+    Json::of(&ClaimPatch { metadata: PatchedMetadata::of_version(claim), status: Some(status) })
+}
+
+/// Allocates for a claim that has no devices those of `with_devices`, and reserves it for a pod or a group. An allocation
+/// cannot be replaced, so the write needs no precondition but the object.
 pub(super) fn allocate(
-    claim: &ResourceClaim,
-    allocation: &Allocation,
-    consumer: &ClaimConsumer,
+    claim: &Arc<ResourceClaim>,
+    with_devices: &Arc<ResourceClaim>,
+    consumer: ClaimConsumer,
     handle: &mut Handle<'_>,
 ) {
-    set_allocation(claim, allocation, (consumer, PatchedMetadata::of_object(claim)), handle);
+    set_allocation(claim, with_devices, (consumer, |of| PatchedMetadata::of_object(of)), handle);
 }
 
 /// The same for a claim that must not have changed.
 pub(super) fn allocate_this(
-    claim: &ResourceClaim,
-    allocation: &Allocation,
-    consumer: &ClaimConsumer,
+    claim: &Arc<ResourceClaim>,
+    with_devices: &Arc<ResourceClaim>,
+    consumer: ClaimConsumer,
     handle: &mut Handle<'_>,
 ) {
-    set_allocation(claim, allocation, (consumer, PatchedMetadata::of_version(claim)), handle);
+    set_allocation(claim, with_devices, (consumer, |of| PatchedMetadata::of_version(of)), handle);
 }
 
 fn set_allocation(
-    claim: &ResourceClaim,
-    allocation: &Allocation,
-    (consumer, metadata): (&ClaimConsumer, PatchedMetadata<'_>),
+    claim: &Arc<ResourceClaim>,
+    with_devices: &Arc<ResourceClaim>,
+    (consumer, metadata): (ClaimConsumer, fn(&ResourceClaim) -> PatchedMetadata<'_>),
     handle: &mut Handle<'_>,
 ) {
     #[derive(Serialize)]
     #[serde(rename_all = "camelCase")]
     struct Status<A, C> {
-        allocation: A,
+        allocation: Option<A>,
         reserved_for: [C; 1],
     }
-    let status = Status { allocation: allocation.wire(), reserved_for: [consumer.wire()] };
-    set_status(claim, metadata, status, Step::Allocation, handle);
+    let (of, with_devices) = (claim.clone(), with_devices.clone());
+    let merge = Json::later(move || {
+        let allocation = with_devices.allocation.as_ref().map(Allocation::wire);
+        let status = Status { allocation, reserved_for: [consumer.wire()] };
+        Json::of(&ClaimPatch { metadata: metadata(&of), status: Some(status) })
+    });
+    set_status(claim, merge, Step::Allocation, handle);
 }
 
 /// Reserves a claim with devices for one more pod, or for a group.
@@ -190,13 +197,13 @@ fn set_reserved<'a>(
         reserved_for: Vec<C>,
     }
     let status = Status { reserved_for: consumers.map(ClaimConsumer::wire).collect() };
-    set_status(claim, PatchedMetadata::of_version(claim), status, step, handle);
+    set_status(claim, status_of_version(claim, status), step, handle);
 }
 
 /// Takes the devices from a claim.
 pub(super) fn deallocate(claim: &ResourceClaim, handle: &mut Handle<'_>) {
     let status = json!({ "allocation": null, "reservedFor": null, "devices": null });
-    set_status(claim, PatchedMetadata::of_version(claim), status, Step::Unreservation, handle);
+    set_status(claim, status_of_version(claim, status), Step::Unreservation, handle);
 }
 
 /// Deletes a claim that was made for extended resources. Its finalizer goes first.
