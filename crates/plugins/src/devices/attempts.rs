@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use hashbrown::HashMap;
 use plimsoll_api::MemoCell;
-use plimsoll_api::devices::{AllocationMode, ClaimSpec, DeviceAsk, RequestKind};
+use plimsoll_api::devices::{Allocation, AllocationMode, ClaimSpec, DeviceAsk, RequestKind};
 use plimsoll_devices::{Inventory, Reach};
 use plimsoll_framework::prelude::*;
 use rustc_hash::{FxBuildHasher, FxHasher};
@@ -47,6 +47,7 @@ pub(crate) struct ListId {
 pub(crate) struct Attempts {
     lists: Vec<List>,
     by_hash: HashMap<u64, Vec<usize>, FxBuildHasher>,
+    last: Option<LastFound>,
     /// The approximate size in bytes.
     bytes: usize,
     /// Its limit.
@@ -72,11 +73,20 @@ struct List {
     elsewhere: HashMap<u64, (ReachVersion, Outcome), FxBuildHasher>,
 }
 
+/// What the last search has found: Reserve asks for it on the node that the filter was asked about last.
+#[derive(Debug)]
+struct LastFound {
+    list: ListId,
+    node: Str,
+    version: ReachVersion,
+    allocations: Vec<Allocation>,
+}
+
 impl Attempts {
     /// No attempts yet. If they take more than `most_bytes`, all are forgotten.
     fn within(most_bytes: usize) -> Self {
         let (lists, by_hash) = (Vec::new(), HashMap::default());
-        Attempts { lists, by_hash, bytes: 0, most_bytes, era: 0 }
+        Attempts { lists, by_hash, last: None, bytes: 0, most_bytes, era: 0 }
     }
 
     fn keep_within_bounds(&mut self) {
@@ -139,6 +149,29 @@ impl Attempts {
             None => list.elsewhere.get(&reach.selected),
         };
         known.filter(|(version, _)| *version == now).map(|(_, outcome)| *outcome)
+    }
+
+    /// Remembers what a search has found on a node, until the next one finds something.
+    pub(crate) fn keep(
+        &mut self,
+        list: ListId,
+        node: &str,
+        version: ReachVersion,
+        allocations: Vec<Allocation>,
+    ) {
+        self.last = Some(LastFound { list, node: node.into(), version, allocations });
+    }
+
+    /// What the last search has found, if it was for these claims on this node and nothing has changed since.
+    pub(crate) fn take_last(
+        &mut self,
+        list: ListId,
+        node: &str,
+        now: ReachVersion,
+    ) -> Option<Vec<Allocation>> {
+        let is_it =
+            |last: &mut LastFound| (last.list, last.version) == (list, now) && last.node == node;
+        self.last.take_if(is_it).map(|last| last.allocations)
     }
 
     /// Remembers how an attempt ended.
@@ -375,6 +408,24 @@ mod tests {
         one.all_changed();
         other.all_changed();
         assert_ne!(one.of(COMMON), other.of(COMMON));
+    }
+
+    #[test]
+    fn what_was_found_last_is_given_once_and_only_for_the_same_question() {
+        let inventory = inventory([slice("a", DeviceNodes::Node("a".into()))]);
+        let (mut versions, mut attempts) = (ReachVersions::default(), Attempts::default());
+        let [one, two] = [1, 2].map(|count| attempts.list([&spec(count)].into_iter(), None));
+        let reach = reach(&inventory, "a");
+        let now = versions.of(reach);
+        let found = || vec![Allocation { devices: vec![], ..Allocation::default() }];
+        attempts.keep(one, "a", now, found());
+        assert_eq!(attempts.take_last(two, "a", now), None);
+        assert_eq!(attempts.take_last(one, "b", now), None);
+        assert_eq!(attempts.take_last(one, "a", now), Some(found()));
+        assert_eq!(attempts.take_last(one, "a", now), None);
+        attempts.keep(one, "a", now, found());
+        versions.pool_changed(&inventory, &DRIVER, &"a".into());
+        assert_eq!(attempts.take_last(one, "a", versions.of(reach)), None);
     }
 
     #[test]

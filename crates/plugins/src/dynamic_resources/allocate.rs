@@ -46,7 +46,7 @@ pub(super) struct Prepared {
 }
 
 /// What the claims of a pod get on a node.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct NodeAllocations {
     /// The claims that have no devices before, in the order of the pod, that for extended resources last.
     pub(super) allocations: Vec<(Arc<ResourceClaim>, Allocation)>,
@@ -265,7 +265,14 @@ impl DynamicResources {
             }
         }
         let node = DeviceNode { name, labels };
-        let mut allocated = found_or_why(self.search(claims, extended, node), node)?;
+        let found = match extended {
+            None if claims.need_devices() => self.found_last(claims, node),
+            _ => None,
+        };
+        let mut allocated = match found {
+            Some(found) => found,
+            None => found_or_why(self.search(claims, extended, node), node)?,
+        };
         let shared = named.iter().filter(|one| one.shared.is_some());
         let is_new = !allocated.allocations.is_empty() || shared.clone().next().is_some();
         if let Some(requesting) = requesting.as_ref().filter(|_| is_new) {

@@ -3,7 +3,7 @@
 use plimsoll_devices::{AllocateError, NodeRef as DeviceNode};
 use plimsoll_framework::prelude::*;
 
-use super::allocate::{Prepared, PreparedClaims, UNAVAILABLE, found_or_why};
+use super::allocate::{NodeAllocations, Prepared, PreparedClaims, UNAVAILABLE, found_or_why};
 use super::{DynamicResources, NodeParts};
 use crate::devices::{ListId, Outcome};
 
@@ -46,17 +46,49 @@ impl DynamicResources {
             debug_assert!(is_right(), "what was found on {} is not what is found now", node.name);
             return known.points();
         }
-        let found = self.points_found(claims, node);
-        if let Some(outcome) = Outcome::of(&found) {
-            devices.attempts.open().note(list, reach, version, outcome);
+        let found = self.search(claims, None, node);
+        let points = points_of(&found);
+        let mut attempts = devices.attempts.open();
+        if let Some(outcome) = Outcome::of(&points) {
+            attempts.note(list, reach, version, outcome);
         }
-        found
+        if let Ok(Some(found)) = found {
+            let allocations = found.allocations.into_iter().map(|(_, allocation)| allocation);
+            attempts.keep(list, node.name, version, allocations.collect());
+        }
+        points
+    }
+
+    /// The devices that were found for the claims on a node, if nothing was found since, and nothing has changed.
+    pub(super) fn found_last(
+        &self,
+        claims: &PreparedClaims,
+        node: DeviceNode<'_>,
+    ) -> Option<NodeAllocations> {
+        let devices = &claims.0.devices;
+        let reach = devices.inventory.reach(node)?;
+        let (list, version) = (claims.list(self.most_steps), devices.versions.of(reach));
+        let last = devices.attempts.open().take_last(list, node.name, version)?;
+        let allocations = claims.wanting().cloned().zip(last).collect();
+        let found = NodeAllocations { allocations, ..NodeAllocations::default() };
+        debug_assert!(
+            self.search(claims, None, node).is_ok_and(|anew| anew.as_ref() == Some(&found)),
+            "what was found on {} is not what is found now",
+            node.name
+        );
+        Some(found)
     }
 
     /// Searches.
     fn points_found(&self, claims: &PreparedClaims, node: DeviceNode<'_>) -> Points {
-        let found = self.search(claims, None, node)?;
-        Ok(found.map(|found| found.points()))
+        points_of(&self.search(claims, None, node))
+    }
+}
+
+fn points_of(found: &Result<Option<NodeAllocations>, AllocateError>) -> Points {
+    match found {
+        Ok(found) => Ok(found.as_ref().map(NodeAllocations::points)),
+        Err(error) => Err(error.clone()),
     }
 }
 

@@ -30,7 +30,7 @@ pub(super) struct ExtendedClaim {
 }
 
 /// What the claim for extended resources is on one node.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub(super) struct OnNode {
     /// The claim with its requests.
     pub(super) claim: ResourceClaim,
