@@ -257,6 +257,10 @@ impl BindingCycle {
             let mut shared = self.shared.clone();
             let mut handle = output.handle(plugin.name, now, &mut shared, waiting, &mut decided);
             point.pre_bind(held, &at, &mut handle);
+            if !output.written.is_empty() {
+                return true;
+            }
+            let mut handle = output.handle(plugin.name, now, &mut shared, waiting, &mut decided);
             let waits = matches!(point.ready(held, &at, &mut handle), Readiness::Waiting);
             waits || !output.written.is_empty()
         })
