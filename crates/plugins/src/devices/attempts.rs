@@ -1,5 +1,6 @@
 //! Attempts to allocate devices, remembered.
 
+use std::collections::VecDeque;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
@@ -16,6 +17,10 @@ use super::sizes;
 const MOST_BYTES: usize = 64 << 20;
 /// The size of an attempt beside the name of its node, in bytes.
 const BYTES_PER_ATTEMPT: usize = size_of::<(Str, ReachVersion, Outcome)>() + sizes::PLACE;
+
+/// So many of the last searches keep what they have found. A decision asks about the best nodes of a few groups of equal
+/// nodes, and about one node more, which is often the best for the next pod.
+const MOST_FOUND: usize = 8;
 
 /// Beyond this many bytes the versions of single nodes are forgotten: those of about 400,000 nodes.
 pub(super) const MOST_VERSION_BYTES: usize = 32 << 20;
@@ -47,7 +52,8 @@ pub(crate) struct ListId {
 pub(crate) struct Attempts {
     lists: Vec<List>,
     by_hash: HashMap<u64, Vec<usize>, FxBuildHasher>,
-    last: Option<LastFound>,
+    /// What the last searches have found, the latest at the end: Reserve asks for it on the node that was chosen.
+    found: VecDeque<Found>,
     /// The approximate size in bytes.
     bytes: usize,
     /// Its limit.
@@ -73,9 +79,9 @@ struct List {
     elsewhere: HashMap<u64, (ReachVersion, Outcome), FxBuildHasher>,
 }
 
-/// What the last search has found: Reserve asks for it on the node that the filter was asked about last.
+/// What a search has found for a list of claims on a node.
 #[derive(Debug)]
-struct LastFound {
+struct Found {
     list: ListId,
     node: Str,
     version: ReachVersion,
@@ -85,8 +91,8 @@ struct LastFound {
 impl Attempts {
     /// No attempts yet. If they take more than `most_bytes`, all are forgotten.
     fn within(most_bytes: usize) -> Self {
-        let (lists, by_hash) = (Vec::new(), HashMap::default());
-        Attempts { lists, by_hash, last: None, bytes: 0, most_bytes, era: 0 }
+        let (lists, by_hash, found) = (Vec::new(), HashMap::default(), VecDeque::new());
+        Attempts { lists, by_hash, found, bytes: 0, most_bytes, era: 0 }
     }
 
     fn keep_within_bounds(&mut self) {
@@ -151,7 +157,7 @@ impl Attempts {
         known.filter(|(version, _)| *version == now).map(|(_, outcome)| *outcome)
     }
 
-    /// Remembers what a search has found on a node, until the next one finds something.
+    /// Keeps what a search has found on a node.
     pub(crate) fn keep(
         &mut self,
         list: ListId,
@@ -159,19 +165,22 @@ impl Attempts {
         version: ReachVersion,
         allocations: Vec<Allocation>,
     ) {
-        self.last = Some(LastFound { list, node: node.into(), version, allocations });
+        if self.found.len() == MOST_FOUND {
+            self.found.pop_front();
+        }
+        self.found.push_back(Found { list, node: node.into(), version, allocations });
     }
 
-    /// What the last search has found, if it was for these claims on this node and nothing has changed since.
-    pub(crate) fn take_last(
+    /// What a search has found for these claims on this node, if it is kept and nothing has changed since.
+    pub(crate) fn take_found(
         &mut self,
         list: ListId,
         node: &str,
         now: ReachVersion,
     ) -> Option<Vec<Allocation>> {
-        let is_it =
-            |last: &mut LastFound| (last.list, last.version) == (list, now) && last.node == node;
-        self.last.take_if(is_it).map(|last| last.allocations)
+        let is_it = |one: &Found| (one.list, one.version) == (list, now) && one.node == node;
+        let at = self.found.iter().position(is_it)?;
+        self.found.remove(at).map(|one| one.allocations)
     }
 
     /// Remembers how an attempt ended.
@@ -294,7 +303,7 @@ impl ReachVersions {
 
 #[cfg(test)]
 mod tests {
-    use plimsoll_api::devices::{DeviceNodes, DeviceRequest};
+    use plimsoll_api::devices::{DeviceNodes, DeviceRequest, DeviceResult};
     use plimsoll_api::wire::{Object, object_from_str};
     use plimsoll_devices::{DeviceIds, Features, NodeRef};
 
@@ -411,21 +420,41 @@ mod tests {
     }
 
     #[test]
-    fn what_was_found_last_is_given_once_and_only_for_the_same_question() {
-        let inventory = inventory([slice("a", DeviceNodes::Node("a".into()))]);
+    fn what_was_found_is_given_once_and_only_for_the_same_question() {
+        let inventory = inventory(["a", "b"].map(|one| slice(one, DeviceNodes::Node(one.into()))));
         let (mut versions, mut attempts) = (ReachVersions::default(), Attempts::default());
         let [one, two] = [1, 2].map(|count| attempts.list([&spec(count)].into_iter(), None));
-        let reach = reach(&inventory, "a");
-        let now = versions.of(reach);
-        let found = || vec![Allocation { devices: vec![], ..Allocation::default() }];
-        attempts.keep(one, "a", now, found());
-        assert_eq!(attempts.take_last(two, "a", now), None);
-        assert_eq!(attempts.take_last(one, "b", now), None);
-        assert_eq!(attempts.take_last(one, "a", now), Some(found()));
-        assert_eq!(attempts.take_last(one, "a", now), None);
-        attempts.keep(one, "a", now, found());
+        let now = versions.of(reach(&inventory, "a"));
+        let found = |request: &str| {
+            let request = request.into();
+            let device = DeviceResult { request, ..DeviceResult::default() };
+            vec![Allocation { devices: vec![device], ..Allocation::default() }]
+        };
+        attempts.keep(one, "a", now, found("x"));
+        attempts.keep(one, "b", now, found("y"));
+        assert_eq!(attempts.take_found(two, "a", now), None);
+        assert_eq!(attempts.take_found(one, "c", now), None);
+        assert_eq!(attempts.take_found(one, "a", now), Some(found("x")));
+        assert_eq!(attempts.take_found(one, "a", now), None);
+        assert_eq!(attempts.take_found(one, "b", now), Some(found("y")));
+        attempts.keep(one, "a", now, found("x"));
         versions.pool_changed(&inventory, &DRIVER, &"a".into());
-        assert_eq!(attempts.take_last(one, "a", versions.of(reach)), None);
+        let then = versions.of(reach(&inventory, "a"));
+        assert_eq!(attempts.take_found(one, "a", then), None);
+    }
+
+    #[test]
+    fn of_what_was_found_the_oldest_is_forgotten() {
+        let mut attempts = Attempts::default();
+        let list = attempts.list([&spec(1)].into_iter(), None);
+        let now = ReachVersions::default().of(COMMON);
+        let nodes: Vec<String> = (0..=MOST_FOUND).map(|n| format!("n{n}")).collect();
+        for node in &nodes {
+            attempts.keep(list, node, now, Vec::new());
+        }
+        let mut is_kept = |node: &String| attempts.take_found(list, node, now).is_some();
+        assert!(!is_kept(&nodes[0]));
+        assert!(nodes[1..].iter().all(is_kept));
     }
 
     #[test]

@@ -266,7 +266,7 @@ impl DynamicResources {
         }
         let node = DeviceNode { name, labels };
         let found = match extended {
-            None if claims.need_devices() => self.found_last(claims, node),
+            None if claims.need_devices() => self.found_before(claims, node),
             _ => None,
         };
         let mut allocated = match found {

@@ -59,8 +59,8 @@ impl DynamicResources {
         points
     }
 
-    /// The devices that were found for the claims on a node, if nothing was found since, and nothing has changed.
-    pub(super) fn found_last(
+    /// The devices that a search has found for the claims on a node, if they are kept and nothing has changed since.
+    pub(super) fn found_before(
         &self,
         claims: &PreparedClaims,
         node: DeviceNode<'_>,
@@ -68,8 +68,8 @@ impl DynamicResources {
         let devices = &claims.0.devices;
         let reach = devices.inventory.reach(node)?;
         let (list, version) = (claims.list(self.most_steps), devices.versions.of(reach));
-        let last = devices.attempts.open().take_last(list, node.name, version)?;
-        let allocations = claims.wanting().cloned().zip(last).collect();
+        let kept = devices.attempts.open().take_found(list, node.name, version)?;
+        let allocations = claims.wanting().cloned().zip(kept).collect();
         let found = NodeAllocations { allocations, ..NodeAllocations::default() };
         debug_assert!(
             self.search(claims, None, node).is_ok_and(|anew| anew.as_ref() == Some(&found)),
