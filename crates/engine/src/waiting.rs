@@ -144,13 +144,12 @@ impl WaitingAtPermit {
         let pods = std::mem::take(&mut self.pods).into_iter();
         let ids = std::mem::take(&mut self.ids).into_iter();
         for ((pod, id), verdict) in pods.zip(ids).zip(verdicts) {
-            match verdict {
-                Some(verdict) => finished.push((id, verdict)),
-                None => {
-                    self.pods.push(pod);
-                    self.ids.push(id);
-                }
+            if let Some(verdict) = verdict {
+                finished.push((id, verdict));
+                continue;
             }
+            self.pods.push(pod);
+            self.ids.push(id);
         }
         self.find_next_timeout();
         finished

@@ -328,6 +328,23 @@ pub struct FoundPlaces {
     pub end: usize,
 }
 
+impl FoundPlaces {
+    /// Adds what a search among further places comes to. The search goes on where that one ended. `precedes` says whether the name
+    /// of the node at a place comes before that of the node at another one.
+    pub fn add(&mut self, more: &FoundPlaces, precedes: impl FnOnce(usize, usize) -> bool) {
+        self.n_found += more.n_found;
+        self.end = more.end;
+        let Some((place, cost)) = more.best else { return };
+        let is_better = self.best.is_none_or(|(other, least)| match cost.cmp(&least) {
+            Ordering::Equal => precedes(place, other),
+            order => order == Ordering::Less,
+        });
+        if is_better {
+            self.best = more.best;
+        }
+    }
+}
+
 /// The nodes whose rejection of a pod evictions might resolve, ordered by row, with what it takes to clear each. Places
 /// are counted from 0. Nothing is computed for a node before it is asked for.
 pub trait PreemptionCandidates {
@@ -344,23 +361,10 @@ pub trait PreemptionCandidates {
         while found.n_found < most {
             let next = self.next(found.end..places.end);
             let Some((place, _)) = next else { return FoundPlaces { end: places.end, ..found } };
-            found = self.joined(found, FoundPlaces { n_found: 1, best: next, end: place + 1 });
+            let more = FoundPlaces { n_found: 1, best: next, end: place + 1 };
+            found.add(&more, |place, other| self.precedes(place, other));
         }
         found
-    }
-    /// What two searches among different places come to together. The search goes on where that for `more` ended.
-    fn joined(&self, found: FoundPlaces, more: FoundPlaces) -> FoundPlaces {
-        let is_better = |(place, cost): (usize, PreemptionCost)| {
-            found.best.is_none_or(|(other, least)| match cost.cmp(&least) {
-                Ordering::Equal => self.precedes(place, other),
-                order => order == Ordering::Less,
-            })
-        };
-        FoundPlaces {
-            n_found: found.n_found + more.n_found,
-            best: more.best.filter(|&one| is_better(one)).or(found.best),
-            end: more.end,
-        }
     }
     /// The name of the node at a place.
     fn node(&self, place: usize) -> &Str;

@@ -277,7 +277,7 @@ impl PostFilterByNode for DefaultPreemption {
                 // Once there are enough, each may be the last one.
                 let most = enough.saturating_sub(found.n_found).max(1);
                 let more = nodes.find(found.end..places.end, most);
-                found = nodes.joined(found, more);
+                found.add(&more, |place, other| nodes.precedes(place, other));
             }
         }
         if let Some((place, cost)) = found.best {

@@ -1,6 +1,5 @@
 //! Preemption candidates, remembered node by node.
 
-use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
@@ -338,21 +337,8 @@ impl<'a> CandidateSearch<'a> {
         let place = found.end;
         let best = self.cost_at(place).map(|cost| (place, cost));
         let n_found = usize::from(best.is_some());
-        self.join(found, &FoundPlaces { n_found, best, end: place + 1 });
-    }
-
-    /// Adds what a search comes to at further places, as [`joined`](PreemptionCandidates::joined) does.
-    fn join(&self, found: &mut FoundPlaces, more: &FoundPlaces) {
-        found.n_found += more.n_found;
-        found.end = more.end;
-        let Some((place, cost)) = &more.best else { return };
-        let is_better = found.best.as_ref().is_none_or(|(other, least)| match cost.cmp(least) {
-            Ordering::Equal => self.precedes(*place, *other),
-            order => order == Ordering::Less,
-        });
-        if is_better {
-            found.best = more.best;
-        }
+        let more = FoundPlaces { n_found, best, end: place + 1 };
+        found.add(&more, |place, other| self.precedes(place, other));
     }
 
     /// What a search comes to at all places of the block that begins with `places`. `None` if none does, if the block has further
@@ -408,7 +394,7 @@ impl PreemptionCandidates for CandidateSearch<'_> {
         while found.n_found < most && found.end < places.end {
             let of_block = self.look_at_block(found.end..places.end, most - found.n_found);
             match of_block {
-                Some(more) => self.join(&mut found, &more),
+                Some(more) => found.add(&more, |place, other| self.precedes(place, other)),
                 None => self.look(&mut found),
             }
         }
