@@ -287,14 +287,13 @@ impl<K: Kind> Store<K> {
     pub fn hold(&mut self, object: impl Into<Arc<K>>, cycle: u64) {
         let object = object.into();
         let key = key_of(&*object);
-        match self.by_key.get(&key) {
-            Some(&at) => self.change(at, &key, |entry| {
+        if let Some(&at) = self.by_key.get(&key) {
+            self.change(at, &key, |entry| {
                 (entry.assumed, entry.held_in) = (Some(object), Some(cycle));
-            }),
-            None => {
-                let held_in = Some(cycle);
-                self.enter(key, StoreEntry { observed: None, assumed: Some(object), held_in });
-            }
+            });
+        } else {
+            let held_in = Some(cycle);
+            self.enter(key, StoreEntry { observed: None, assumed: Some(object), held_in });
         }
     }
 
