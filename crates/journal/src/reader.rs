@@ -223,8 +223,8 @@ impl Reader {
         attempts.collect()
     }
 
-    /// The history of a pod in short; `None` if it was never tried, or if it was bound at its first attempt within a second and not
-    /// evicted: then its [attempt](Self::history) says all.
+    /// The history of a pod in short; `None` if it was tried at most once, unless it waited a second or longer until it was bound or
+    /// was evicted. The [attempt](Self::history) of such a pod says all.
     pub fn pod(&self, key: &PodKey, uid: &str) -> Result<Option<JournalPod>, JournalError> {
         let values = params![key.namespace.as_str(), key.name.as_str(), uid];
         Ok(self.rows(questions::POD, values, pod)?.pop())

@@ -2,7 +2,7 @@
 -- A journal that an earlier version has begun gets what it lacks of this when it is opened to be written.
 
 -- The pods that were tried more than once, that waited a second or longer until they were bound, or that were evicted, each
--- with its history in short. All others were bound at once at their first attempt: their row in attempts says all of them.
+-- with its history in short. All others were tried once: their row in attempts says all of them.
 CREATE TABLE IF NOT EXISTS pods (
     id INTEGER PRIMARY KEY,
     namespace TEXT NOT NULL,

@@ -110,6 +110,67 @@ fn slow_and_often_retried_pods_are_found() {
 }
 
 #[test]
+fn a_pod_that_was_bound_at_once_has_a_history_in_short_once_it_is_evicted() {
+    let folder = folder();
+    let path = folder.path().join("journal.db");
+    let placed = |name| entry(1000, &decision(name, 1, 1000, scheduled("n1")));
+    let evicts = decision("db", 1, 5000, unschedulable("no room", &["web"]));
+    let bound = ["web", "other"].map(|name| bound(900, name, None));
+    let entries = [placed("web"), placed("other")].into_iter().chain(bound);
+    write(&path, Retention::default(), entries.chain([entry(5000, &evicts)]));
+    let reader = Reader::open(&path).expect("it is a journal");
+    let web = reader.pod(&key("web"), "uid-web").expect("it can be read");
+    let web = web.map(|pod| (pod.attempts, pod.ready_at, pod.bound_at, pod.evicted_at));
+    assert_eq!(web, Some((1, Some(0), Some(900), Some(5000))));
+    assert_eq!(reader.pod(&key("other"), "uid-other").expect("it can be read"), None);
+    assert_eq!(reader.most_retried(5).expect("it can be read"), []);
+}
+
+#[test]
+fn a_binding_may_be_answered_after_its_attempt_was_written() {
+    let folder = folder();
+    let path = folder.path().join("journal.db");
+    let (journal, mut sender) =
+        Journal::begin(&path, Retention::default(), WhenFull::Wait, |_| ()).expect("it is new");
+    let names = ["late", "at once"];
+    for name in names {
+        sender.send(entry(1000, &decision(name, 1, 1000, scheduled("n1"))));
+    }
+    sender.flush();
+    while journal.counts().read().written < 2 {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    sender.send(bound(3000, "late", None));
+    sender.send(bound(500, "at once", None));
+    drop(sender);
+    assert_eq!(journal.finish().error, None);
+    let reader = Reader::open(&path).expect("it is a journal");
+    let slowest = reader.slowest(5).expect("it can be read");
+    let waited: Vec<_> = slowest.into_iter().map(|pod| (pod.pod, pod.waited)).collect();
+    assert_eq!(waited, [("shop/late".to_owned(), Some(3000))]);
+    let answered = names.map(|name| {
+        let history = reader.history(&key(name), 1).expect("it can be read");
+        history[0].answered_at
+    });
+    assert_eq!(answered, [Some(3000), Some(500)]);
+}
+
+#[test]
+fn a_pod_that_was_tried_before_the_scheduler_started_again_goes_on_with_its_history() {
+    let folder = folder();
+    let path = folder.path().join("journal.db");
+    let failed = |number| entry(0, &decision("web", number, 1000, unschedulable("no room", &[])));
+    write(&path, Retention::default(), [failed(1), failed(2)]);
+    // The new process counts its attempts from 1 again.
+    let placed = entry(9000, &decision("web", 1, 9000, scheduled("n1")));
+    write(&path, Retention::default(), [placed, bound(9100, "web", None)]);
+    let reader = Reader::open(&path).expect("it is a journal");
+    let slowest = reader.slowest(5).expect("it can be read");
+    let pods: Vec<_> = slowest.iter().map(|pod| (pod.attempts, pod.bound_at, pod.waited)).collect();
+    assert_eq!(pods, [(3, Some(9100), Some(9100))]);
+}
+
+#[test]
 fn preemptions_are_found_by_victim_and_by_preemptor() {
     let folder = folder();
     let path = folder.path().join("journal.db");

@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn nodes_that_the_pod_selects_no_more_help_if_constraints_honor_that() {
+    fn nodes_that_the_pod_begins_or_ceases_to_select_help_if_constraints_honor_its_node_affinity() {
         let text = |policy| {
             format!(
                 r#"pod p app=web {{"nodeSelector": {{"disk": "ssd"}}, "topologySpreadConstraints": [{{
