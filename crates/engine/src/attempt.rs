@@ -213,10 +213,12 @@ impl Scheduler {
 
     /// Advances binding cycles: answers, decisions of plugins, deadlines, and changes of the cluster.
     pub(crate) fn carry_on(&mut self, now: Time, effects: &mut Vec<Effect>) {
-        let decisions = std::mem::take(&mut self.waiting_decisions);
-        let mut verdicts = self.waiting.decide(decisions, &self.profiles);
-        verdicts.extend(self.waiting.expire(now));
-        self.permit_over(now, verdicts, effects);
+        self.carry_out_waiting_decisions(now, effects);
+        let expired = self.waiting.expire(now);
+        self.permit_over(now, expired, effects);
+        // A plugin may give up a whole group with one of its pods. No pod is decided in between, which would find half of
+        // the group on its nodes.
+        self.carry_out_waiting_decisions(now, effects);
         self.send_writes(now, effects);
         let mut answers = std::mem::take(&mut self.answers);
         for id in self.sent_writes.overdue(now) {
@@ -237,6 +239,15 @@ impl Scheduler {
             if let Some(cycle) = self.bindings.take(id) {
                 self.drive(now, cycle, effects, BindingCycle::look);
             }
+        }
+    }
+
+    /// Carries out what plugins have decided about waiting pods, and what they decide meanwhile.
+    fn carry_out_waiting_decisions(&mut self, now: Time, effects: &mut Vec<Effect>) {
+        while !self.waiting_decisions.is_empty() {
+            let decisions = std::mem::take(&mut self.waiting_decisions);
+            let verdicts = self.waiting.decide(decisions, &self.profiles);
+            self.permit_over(now, verdicts, effects);
         }
     }
 

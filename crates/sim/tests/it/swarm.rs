@@ -111,6 +111,17 @@ fn with_gangs(release: Release, seed: u64) -> Course {
     course.expect("there is one profile")
 }
 
+/// A seed with gangs of Coscheduling that has found a bug: a pod of a gang was decided after the wait of one of its siblings was
+/// over, and before the others were rejected with that one.
+#[test]
+fn a_gang_is_given_up_as_a_whole_before_the_next_pod_is_decided() {
+    let mut wrong = String::new();
+    for release in Release::ALL {
+        report(&mut wrong, release, 73_012_400, &with_gangs(release, 73_012_400));
+    }
+    assert!(wrong.is_empty(), "{wrong}");
+}
+
 /// Seeds that have found bugs: pods were not woken when a node was added, when a disk or reserved resources became free,
 /// when the smallest domain of a spread constraint lost its node to another label,
 /// when a pod with the same volume was nominated, when a nominated pod changed, when its reserved resources were given to
