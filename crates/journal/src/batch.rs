@@ -1,6 +1,7 @@
 //! The entries that are written together, by what they change: a pod that is tried and bound within one batch is written
 //! once, and so is its attempt.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use plimsoll_api::{PodKey, Str};
@@ -13,6 +14,9 @@ use crate::entry::{AttemptEntry, Entry, GroupEntry};
 pub(crate) const HOUR: i64 = 3_600_000;
 /// A second, in milliseconds.
 const SECOND: i64 = 1000;
+/// Of the pods that are bound at their first attempt, so many that waited longest have their history in short. It is not
+/// less than any question for the slowest pods asks for, so the slowest of the whole journal are among those of the batches.
+const MOST_SLOW: usize = 200;
 
 /// A pod: its name and its uid.
 pub(crate) type PodRef<'a> = (&'a PodKey, &'a Str);
@@ -33,13 +37,31 @@ pub(crate) struct PodChange {
     pub(crate) number: u32,
     pub(crate) ready_at: Option<i64>,
     pub(crate) bound_at: Option<i64>,
+    /// Whether it is one of those that [waited longest](mark_slowest).
+    pub(crate) is_slow: bool,
 }
 
 impl PodChange {
-    /// Whether the pod was tried again, or waited a second or longer until it was bound. Of all others the attempt says all.
+    /// Whether the pod was tried again, or was one of the slowest. Of all others the attempt says all.
     pub(crate) fn is_notable(&self) -> bool {
-        let waited = self.bound_at.zip(self.ready_at).map(|(bound, ready)| bound - ready);
-        1 < self.number || 1 < self.attempts || waited.is_some_and(|waited| SECOND <= waited)
+        1 < self.number || 1 < self.attempts || self.is_slow
+    }
+
+    fn waited(&self) -> Option<i64> {
+        self.bound_at.zip(self.ready_at).map(|(bound, ready)| bound - ready)
+    }
+}
+
+/// Marks the pods that waited longest until they were bound, of those that waited a second or longer.
+pub(crate) fn mark_slowest<'a>(pods: impl Iterator<Item = &'a mut PodChange>) {
+    let waited = |pod: &mut PodChange| pod.waited().filter(|waited| SECOND <= *waited);
+    let mut slow: Vec<_> = pods.filter_map(|pod| Some((waited(pod)?, pod))).collect();
+    if MOST_SLOW < slow.len() {
+        slow.select_nth_unstable_by_key(MOST_SLOW, |(waited, _)| Reverse(*waited));
+        slow.truncate(MOST_SLOW);
+    }
+    for (_, pod) in slow {
+        pod.is_slow = true;
     }
 }
 
@@ -68,35 +90,42 @@ pub(crate) struct Batch<'a> {
     pub(crate) hours: BTreeMap<(i64, &'a str), i64>,
 }
 
+/// Where a pod stands in a batch.
+struct Place {
+    /// Among its pods.
+    pod: usize,
+    /// The attempt whose binding is not answered yet.
+    binding: Option<usize>,
+}
+
 impl<'a> Batch<'a> {
     pub(crate) fn of(entries: &'a [Entry]) -> Self {
         let mut batch = Batch::default();
-        let mut places = FxHashMap::<PodRef<'a>, usize>::default();
-        // By pod: the place of the attempt whose binding is not answered yet.
-        let mut binding = FxHashMap::<PodRef<'a>, usize>::default();
+        let mut places = FxHashMap::<PodRef<'a>, Place>::default();
         for entry in entries {
             match entry {
                 Entry::Attempt(attempt) => {
                     let pod = (&attempt.pod, &attempt.uid);
-                    let place = *places.entry(pod).or_insert(batch.pods.len());
-                    if place == batch.pods.len() {
+                    let place = places.entry(pod).or_insert_with(|| {
                         batch.pods.push((pod, PodChange::default()));
-                    }
-                    let change = &mut batch.pods[place].1;
+                        Place { pod: batch.pods.len() - 1, binding: None }
+                    });
+                    let change = &mut batch.pods[place.pod].1;
                     change.attempts += 1;
                     change.number = attempt.number;
                     change.ready_at = change.ready_at.or(attempt.first_ready.map(Time::millis));
                     if attempt.node.is_some() {
-                        binding.insert(pod, batch.attempts.len());
+                        place.binding = Some(batch.attempts.len());
                     }
-                    let attempt = BatchAttempt { pod: place, entry: attempt, answer: None };
+                    let attempt = BatchAttempt { pod: place.pod, entry: attempt, answer: None };
                     batch.attempts.push(attempt);
                     batch.count(attempt.entry);
                 }
                 Entry::Group(group) => batch.groups.push(group),
                 Entry::Bound { at, pod, uid, error } => {
                     let (pod, answer) = ((pod, uid), Answer { at: *at, error: error.as_deref() });
-                    let Some(attempt) = binding.remove(&pod) else {
+                    let awaited = places.get_mut(&pod).and_then(|place| place.binding.take());
+                    let Some(attempt) = awaited else {
                         batch.answers.push((pod, answer));
                         continue;
                     };
@@ -108,6 +137,7 @@ impl<'a> Batch<'a> {
                 }
             }
         }
+        mark_slowest(batch.pods.iter_mut().map(|(_, change)| change));
         batch
     }
 

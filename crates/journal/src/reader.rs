@@ -340,7 +340,7 @@ impl Reader {
     }
 
     /// The pods that waited longest until they were bound, the slowest first. Those that were bound within a second at their
-    /// first attempt are left out.
+    /// first attempt are left out, and beyond the first two hundred some others that were bound at their first attempt.
     pub fn slowest(&self, limit: usize) -> Result<Vec<JournalPod>, JournalError> {
         self.rows(questions::SLOWEST, [number(limit)], pod)
     }

@@ -1,8 +1,9 @@
 -- Times are in milliseconds since 1970, in a simulation of its virtual clock. Views have names in place of numbers.
 -- A journal that an earlier version has begun gets what it lacks of this when it is opened to be written.
 
--- The pods that were tried more than once, that waited a second or longer until they were bound, or that were evicted, each
--- with its history in short. All others were tried once: their row in attempts says all of them.
+-- The pods that were tried more than once, that were evicted, or that were bound at their first attempt after a second or longer,
+-- each with its history in short; of the last sort the two hundred that waited longest, of those that are written together. All
+-- others were tried once: their row in attempts says all of them.
 CREATE TABLE IF NOT EXISTS pods (
     id INTEGER PRIMARY KEY,
     namespace TEXT NOT NULL,

@@ -11,7 +11,7 @@ use rusqlite::{
 };
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use crate::batch::{Answer, Batch, HOUR, PodChange, PodRef};
+use crate::batch::{Answer, Batch, HOUR, PodChange, PodRef, mark_slowest};
 use crate::entry::{AttemptEntry, Entry, GroupEntry};
 
 /// The schema of a journal, with comments: an interface for other programs.
@@ -317,11 +317,7 @@ impl Writing<'_> {
         for attempt in &batch.attempts {
             self.attempt(&mut insert, attempt.entry, attempt.answer)?;
         }
-        for &(pod, answer) in &batch.answers {
-            if let Some(attempt) = self.binding.remove(&(pod.0.clone(), pod.1.clone())) {
-                self.answer(pod, attempt, answer)?;
-            }
-        }
+        self.answers(&batch.answers)?;
         for group in &batch.groups {
             self.group(group)?;
         }
@@ -334,22 +330,23 @@ impl Writing<'_> {
         Ok(())
     }
 
-    /// Writes the answer to the binding of an attempt that is in the file.
-    fn answer(
-        &mut self,
-        pod: PodRef<'_>,
-        attempt: Awaited,
-        answer: Answer<'_>,
-    ) -> rusqlite::Result<()> {
-        let (at, error) = (answer.at.millis(), self.optional(answer.error)?);
-        self.on
-            .prepare_cached("UPDATE attempts SET answered_at = ?2, error = ?3 WHERE id = ?1")?
-            .execute(params![attempt.id, at, error])?;
-        if error.is_some() {
-            return Ok(());
+    /// Writes the answers to bindings of attempts that are in the file.
+    fn answers(&mut self, answers: &[(PodRef<'_>, Answer<'_>)]) -> rusqlite::Result<()> {
+        let mut bound = Vec::new();
+        for &(pod, answer) in answers {
+            let awaited = self.binding.remove(&(pod.0.clone(), pod.1.clone()));
+            let Some(Awaited { id, number, ready_at }) = awaited else { continue };
+            let (at, error) = (answer.at.millis(), self.optional(answer.error)?);
+            self.on
+                .prepare_cached("UPDATE attempts SET answered_at = ?2, error = ?3 WHERE id = ?1")?
+                .execute(params![id, at, error])?;
+            if error.is_none() {
+                let bound_at = Some(at);
+                bound.push((pod, PodChange { number, ready_at, bound_at, ..PodChange::default() }));
+            }
         }
-        let Awaited { number, ready_at, .. } = attempt;
-        self.pod(pod, &PodChange { attempts: 0, number, ready_at, bound_at: Some(at) })
+        mark_slowest(bound.iter_mut().map(|(_, change)| change));
+        bound.iter().try_for_each(|(pod, change)| self.pod(*pod, change))
     }
 
     fn text(&mut self, text: &str) -> rusqlite::Result<i64> {
@@ -378,7 +375,7 @@ impl Writing<'_> {
         if !is_known && !change.is_notable() {
             return Ok(());
         }
-        let PodChange { attempts, number, ready_at, bound_at } = *change;
+        let PodChange { attempts, number, ready_at, bound_at, .. } = *change;
         let (namespace, name, uid_text) = (pod.namespace.as_str(), pod.name.as_str(), uid.as_str());
         self.on
             .prepare_cached(WRITE_POD)?

@@ -110,6 +110,36 @@ fn slow_and_often_retried_pods_are_found() {
 }
 
 #[test]
+fn where_all_pods_wait_long_only_the_slowest_have_a_history_in_short() {
+    let folder = folder();
+    let path = folder.path().join("journal.db");
+    let name = |waits: i64| format!("web-{waits}");
+    let waits: Vec<i64> = (2000..4000).collect();
+    let tried = |waits: i64| entry(1000, &decision(&name(waits), 1, 1000, scheduled("n1")));
+    let (at_once, later) = waits.split_at(1000);
+    // Those that are answered later wait longer.
+    let mut entries: Vec<Entry> = waits.iter().map(|waits| tried(*waits)).collect();
+    entries.extend(at_once.iter().map(|waits| bound(*waits, &name(*waits), None)));
+    let (journal, mut sender) =
+        Journal::begin(&path, Retention::default(), WhenFull::Wait, |_| ()).expect("it is new");
+    let n_entries = entries.len() as u64;
+    entries.into_iter().for_each(|entry| sender.send(entry));
+    sender.flush();
+    while journal.counts().read().written < n_entries {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    later.iter().for_each(|waits| sender.send(bound(*waits, &name(*waits), None)));
+    drop(sender);
+    assert_eq!(journal.finish().error, None);
+    let reader = Reader::open(&path).expect("it is a journal");
+    let slowest = reader.slowest(200).expect("it can be read");
+    let waited: Vec<_> = slowest.into_iter().filter_map(|pod| pod.waited).collect();
+    assert_eq!(waited, (3800..4000).rev().collect::<Vec<_>>());
+    let all = reader.slowest(waits.len()).expect("it can be read");
+    assert!(all.len() < waits.len() / 2, "{} of {}", all.len(), waits.len());
+}
+
+#[test]
 fn a_pod_that_was_bound_at_once_has_a_history_in_short_once_it_is_evicted() {
     let folder = folder();
     let path = folder.path().join("journal.db");
