@@ -295,7 +295,7 @@ impl Queue {
 
     /// Notes whether a pod waits, or is in flight, for its entry if it is part of one.
     pub(super) fn set_waits(&mut self, id: PodId, waits: bool) {
-        let QueueEntry { member, info, .. } = &mut self.pods[id];
+        let QueueEntry { member, info, .. } = &mut *self.pods[id];
         if let (Some(member), Some(entries)) = (member, &mut self.entries) {
             entries.set_waits(waits, (id, info.arrival), member);
         }

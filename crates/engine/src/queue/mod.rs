@@ -47,7 +47,8 @@ pub(crate) struct Queue {
     backoff: Backoff,
     /// How long a pod may wait for a change before it is tried anyway.
     max_wait: Duration,
-    pods: ByPod<QueueEntry>,
+    /// Each in a place of its own: all enter and leave, and the values are large.
+    pods: ByPod<Box<QueueEntry>>,
     /// The pods of a snapshot that is taken in parts.
     pods_before: AsTheyWere<PodInfo>,
     shelves: Shelves,
@@ -180,14 +181,14 @@ impl Queue {
         self.arrivals += 1;
         let info = QueuedPodInfo::new(pod, now, self.arrivals);
         let sort = with.key(&info);
-        let entry = QueueEntry {
+        let entry = Box::new(QueueEntry {
             info,
             sort,
             hears_since: None,
             group: None,
             member: None,
             like: Like::Unasked,
-        };
+        });
         self.pods_before.changes(id.index(), || None);
         self.pods.insert(id, entry);
         self.enter(id);
