@@ -59,12 +59,14 @@ pub enum VolumePhase {
 )]
 pub enum ClaimPhase {
     /// Not yet bound.
-    #[default]
     Pending,
     /// Bound to a volume.
     Bound,
     /// The volume it was bound to is gone.
     Lost,
+    /// None is given, as in a manifest: an API server sets [`ClaimPhase::Pending`].
+    #[default]
+    Unset,
 }
 
 /// The claim for which a PersistentVolume is reserved.

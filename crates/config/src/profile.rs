@@ -104,6 +104,7 @@ impl Draft<'_> {
         faults: &mut Faults<'_>,
     ) -> ResolvedProfile {
         let names_are_valid = self.check_names(catalogue, faults);
+        self.check_weights(faults);
         let points = Point::ALL.into_iter().map(|point| (point, self.enabled_at(catalogue, point)));
         let mut points: BTreeMap<_, Vec<_>> = points.collect();
         self.add_of_today(catalogue, &mut points);
@@ -239,6 +240,26 @@ impl Draft<'_> {
             .collect();
         let all = configured.into_iter().chain(defaults);
         all.filter(|(name, _)| self.needs(name))
+    }
+
+    /// Reports negative weights. kube-scheduler takes them: a plugin then works against its own preference.
+    fn check_weights(&self, faults: &mut Faults<'_>) {
+        let plugins = self.field.key("plugins");
+        let points = Point::ALL.into_iter().filter(|point| point.is_weighed());
+        let sets = points.map(|point| (plugins.key(point.key()), self.plugins.at(point)));
+        let sets = sets.chain([(plugins.key("multiPoint"), &self.plugins.multi_point)]);
+        for (field, set) in sets {
+            for (index, plugin) in set.enabled.iter().enumerate() {
+                if let Some(weight) = plugin.weight.filter(|weight| *weight < 0) {
+                    let field = field.key("enabled").index(index).key("weight");
+                    faults.invalid(
+                        field,
+                        weight,
+                        "must not be negative: leave it out for a weight of 1",
+                    );
+                }
+            }
+        }
     }
 
     /// Reports plugins that do not exist, do not implement a point, or are enabled twice there.

@@ -462,6 +462,12 @@ impl Scheduler {
         info.map_or(0, |info| info.vain_waits)
     }
 
+    /// The order in which a pod came that is not bound yet, among all of them.
+    pub fn arrival(&self, pod: &PodKey) -> Option<u64> {
+        let info = self.names.find(pod).and_then(|id| self.queue.get(id));
+        info.map(QueuedPodInfo::arrival)
+    }
+
     /// All known pods, both on nodes and pending, in no particular order.
     pub fn pods(&self) -> impl Iterator<Item = &PodInfo> {
         let pending = self.queue.iter_in_any_order().filter(|(id, _)| !self.cache.knows(*id));

@@ -25,6 +25,13 @@ pub(crate) fn timestamp(at: Time) -> Option<Timestamp> {
     Timestamp::from_millisecond(at.millis()).ok()
 }
 
+/// A start time for a pod: later than those of all others, of which `last` is the latest, and not before `now`. Preemption
+/// evicts of equally important pods those that were started last, so that no two are equal.
+pub(crate) fn started_after(last: Option<Timestamp>, now: Time) -> Option<Timestamp> {
+    let latest = last.max(timestamp(now))?;
+    Timestamp::from_nanosecond(latest.as_nanosecond() + 1).ok()
+}
+
 /// The event for a completed pod.
 pub(crate) fn completed(pod: &Pod) -> Event {
     Event::pod(Pod { phase: PodPhase::Ended, ..pod.clone() })

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use plimsoll_api::PodKey;
 use plimsoll_engine::{
-    Decision, Effect, Event, GroupDecision, Next, Observation, Outcome, Scheduler, Write,
+    Decision, Effect, Event, GroupDecision, MemberDecision, MemberResult, Next, Observation,
+    Outcome, Scheduler, Write,
 };
 use plimsoll_framework::Time;
 use rand::Rng;
@@ -186,6 +187,7 @@ impl Simulation {
             self.audit_effects(&effects);
             self.note_claims(&decisions, &effects);
             self.note_vain_waits(&decisions);
+            self.note_starts(&groups);
             // The world answers, so the scheduler's next time is no longer valid.
             let answered = !effects.is_empty();
             self.answer(effects);
@@ -335,6 +337,20 @@ impl Simulation {
         let Some(auditor) = &mut self.auditor else { return };
         for group in groups {
             auditor.decided_group(self.now, group);
+        }
+    }
+
+    /// Notes which pods of groups have a node now, in the order in which they came. They are bound in another order: those that have
+    /// waited for the last one are bound after it.
+    fn note_starts(&mut self, groups: &[GroupDecision]) {
+        for group in groups {
+            let is_placed =
+                |member: &&MemberDecision| matches!(member.result, MemberResult::Scheduled { .. });
+            let mut placed: Vec<_> = group.pods.iter().filter(is_placed).collect();
+            placed.sort_by_cached_key(|member| self.scheduler.arrival(&member.pod));
+            for member in placed {
+                self.world.chosen(self.now, &member.pod);
+            }
         }
     }
 

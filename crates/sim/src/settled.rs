@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use plimsoll_api::{
-    AnyObject, Labels, ObjectKey, PersistentVolumeClaim, Pod, PodGroup, PodKey, ResourceClaim, Str,
+    AnyObject, ClaimPhase, Labels, ObjectKey, PersistentVolumeClaim, Pod, PodGroup, PodKey,
+    ResourceClaim, Str,
 };
 use plimsoll_engine::{Event, Observation};
 use plimsoll_framework::Time;
@@ -12,6 +13,7 @@ use rustc_hash::FxHashMap;
 
 use crate::claims::{ClaimController, ClaimObjects};
 use crate::cluster::InitialCluster;
+use crate::lifecycle;
 use crate::volumes::SimulatedVolumes;
 
 impl InitialCluster {
@@ -35,7 +37,10 @@ impl InitialCluster {
     /// The cluster after the API server and the controllers have done their work, which hand-written
     /// files do not contain: claims and pods that claim devices get a uid, volumes become available,
     /// claims that do not wait for a pod get their volumes, and pods get the claims on devices that are
-    /// made from templates.
+    /// made from templates. Pods on nodes without a start time were started last.
+    ///
+    /// A claim with the phase `Pending` comes from an API server. It stays as it is: the controllers have seen it, and
+    /// have not bound it so far.
     #[must_use]
     pub fn settled(mut self) -> Self {
         for object in &mut self.objects {
@@ -60,11 +65,16 @@ impl InitialCluster {
             }
         }
         self.make_claims();
+        self.start_pods();
         let labels = |node: &Str| -> Option<&Labels> {
             self.nodes.iter().find(|one| one.name == *node).map(|one| &one.labels)
         };
         let mut volumes = SimulatedVolumes::default();
-        for object in &self.objects {
+        let is_pending = |object: &&AnyObject| {
+            let claim = object.get::<PersistentVolumeClaim>();
+            claim.is_some_and(|claim| claim.phase == ClaimPhase::Pending)
+        };
+        for object in self.objects.iter().filter(|object| !is_pending(object)) {
             volumes.happens(&Observation::Is(object.clone()));
         }
         let mut settled = BTreeMap::new();
@@ -92,7 +102,28 @@ impl InitialCluster {
             }
         }
         self.objects.extend(settled.into_values());
+        for object in &mut self.objects {
+            if let Some(claim) = object.get::<PersistentVolumeClaim>()
+                && claim.phase == ClaimPhase::Unset
+            {
+                let phase = ClaimPhase::Pending;
+                *object = PersistentVolumeClaim { phase, ..claim.clone() }.into();
+            }
+        }
         self
+    }
+
+    /// Gives pods on nodes a start time that have none, after those of all others.
+    fn start_pods(&mut self) {
+        let started = lifecycle::started_after(
+            self.pods.iter().filter_map(|pod| pod.started).max(),
+            self.begins(),
+        );
+        for pod in &mut self.pods {
+            if pod.node_name.is_some() && pod.started.is_none() {
+                pod.started = started;
+            }
+        }
     }
 
     /// Makes claims on devices from templates.
@@ -153,7 +184,7 @@ fn uid_of(key: &ObjectKey) -> Str {
 #[cfg(test)]
 mod tests {
     use plimsoll_api::{
-        AnyObject, BindingMode, ClaimPhase, PersistentVolume, StorageClass, VolumePhase,
+        AnyObject, BindingMode, PersistentVolume, StorageClass, Timestamp, VolumePhase,
     };
 
     use super::*;
@@ -227,5 +258,47 @@ mod tests {
         assert_eq!(settled.objects.len(), n_objects + 1);
         // At rest it stays as it is.
         assert_eq!(settled.clone().settled().objects, settled.objects);
+    }
+
+    #[test]
+    fn a_claim_that_an_api_server_calls_pending_is_pending() {
+        let pending = PersistentVolumeClaim {
+            key: ObjectKey::new("shop", "a"),
+            uid: "a".into(),
+            class: "made".into(),
+            phase: ClaimPhase::Pending,
+            ..PersistentVolumeClaim::default()
+        };
+        let cluster = InitialCluster {
+            objects: vec![
+                class("made", "csi.example.com", BindingMode::Immediate),
+                AnyObject::new(pending),
+            ],
+            ..InitialCluster::default()
+        };
+        assert_eq!(cluster.clone().settled().objects, cluster.objects);
+    }
+
+    #[test]
+    fn a_pod_on_a_node_without_a_start_time_was_started_last() {
+        let pod = |name: &str, node: Option<&str>, started: Option<i64>| Pod {
+            key: PodKey::new("shop", name),
+            node_name: node.map(Str::from),
+            started: started.map(|at| Timestamp::from_second(at).expect("it is in range")),
+            ..Pod::default()
+        };
+        let pods = vec![
+            pod("early", Some("n"), Some(1)),
+            pod("unknown", Some("n"), None),
+            pod("late", Some("n"), Some(2)),
+            pod("pending", None, None),
+        ];
+        let mut pods = InitialCluster { pods, ..InitialCluster::default() }.settled().pods;
+        assert_eq!(pods.pop().and_then(|pod| pod.started), None, "it has no node");
+        pods.sort_by_key(|pod| pod.started);
+        assert_eq!(
+            pods.iter().map(|pod| &*pod.key.name).collect::<Vec<_>>(),
+            ["early", "late", "unknown"]
+        );
     }
 }

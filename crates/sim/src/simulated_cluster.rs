@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use plimsoll_api::{
     AnyObject, KindRef, Labels, ObjectKey, Pod, PodGroup, PodKey, ResourceClaim,
-    ResourceClaimTemplate, Str,
+    ResourceClaimTemplate, Str, Timestamp,
 };
 use plimsoll_engine::{
     Effect, EffectId, Event, Eviction, Observation, Write, WriteCause, WriteError,
@@ -32,6 +32,10 @@ pub struct SimulatedCluster {
     nodes: BTreeMap<Str, Labels>,
     /// How many pods are on each node that has any: most nodes that go have none, and need no search for orphans.
     n_on: FxHashMap<Str, usize>,
+    /// When the last pod was started.
+    last_start: Option<Timestamp>,
+    /// When the pods of groups are started that have a node and are not bound to it yet.
+    starts: FxHashMap<PodKey, Timestamp>,
     groups: BTreeMap<ObjectKey, PodGroup>,
     volumes: SimulatedVolumes,
     claims: ClaimObjects,
@@ -105,6 +109,7 @@ impl SimulatedCluster {
             Event::Pod(seen) => match seen {
                 Observation::Is(pod) => self.pod_is(now, pod),
                 Observation::Gone(key) => {
+                    self.starts.remove(key);
                     if let Some(pod) = self.pods.remove(key) {
                         self.count(pod.node_name.as_ref(), None);
                         self.claim_controller.pod_ends(&pod);
@@ -183,9 +188,12 @@ impl SimulatedCluster {
             self.claim_controller.pod_ends(before);
         }
         self.claim_controller.pod_is(pod);
+        self.last_start = self.last_start.max(pod.started);
+        // Only a finalizer keeps a pod that is being deleted and has no node.
+        let is_held = before.is_none() && pod.node_name.is_none();
         let before = before.filter(|before| before.uid == pod.uid);
         let was_terminating = before.as_ref().is_some_and(|before| before.is_terminating());
-        if let Some(deletion) = pod.deletion.filter(|_| !was_terminating) {
+        if let Some(deletion) = pod.deletion.filter(|_| !was_terminating && !is_held) {
             self.terminates(now, pod, time_of(deletion));
         }
         let was_placed = before.is_some_and(|before| before.node_name.is_some());
@@ -299,7 +307,7 @@ impl SimulatedCluster {
     fn apply(&mut self, now: Time, effect: Effect) -> (Result<(), WriteError>, Vec<Event>) {
         let done = match effect.write {
             Write::Bind(binding) => {
-                self.bound(&effect.pod.key, &binding.node).map(|pod| vec![seen(pod)])
+                self.bound(now, &effect.pod.key, &binding.node).map(|pod| vec![seen(pod)])
             }
             Write::Evict(eviction) => Ok(self.evicted(now, &eviction).into_iter().collect()),
             Write::Nominate(node) => {
@@ -336,7 +344,15 @@ impl SimulatedCluster {
         }
     }
 
-    fn bound(&mut self, key: &PodKey, node: &Str) -> Result<Pod, WriteError> {
+    /// Notes that a pod of a group has a node. Whenever it is bound, it is started after those for which this was noted before, and
+    /// after those that are bound by now. All other pods are started when they are bound.
+    pub(crate) fn chosen(&mut self, now: Time, pod: &PodKey) {
+        self.last_start = lifecycle::started_after(self.last_start, now);
+        self.starts.extend(self.last_start.map(|start| (pod.clone(), start)));
+    }
+
+    fn bound(&mut self, now: Time, key: &PodKey, node: &Str) -> Result<Pod, WriteError> {
+        let start = self.starts.remove(key);
         let Some(pod) = self.pod(key) else {
             let text = format!("pods {:?} not found", key.name);
             return Err(WriteError::new(WriteCause::NotFound, text));
@@ -349,7 +365,8 @@ impl SimulatedCluster {
             let text = format!("pod {} is being deleted, cannot be assigned to a host", key.name);
             return Err(WriteError::new(WriteCause::Conflict, text));
         }
-        Ok(Pod { node_name: Some(node.clone()), ..pod.clone() })
+        let started = start.or_else(|| lifecycle::started_after(self.last_start, now));
+        Ok(Pod { node_name: Some(node.clone()), started, ..pod.clone() })
     }
 
     fn evicted(&self, now: Time, eviction: &Eviction) -> Option<Event> {

@@ -243,7 +243,8 @@ fn claim_phase(phase: Option<&str>) -> ClaimPhase {
     match phase {
         Some("Bound") => ClaimPhase::Bound,
         Some("Lost") => ClaimPhase::Lost,
-        _ => ClaimPhase::Pending,
+        Some("Pending") => ClaimPhase::Pending,
+        _ => ClaimPhase::Unset,
     }
 }
 

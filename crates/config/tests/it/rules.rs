@@ -428,6 +428,30 @@ profiles:
 }
 
 #[test]
+fn a_plugin_has_no_negative_weight() {
+    let text = "
+profiles:
+- plugins:
+    multiPoint:
+      enabled:
+      - name: ImageLocality
+        weight: -1
+    score:
+      disabled: [{name: TaintToleration}]
+      enabled:
+      - name: TaintToleration
+        weight: -2
+      - name: NodeAffinity
+        weight: 0
+    filter:
+      enabled:
+      - name: NodeAffinity
+        weight: -3
+";
+    check(text, &expect![[r#""#]]);
+}
+
+#[test]
 fn an_extender_that_ranks_has_a_weight() {
     let text = "
 extenders:

@@ -23,7 +23,8 @@ impl PreScore for DynamicResources {
     type Cluster = (ObjectsOf<ClaimKinds>, Now);
     type State = Alternatives;
 
-    /// Unless a request without devices has alternatives, all nodes get the same: 0, or what claims with devices got.
+    /// Unless a request without devices has alternatives, all nodes get the same: 0, or what claims with devices got if there are
+    /// others without.
     fn is_constant(
         &self,
         pod: Ref<'_, ClaimingParts>,
@@ -74,10 +75,10 @@ impl ScoreOnDemand for DynamicResources {
             return Some(Alternatives(None));
         }
         let prepared = self.prepare(pod, objects, now).ok();
-        Some(Alternatives(
-            prepared
-                .filter(|prepared| prepared.named().iter().any(|one| has_alternatives(&one.claim))),
-        ))
+        Some(Alternatives(prepared.filter(|prepared| {
+            prepared.look_for_devices()
+                && prepared.named().iter().any(|one| has_alternatives(&one.claim))
+        })))
     }
 
     fn highest(&self, Alternatives(claims): &Alternatives) -> i64 {
@@ -86,6 +87,11 @@ impl ScoreOnDemand for DynamicResources {
 }
 
 impl PreparedClaims {
+    /// Whether devices are looked for. If not, no node has a result, and all get 0: as in dynamicresources.go, Score.
+    fn look_for_devices(&self) -> bool {
+        self.wanting().next().is_some() || self.extended().is_some()
+    }
+
     /// How early the alternatives are of the claims that have devices, or share those of another pod of the group.
     fn points_before(&self) -> i64 {
         let named = self.named().iter();

@@ -3,9 +3,9 @@
 use plimsoll_api::quantity::Format;
 use plimsoll_api::storage::NO_PROVISIONER;
 use plimsoll_api::{
-    AccessModes, AnyObject, BindingMode, CsiNode, CsiNodeDriver, Labels, NodeSelectorTerm,
-    ObjectKey, PersistentVolume, PersistentVolumeClaim, PodVolume, PodVolumeKind, Quantity,
-    Requirement, StorageClass, Str, VolumeSource,
+    AccessModes, AnyObject, BindingMode, ClaimPhase, CsiNode, CsiNodeDriver, Labels,
+    NodeSelectorTerm, ObjectKey, PersistentVolume, PersistentVolumeClaim, PodVolume, PodVolumeKind,
+    Quantity, Requirement, StorageClass, Str, VolumeSource,
 };
 use rand::RngExt;
 
@@ -98,6 +98,7 @@ impl Maker {
                 true => AccessModes::READ_WRITE_ONCE_POD,
                 false => AccessModes::READ_WRITE_ONCE,
             },
+            phase: ClaimPhase::Pending,
             ..PersistentVolumeClaim::default()
         }
     }

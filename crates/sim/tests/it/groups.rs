@@ -367,6 +367,94 @@ fn a_group_of_groups_is_bound_with_enough_of_its_groups_or_not_at_all() {
     assert!(50 < n_scheduled && 50 < n_left, "fit, do not fit: {n_scheduled}, {n_left}");
 }
 
+fn event(object: &Value) -> Event {
+    Event::is(wire::object(object).expect("it is right")).expect("it is read")
+}
+
+fn node(name: &str, cpu: &str) -> Value {
+    json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": name},
+        "status": {"allocatable": {"cpu": cpu, "memory": "1Gi", "pods": "9"}}})
+}
+
+fn gang(name: &str, min_count: u32) -> Value {
+    json!({"apiVersion": "scheduling.k8s.io/v1alpha2", "kind": "PodGroup",
+        "metadata": {"name": name, "namespace": "default"},
+        "spec": {"schedulingPolicy": {"gang": {"minCount": min_count}}}})
+}
+
+/// A pod that wants one processor.
+fn single(name: &str, priority: u32) -> Value {
+    json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "namespace": "default", "uid": name},
+        "spec": {"priority": priority, "containers": [{"name": "c", "resources": {"requests": {"cpu": "1"}}}]}})
+}
+
+/// As in preemption.go, MoreImportantPod: of two equally important pods the one that was started last is evicted, whatever their
+/// names.
+#[test]
+fn of_the_pods_that_a_simulation_has_bound_the_last_one_is_evicted() {
+    for release in RULES {
+        let mut simulation =
+            Simulation::new(scheduler(release, Engine::Fast), InitialCluster::default());
+        simulation.happens(event(&node("a", "3")));
+        for pod in
+            [single("first", 0), single("between", 0), single("after", 0), single("urgent", 1)]
+        {
+            simulation.happens(event(&pod));
+            while simulation.advance().is_some() {}
+        }
+        let mut left: Vec<&str> =
+            simulation.world().pods().map(|pod| pod.key.name.as_str()).collect();
+        left.sort_unstable();
+        assert_eq!(left, ["between", "first", "urgent"], "{release}");
+    }
+}
+
+/// Pods of a gang are started in the order in which they came. The one that completes the gang is bound before those that waited
+/// for it.
+#[test]
+fn of_a_gang_that_a_simulation_has_bound_the_last_pod_is_evicted() {
+    for release in RULES {
+        let mut simulation =
+            Simulation::new(scheduler(release, Engine::Fast), InitialCluster::default());
+        simulation.happens(event(&node("n", "3")));
+        simulation.happens(event(&gang("g", 3)));
+        for name in ["b", "c", "a"] {
+            let mut member = single(name, 0);
+            member["spec"]["schedulingGroup"] = json!({"podGroupName": "g"});
+            simulation.happens(event(&member));
+        }
+        while simulation.advance().is_some() {}
+        simulation.happens(event(&single("urgent", 1)));
+        while simulation.advance().is_some() {}
+        let mut left: Vec<&str> =
+            simulation.world().pods().map(|pod| pod.key.name.as_str()).collect();
+        left.sort_unstable();
+        assert_eq!(left, ["b", "c", "urgent"], "{release}");
+    }
+}
+
+/// Nothing but a finalizer keeps such a pod, and nothing in a simulation takes that away.
+#[test]
+fn a_gang_whose_pods_are_being_deleted_before_they_have_a_node_waits_to_the_end() {
+    let mut simulation =
+        Simulation::new(scheduler(Release::V1_36, Engine::Fast), InitialCluster::default());
+    simulation.happens(event(&node("a", "3")));
+    simulation.happens(event(
+        &json!({"apiVersion": "scheduling.k8s.io/v1alpha2", "kind": "PodGroup",
+        "metadata": {"name": "g", "namespace": "default"},
+        "spec": {"schedulingPolicy": {"gang": {"minCount": 3}}}}),
+    ));
+    let mut member = single("going", 0);
+    member["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
+    member["spec"]["schedulingGroup"] = json!({"podGroupName": "g"});
+    simulation.happens(event(&member));
+    while simulation.advance().is_some() {}
+    let waiting = simulation.scheduler().waiting_groups();
+    let messages: Vec<_> = waiting.iter().map(|group| group.message.as_deref()).collect();
+    let message = "waiting for minCount pods from a gang to appear in scheduling queue";
+    assert_eq!(messages, [Some(message)]);
+}
+
 /// A node that comes wakes the gang that it gives room.
 #[test]
 fn a_gang_that_did_not_fit_is_bound_once_there_is_room() {

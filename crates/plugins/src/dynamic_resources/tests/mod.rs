@@ -210,6 +210,43 @@ fn scores_of_alternatives_are_those_of_the_rule_and_no_higher_than_their_bound()
 }
 
 #[test]
+fn claims_with_devices_count_only_if_devices_are_looked_for() {
+    let either = r#"{"devices": {"requests": [{"name": "r", "firstAvailable": [
+            {"name": "s", "deviceClassName": "gpu"}, {"name": "t", "deviceClassName": "gpu"}]}]}"#;
+    let has = |device: &str| {
+        format!(
+            r#"{either}, "status": {{"allocation": {{"devices": {{"results": [
+                {{"request": "r/s", "driver": "gpu.io", "pool": "a", "device": "{device}"}}]}}}}}}}}"#
+        )
+    };
+    check(
+        entry(),
+        &format!(
+            r#"{GPUS}
+            claim has {}
+            claim wants {{"devices": {{"requests": [{{"name": "r", "exactly": {{"deviceClassName": "gpu"}}}}]}}}}
+            pod p {{"resourceClaims": [{{"name": "c", "resourceClaimName": "has"}}]}}
+            pod q {{"resourceClaims": [{{"name": "c", "resourceClaimName": "has"}},
+                {{"name": "d", "resourceClaimName": "wants"}}]}}
+            "#,
+            has("elsewhere")
+        ),
+        &expect![[r#"
+            p gate open
+            p a Success
+            p b Success
+            p a score 0
+            p b score 0
+            q gate open
+            q a Success
+            q b Success
+            q a score 100
+            q b score 100
+        "#]],
+    );
+}
+
+#[test]
 fn the_args_of_kube_scheduler_are_taken() {
     let args = r#"{"filterTimeout": "10s", "bindingTimeout": "10m0s"}"#;
     let args = args.parse().expect("this is JSON");
