@@ -144,8 +144,8 @@ impl<'e> Evaluation<'e> {
             Node::And(terms) => self.logical(terms, false),
             Node::Or(terms) => self.logical(terms, true),
             Node::Conditional(parts) => self.conditional(parts),
-            Node::Equal(operands) => self.equal(operands).map(Value::Bool),
-            Node::Unequal(operands) => self.equal(operands).map(|equal| Value::Bool(!equal)),
+            Node::Equal(operands) => self.equal(operands)?.map(Value::Bool),
+            Node::Unequal(operands) => self.unequal(operands).map(Value::Bool),
             Node::InConstants(parts) => self.in_constants(&parts.0, &parts.1),
             Node::Call(call) => self.call(call),
             Node::OptionalOr(parts) | Node::OptionalOrValue(parts) => {
@@ -156,7 +156,8 @@ impl<'e> Evaluation<'e> {
                         Node::OptionalOr(_) => Ok(first),
                         _ => Ok((**value).clone()),
                     },
-                    _ => Err(Fault::overload()),
+                    // What is no optional needs no alternative.
+                    other => Ok(other),
                 }
             }
             Node::List(elements) => self.list(elements),
@@ -330,19 +331,28 @@ impl<'e> Evaluation<'e> {
         }
     }
 
-    fn equal(&mut self, [first, second]: &'e [Node; 2]) -> Result<bool, Fault> {
+    /// What the comparison gives; the outer error is that of an operand.
+    fn equal(&mut self, [first, second]: &'e [Node; 2]) -> Result<Result<bool, Fault>, Fault> {
         let first = self.operand(first);
         if let Err(Fault::Cancelled(_)) = first {
-            return first.map(|_| false);
+            return first.map(|_| Ok(false));
         }
         let second = self.operand(second);
         if let Err(Fault::Cancelled(_)) = second {
-            return second.map(|_| false);
+            return second.map(|_| Ok(false));
         }
         let (first, second) = (first?, second?);
         self.budget.read(&[&first, &second])?;
         self.budget.charge(crate::cost::equality(&first, &second))?;
-        first.equals(&second, &mut self.budget)
+        Ok(first.equals(&second, &mut self.budget))
+    }
+
+    /// As in interpretable.go, evalNe: whatever is not equal, also what cannot be compared.
+    fn unequal(&mut self, operands: &'e [Node; 2]) -> Result<bool, Fault> {
+        match self.equal(operands)? {
+            Err(Fault::Error(_)) => Ok(true),
+            result => result.map(|equal| !equal),
+        }
     }
 
     fn in_constants(&mut self, node: &'e Node, constants: &Value) -> Result<Value, Fault> {

@@ -236,8 +236,11 @@ impl Items {
         if matches!(range, Value::List(_) | Value::Map(_)) {
             return Ok(Self { range, variables, next: 0 });
         }
-        let of = native_name(&range);
-        Err(Fault::text(format!("got '{of}', expected iterable type")))
+        let of = range.go_type();
+        Err(Fault::text(match variables {
+            1 => format!("got '{of}', expected iterable type"),
+            _ => format!("unsupported comprehension range type: {of}"),
+        }))
     }
 }
 
@@ -264,29 +267,5 @@ impl Iterator for Items {
             }
             _ => None,
         }
-    }
-}
-
-/// The name of the type in Go, which one error shows.
-fn native_name(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "types.Null",
-        Value::Bool(_) => "types.Bool",
-        Value::Int(_) => "types.Int",
-        Value::Uint(_) => "types.Uint",
-        Value::Double(_) => "types.Double",
-        Value::String(_) => "types.String",
-        Value::Bytes(_) => "types.Bytes",
-        Value::Duration(_) => "types.Duration",
-        Value::Timestamp(_) => "types.Timestamp",
-        Value::Type(_) => "*types.Type",
-        Value::Optional(_) => "*types.Optional",
-        Value::Quantity(..) => "cel.Quantity",
-        Value::Semver(_) => "cel.Semver",
-        Value::Ip(_) => "cel.IP",
-        Value::Cidr(_) => "cel.CIDR",
-        Value::Url(_) => "cel.URL",
-        Value::Format(_) => "*cel.Format",
-        Value::List(_) | Value::Map(_) | Value::Device => "traits.Iterable",
     }
 }

@@ -172,6 +172,13 @@ impl Planner<'_> {
             ("_!=_", Ok(args)) => Node::Unequal(Box::new(args)),
             ("or", Ok(args)) => Node::OptionalOr(Box::new(args)),
             ("orValue", Ok(args)) => Node::OptionalOrValue(Box::new(args)),
+            // As in decorators.go, maybeOptimizeSetMembership: nothing is in an empty list, not even
+            // what fails.
+            ("@in", Ok([_, Node::Value(Value::List(constants))]))
+                if *overload == Some("in_list") && constants.is_empty() =>
+            {
+                Node::Value(Value::Bool(false))
+            }
             ("@in", Ok([value, Node::Value(constants)]))
                 if *overload == Some("in_list") && is_simple(&constants) =>
             {

@@ -141,6 +141,32 @@ impl Value {
         }
     }
 
+    /// The name of its type in cel-go's source, which some errors show.
+    pub(crate) fn go_type(&self) -> &'static str {
+        match self {
+            Self::Null => "types.Null",
+            Self::Bool(_) => "types.Bool",
+            Self::Int(_) => "types.Int",
+            Self::Uint(_) => "types.Uint",
+            Self::Double(_) => "types.Double",
+            Self::String(_) => "types.String",
+            Self::Bytes(_) => "types.Bytes",
+            Self::Duration(_) => "types.Duration",
+            Self::Timestamp(_) => "types.Timestamp",
+            Self::List(_) => "*types.baseList",
+            Self::Map(_) => "*types.baseMap",
+            Self::Type(_) => "*types.Type",
+            Self::Optional(_) => "*types.Optional",
+            Self::Quantity(..) => "cel.Quantity",
+            Self::Semver(_) => "cel.Semver",
+            Self::Ip(_) => "cel.IP",
+            Self::Cidr(_) => "cel.CIDR",
+            Self::Url(_) => "cel.URL",
+            Self::Format(_) => "cel.Format",
+            Self::Device => "map[string]interface {}",
+        }
+    }
+
     fn is_key(&self) -> bool {
         matches!(self, Self::Bool(_) | Self::Int(_) | Self::Uint(_) | Self::String(_))
             || matches!(self, Self::Double(value) if !value.is_nan())

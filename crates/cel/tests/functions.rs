@@ -123,7 +123,9 @@ fn logic_absorbs_errors_that_do_not_matter() {
         A.healthy ? true : A.nothing => true
         !A.healthy => false
         !A.model => no such overload
-        !A.version => no such overload: !_
+        !A.version => no such overload
+        !dyn([1]) => no such overload
+        !A.nothing => no such key: nothing
         [1, 2].exists(x, A.nothing == x || x == 2) => true
         [1, 2].all(x, A.nothing == x && x == 2) => false
         [1, 2].exists(x, A.nothing == x) => no such key: nothing
@@ -159,6 +161,16 @@ fn numbers_are_equal_and_ordered_across_types() {
         A.version < 3 => no such overload: _<_
         A.version == 3 => no such overload
         3 == A.version => false
+        A.version != "550.54.15" => true
+        "550.54.15" != A.version => true
+        C.memory != A.index => true
+        optional.of(A.version) != optional.of(dyn(3)) => true
+        A.version != semver("550.54.15") => false
+        A.nothing != "550.54.15" => no such key: nothing
+        A.version != A.nothing => no such key: nothing
+        A.version in [] => false
+        A.nothing in [] => false
+        A.nothing in {} => no such key: nothing
         A.version in [semver("550.54.15")] => true
         null == null => true
         [1, 2] == [1, 2] => true
@@ -195,6 +207,7 @@ fn arithmetic_does_not_overflow() {
         A.healthy + 1 == 2 => no such overload: _+_
         -A.model == 1 => no such overload
         -A.version == 1 => no such overload: -_
+        -A.healthy == false => no such overload
         b"a" + b"b" == b"ab" => true
         [1] + [2] == [1, 2] => true
         0x10 == 16 && 1e3 == 1000.0 && .5 == 0.5 => true
@@ -384,6 +397,9 @@ fn lists_have_functions() {
         [3, 1, 2].sort() == [1, 2, 3] && ["b", "a"].sort() == ["a", "b"] => true
         [3, 1, 2].sortBy(x, -x) == [3, 2, 1] => true
         [dyn(3), dyn("x")].sort() == [] => list elements must have the same type
+        A.model.sort() == [] => no such overload
+        A.index.sort() == [] => no such overload: sort
+        A.version.sort() == [] => no such overload: sort
         [[1]].sort() == [] => compile: found no matching overload for 'sort' applied to 'list(list(int)).()'
         [1, 1, 2].distinct() == [1, 2] && [1, 2].reverse() == [2, 1] && lists.range(3) == [0, 1, 2] => true
         [1, 2].first().value() == 1 && [1, 2].last().value() == 2 && ![].first().hasValue() => true
@@ -419,6 +435,9 @@ fn macros_bind_variables() {
         cel.bind(x, A.nothing, x == 1) => no such key: nothing
         cel.bind(x, 1, [5].map(x, x + 1)[0] + x) == 7 => true
         A.model.all(c, true) => got 'types.String', expected iterable type
+        dyn("abc").all(i, c, true) => unsupported comprehension range type: types.String
+        dyn(A.version).transformList(i, v, v) == [] => unsupported comprehension range type: cel.Semver
+        dyn(optional.of(1)).exists(i, v, true) => unsupported comprehension range type: *types.Optional
         "abc".all(c, true) => compile: expression of type 'string' cannot be range of a comprehension (must be list, map, or dynamic)
         [1].exists(x, y == 1) => compile: undeclared reference to 'y' (in container '')
         [1].exists(x.y, true) => compile: argument must be a simple name
@@ -435,6 +454,9 @@ fn optional_values_chain() {
         A.?model.hasValue() && !A.?nothing.hasValue() => true
         A.?nothing.orValue("x") == "x" && A.?model.orValue("x") == "A100" => true
         A.?nothing.more.orValue("x") == "x" => true
+        A.index.orValue(1) == 3 => true
+        A.index.or(optional.of(1)) == dyn(3) => true
+        A.nothing.orValue(1) == 1 => no such key: nothing
         device.attributes["gpu.example.com"][?"model"].orValue("x") == "A100" => true
         A.?nothing.or(A.?model).value() == "A100" => true
         A.?nothing.value() == "A100" => optional.none() dereference

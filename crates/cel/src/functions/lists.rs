@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 use std::sync::Arc;
 
-use super::operators::add;
+use super::operators::{add, unsupported};
 use super::{Arguments, Implementation};
 use crate::budget::Budget;
 use crate::error::Fault;
@@ -123,8 +123,10 @@ fn flatten_into(
 }
 
 fn sort(call: &mut Arguments<'_>) -> Result<Value, Fault> {
-    one(call.args)?;
-    sort_by_keys(call.args[0], call.args[0], call.budget)
+    match call.args[0] {
+        list @ Value::List(_) => sort_by_keys(list, list, call.budget),
+        other => Err(unsupported("sort", other)),
+    }
 }
 
 /// The elements of a list in the order of keys.

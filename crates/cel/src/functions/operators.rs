@@ -21,7 +21,6 @@ pub(super) fn implementation(name: &str) -> Option<Implementation> {
         "_>_" => |call| compare(call, "_>_", Ordering::is_gt),
         "_>=_" => |call| compare(call, "_>=_", Ordering::is_ge),
         "_==_" => |call| call.args[0].equals(call.args[1], call.budget).map(Value::Bool),
-        "_!=_" => |call| call.args[0].equals(call.args[1], call.budget).map(|is| Value::Bool(!is)),
         "@in" => is_in,
         "size" => size,
         "type" => |call| Ok(Value::Type(type_name(call.args[0]).into())),
@@ -43,7 +42,7 @@ fn type_name(value: &Value) -> &str {
 
 /// The error for an operand that does not have the operator at all. cel-go asks those that have
 /// methods for one, which names nothing.
-fn unsupported(operator: &str, operand: &Value) -> Fault {
+pub(super) fn unsupported(operator: &str, operand: &Value) -> Fault {
     match operand {
         Value::String(_) | Value::Timestamp(_) | Value::Duration(_) => Fault::overload(),
         _ => Fault::text(format!("no such overload: {operator}")),
@@ -53,8 +52,7 @@ fn unsupported(operator: &str, operand: &Value) -> Fault {
 fn not(call: &mut Arguments<'_>) -> Result<Value, Fault> {
     match call.args[0] {
         Value::Bool(value) => Ok(Value::Bool(!value)),
-        Value::Int(_) | Value::Double(_) | Value::Duration(_) => Err(Fault::overload()),
-        other => Err(unsupported("!_", other)),
+        _ => Err(Fault::overload()),
     }
 }
 
@@ -62,7 +60,7 @@ fn negate(call: &mut Arguments<'_>) -> Result<Value, Fault> {
     match call.args[0] {
         Value::Int(value) => value.checked_neg().map(Value::Int).ok_or_else(integer_overflow),
         Value::Double(value) => Ok(Value::Double(-value)),
-        Value::Bool(value) => Ok(Value::Bool(!value)),
+        Value::Bool(_) => Err(Fault::overload()),
         Value::Duration(value) => {
             value.checked_neg().map(Value::Duration).ok_or_else(duration_overflow)
         }
