@@ -522,6 +522,15 @@ fn addresses_have_functions() {
         isIP("10.0.0.1") && isIP("::1") && !isIP("010.0.0.1") && !isIP("::ffff:1.2.3.4") && !isIP("fe80::1%eth0") => true
         ip("10.0.0.1").family() == 4 && ip("::1").family() == 6 => true
         ip("x") == ip("y") => IP Address "x" parse error during conversion from string: ParseAddr("x"): unable to parse IP
+        ip("%eth0") == ip("y") => IP Address "%eth0" parse error during conversion from string: ParseAddr("%eth0"): missing IPv6 address
+        ip("::1%") == ip("y") => IP Address "::1%" parse error during conversion from string: ParseAddr("::1%"): zone must be a non-empty string
+        ip("::1%eth0") == ip("y") => IP address "::1%eth0" with zone value is not allowed
+        ip("::ffff:1.2.3.4") == ip("y") => IPv4-mapped IPv6 address "::ffff:1.2.3.4" is not allowed
+        cidr("1.2.3/8") == cidr("y") => network address parse error during conversion from string: network address parse error during conversion from string: netip.ParsePrefix("1.2.3/8"): ParseAddr("1.2.3"): IPv4 address too short
+        cidr("::1%e/8") == cidr("y") => network address parse error during conversion from string: network address parse error during conversion from string: netip.ParsePrefix("::1%e/8"): IPv6 zones cannot be present in a prefix
+        cidr("1.2.3.4/08") == cidr("y") => network address parse error during conversion from string: network address parse error during conversion from string: netip.ParsePrefix("1.2.3.4/08"): bad bits after slash: "08"
+        cidr("1.2.3.4/33") == cidr("y") => network address parse error during conversion from string: network address parse error during conversion from string: netip.ParsePrefix("1.2.3.4/33"): prefix length out of range
+        cidr("10.0.0.0/8").containsIP("1.2.3") => no such overload
         ip.isCanonical("2001:db8::abcd") && !ip.isCanonical("2001:DB8::ABCD") => true
         ip("0.0.0.0").isUnspecified() && ip("127.0.0.1").isLoopback() && ip("ff02::1").isLinkLocalMulticast() => true
         ip("169.254.1.1").isLinkLocalUnicast() && ip("192.168.0.1").isGlobalUnicast() && !ip("255.255.255.255").isGlobalUnicast() => true
@@ -537,6 +546,37 @@ fn addresses_have_functions() {
 }
 
 #[test]
+fn texts_that_are_no_addresses_are_explained() {
+    check(
+        r#"
+        ip("") == ip("::1") => IP Address "" parse error during conversion from string: ParseAddr(""): unable to parse IP
+        ip("1.2.3") == ip("::1") => IP Address "1.2.3" parse error during conversion from string: ParseAddr("1.2.3"): IPv4 address too short
+        ip("1.2.3.4.5") == ip("::1") => IP Address "1.2.3.4.5" parse error during conversion from string: ParseAddr("1.2.3.4.5"): IPv4 address too long
+        ip("1.2.3.256") == ip("::1") => IP Address "1.2.3.256" parse error during conversion from string: ParseAddr("1.2.3.256"): IPv4 field has value >255
+        ip("1.2.3.04") == ip("::1") => IP Address "1.2.3.04" parse error during conversion from string: ParseAddr("1.2.3.04"): IPv4 field has octet with leading zero
+        ip("1..3.4") == ip("::1") => IP Address "1..3.4" parse error during conversion from string: ParseAddr("1..3.4"): IPv4 field must have at least one digit (at ".3.4")
+        ip("1.2.3.") == ip("::1") => IP Address "1.2.3." parse error during conversion from string: ParseAddr("1.2.3."): IPv4 field must have at least one digit (at ".")
+        ip("1.2.3.x") == ip("::1") => IP Address "1.2.3.x" parse error during conversion from string: ParseAddr("1.2.3.x"): unexpected character (at "x")
+        ip("1.2.3.4%eth0") == ip("::1") => IP Address "1.2.3.4%eth0" parse error during conversion from string: ParseAddr("1.2.3.4%eth0"): unexpected character (at "%eth0")
+        ip("é.1") == ip("::1") => IP Address "é.1" parse error during conversion from string: ParseAddr("é.1"): unexpected character (at "é.1")
+        ip("x:y") == ip("::1") => IP Address "x:y" parse error during conversion from string: ParseAddr("x:y"): each colon-separated field must have at least one digit (at "x:y")
+        ip("1:") == ip("::1") => IP Address "1:" parse error during conversion from string: ParseAddr("1:"): colon must be followed by more characters (at ":")
+        ip("1:2") == ip("::1") => IP Address "1:2" parse error during conversion from string: ParseAddr("1:2"): address string too short
+        ip("::1::") == ip("::1") => IP Address "::1::" parse error during conversion from string: ParseAddr("::1::"): multiple :: in address (at ":")
+        ip("12345::") == ip("::1") => IP Address "12345::" parse error during conversion from string: ParseAddr("12345::"): each group must have 4 or less digits (at "12345::")
+        ip("1g::") == ip("::1") => IP Address "1g::" parse error during conversion from string: ParseAddr("1g::"): unexpected character, want colon (at "g::")
+        ip("1:2:3:4:5:6:7:8:9") == ip("::1") => IP Address "1:2:3:4:5:6:7:8:9" parse error during conversion from string: ParseAddr("1:2:3:4:5:6:7:8:9"): trailing garbage after address (at "9")
+        ip("1::2:3:4:5:6:7:8") == ip("::1") => IP Address "1::2:3:4:5:6:7:8" parse error during conversion from string: ParseAddr("1::2:3:4:5:6:7:8"): the :: must expand to at least one field of zeros
+        ip("1:2:1.2.3.4") == ip("::1") => IP Address "1:2:1.2.3.4" parse error during conversion from string: ParseAddr("1:2:1.2.3.4"): embedded IPv4 address must replace the final 2 fields of the address (at "1.2.3.4")
+        ip("1:2:3:4:5:6:7::1.2.3.4") == ip("::1") => IP Address "1:2:3:4:5:6:7::1.2.3.4" parse error during conversion from string: ParseAddr("1:2:3:4:5:6:7::1.2.3.4"): too many hex fields to fit an embedded IPv4 at the end of the address (at "1.2.3.4")
+        ip("1:2:3:4:5::6:1.2.3.4") == ip("::1") => IP Address "1:2:3:4:5::6:1.2.3.4" parse error during conversion from string: ParseAddr("1:2:3:4:5::6:1.2.3.4"): the :: must expand to at least one field of zeros
+        ip("::1.2.3") == ip("::1") => IP Address "::1.2.3" parse error during conversion from string: ParseAddr("::1.2.3"): IPv4 address too short
+        ip("\u00a01.2.3.4") == ip("::1") => IP Address "\u00a01.2.3.4" parse error during conversion from string: ParseAddr("\u00a01.2.3.4"): unexpected character (at "\u00a01.2.3.4")
+        "#,
+    );
+}
+
+#[test]
 fn urls_have_parts() {
     check(
         r#"
@@ -547,6 +587,9 @@ fn urls_have_parts() {
         url("https://example.com/a b/").getEscapedPath() == "/a%20b/" => true
         url("https://example.com/?k=a&l=b+c&k=%64").getQuery() == {"k": ["a", "d"], "l": ["b c"]} => true
         isURL("/absolute") && !isURL("../relative") && !isURL("https://a:b:c/") && !isURL("nope") => true
+        isURL("*") => true
+        url("2026-01:x") == url("/") => URL parse error during conversion from string: parse "2026-01:x": invalid URI for request
+        url(":x") == url("/") => URL parse error during conversion from string: parse ":x": missing protocol scheme
         url("nope") == url("/") => URL parse error during conversion from string: parse "nope": invalid URI for request
         "#,
     );

@@ -3,7 +3,9 @@
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
+use super::netip::{self, Written};
 use super::quantity::text;
+use super::strings::go_quoted;
 use super::{Implementation, ip};
 use crate::error::Fault;
 use crate::value::Value;
@@ -50,7 +52,8 @@ pub(super) fn implementation(name: &str) -> Option<Implementation> {
             let (cidr, address) = match call.args {
                 [Value::Cidr(cidr), Value::Ip(address)] => (cidr, *address),
                 [Value::Cidr(cidr), Value::String(text)] => {
-                    (cidr, ip::parse(text).map_err(Fault::text)?)
+                    // As in cidr.go, cidrContainsIPString, which does not say what is wrong.
+                    (cidr, ip::parse(text).map_err(|_| Fault::overload())?)
                 }
                 _ => return Err(Fault::NoOverload),
             };
@@ -86,23 +89,25 @@ fn parse(text: &str) -> Result<Cidr, String> {
     let wrong = |why: &str| {
         format!(
             "network address parse error during conversion from string: \
-             netip.ParsePrefix({text:?}): {why}"
+             netip.ParsePrefix({}): {why}",
+            go_quoted(text)
         )
     };
     let (address, bits) = text.rsplit_once('/').ok_or_else(|| wrong("no '/'"))?;
-    let address: IpAddr = address
-        .parse()
-        .map_err(|_| wrong(&format!("ParseAddr({address:?}): unable to parse IP")))?;
+    let address = match netip::parse(address).map_err(|why| wrong(&why))? {
+        Written::Plain(address) => address,
+        Written::WithZone => return Err(wrong("IPv6 zones cannot be present in a prefix")),
+    };
     let most = if address.is_ipv4() { 32 } else { 128 };
     let padded = 1 < bits.len() && bits.starts_with('0');
     let digits = bits.bytes().all(|byte| byte.is_ascii_digit());
-    if bits.is_empty() || padded || !digits {
-        return Err(wrong("bad bits after slash"));
-    }
-    let bits = bits.parse::<u8>().ok().filter(|bits| *bits <= most);
+    let number = bits.parse::<i64>().ok().filter(|_| !padded && digits);
+    let number =
+        number.ok_or_else(|| wrong(&format!("bad bits after slash: {}", go_quoted(bits))))?;
+    let bits = u8::try_from(number).ok().filter(|bits| *bits <= most);
     let bits = bits.ok_or_else(|| wrong("prefix length out of range"))?;
     if ip::is_mapped(&address) {
-        return Err(format!("IPv4-mapped IPv6 address {text:?} is not allowed"));
+        return Err(format!("IPv4-mapped IPv6 address {} is not allowed", go_quoted(text)));
     }
     Ok(Cidr { address, bits })
 }

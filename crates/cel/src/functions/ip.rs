@@ -2,7 +2,9 @@
 
 use std::net::IpAddr;
 
+use super::netip::{self, Written};
 use super::quantity::text;
+use super::strings::go_quoted;
 use super::{Arguments, Implementation};
 use crate::error::Fault;
 use crate::value::Value;
@@ -41,21 +43,17 @@ fn is(call: &mut Arguments<'_>, of: fn(&IpAddr) -> bool) -> Result<Value, Fault>
 
 /// Reads an address without a zone that is not an IPv4 address in the form of IPv6.
 pub(super) fn parse(text: &str) -> Result<IpAddr, String> {
-    if let Some((address, _)) = text.split_once('%')
-        && address.parse::<std::net::Ipv6Addr>().is_ok()
-    {
-        return Err(format!("IP address {text:?} with zone value is not allowed"));
+    let quoted = go_quoted(text);
+    match netip::parse(text) {
+        Ok(Written::Plain(address)) if is_mapped(&address) => {
+            Err(format!("IPv4-mapped IPv6 address {quoted} is not allowed"))
+        }
+        Ok(Written::Plain(address)) => Ok(address),
+        Ok(Written::WithZone) => Err(format!("IP address {quoted} with zone value is not allowed")),
+        Err(why) => {
+            Err(format!("IP Address {quoted} parse error during conversion from string: {why}"))
+        }
     }
-    let address = text.parse().map_err(|_| {
-        format!(
-            "IP Address {text:?} parse error during conversion from string: ParseAddr({text:?}): \
-             unable to parse IP"
-        )
-    })?;
-    if is_mapped(&address) {
-        return Err(format!("IPv4-mapped IPv6 address {text:?} is not allowed"));
-    }
-    Ok(address)
 }
 
 /// Whether it is an IPv4 address in the form of IPv6.

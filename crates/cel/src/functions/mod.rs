@@ -11,6 +11,7 @@ pub(crate) mod conversions;
 pub(crate) mod format;
 pub(crate) mod ip;
 pub(crate) mod lists;
+mod netip;
 pub(crate) mod operators;
 pub(crate) mod optional;
 pub(crate) mod quantity;

@@ -1,10 +1,14 @@
 //! Functions of texts, version 2 of cel-go's extension. Positions count characters.
 
+use std::fmt::Write as _;
 use std::sync::Arc;
 
 use super::{Arguments, Implementation};
 use crate::error::Fault;
 use crate::value::Value;
+
+/// Why a write to a text does not fail.
+const TAKES_ALL: &str = "a string takes all text";
 
 pub(super) fn implementation(name: &str) -> Option<Implementation> {
     Some(match name {
@@ -211,5 +215,20 @@ fn quote(text: &str) -> String {
         }
     }
     quoted.push('"');
+    quoted
+}
+
+/// A text as `%q` of Go's fmt writes it: like `strings.quote`, and what cannot be printed by its number.
+pub(super) fn go_quoted(text: &str) -> String {
+    let mut quoted = String::new();
+    for c in quote(text).chars() {
+        match c {
+            '\'' | '"' | '\\' => quoted.push(c),
+            c if c.escape_debug().count() == 1 => quoted.push(c),
+            c if c.is_ascii() => write!(quoted, "\\x{:02x}", u32::from(c)).expect(TAKES_ALL),
+            c if c <= '\u{ffff}' => write!(quoted, "\\u{:04x}", u32::from(c)).expect(TAKES_ALL),
+            c => write!(quoted, "\\U{:08x}", u32::from(c)).expect(TAKES_ALL),
+        }
+    }
     quoted
 }

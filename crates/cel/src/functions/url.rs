@@ -58,6 +58,10 @@ pub(super) fn parse(text: &str) -> Result<Url, String> {
         return Err(wrong("empty url"));
     }
     let mut url = Url::default();
+    if text == "*" {
+        url.path.push('*');
+        return Ok(url);
+    }
     let mut rest = text;
     if let Some((before, fragment)) = rest.split_once('#') {
         fragment.clone_into(&mut url.fragment);
@@ -106,10 +110,6 @@ fn scheme(text: &str) -> Result<(String, &str), &'static str> {
             ':' => return Ok((text[..at].to_ascii_lowercase(), &text[at + 1..])),
             _ => break,
         }
-    }
-    let first = text.split('/').next().unwrap_or_default();
-    if first.contains(':') && !text.starts_with('/') {
-        return Err("first path segment in URL cannot contain colon");
     }
     Ok((String::new(), text))
 }
