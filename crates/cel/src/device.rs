@@ -123,10 +123,9 @@ fn map(domains: Domains<'_>) -> Value {
         values.dedup_by(
             |a, b| matches!((&a.0, &b.0), (Value::String(a), Value::String(b)) if a == b),
         );
-        let values = Map::new(values).expect("names are different texts");
-        (Value::string(domain), Value::Map(values.into()))
+        (Value::string(domain), Value::Map(Map::of_texts(values).into()))
     });
-    let mut domains = Map::new(domains.collect()).expect("domains are different texts");
+    let mut domains = Map::of_texts(domains.collect());
     domains.default = Some(Value::Map(Arc::default()));
     Value::Map(domains.into())
 }

@@ -212,7 +212,7 @@ impl<'e> Evaluation<'e> {
             optional = true;
         }
         for qualifier in &attribute.qualifiers {
-            let key = self.key(&qualifier.key)?;
+            let key = self.qualifier(&qualifier.key)?;
             self.budget.charge(1)?;
             optional |= qualifier.access == Access::Optional;
             value = match self.qualify(&value, &key)? {
@@ -245,6 +245,15 @@ impl<'e> Evaluation<'e> {
         value
     }
 
+    /// The value of a field, a key or an index, which must be of one of some types.
+    fn qualifier(&mut self, key: &'e Node) -> Result<Value, Fault> {
+        let key = self.key(key)?;
+        match qualifier_fault(&key) {
+            Some(why) => Err(Fault::text(why)),
+            None => Ok(key),
+        }
+    }
+
     fn key(&mut self, key: &'e Node) -> Result<Value, Fault> {
         match key {
             Node::Value(value) => Ok(value.clone()),
@@ -258,7 +267,7 @@ impl<'e> Evaluation<'e> {
         let (last, before) = attribute.qualifiers.split_last().expect("has() selects a field");
         let mut value = self.root(&attribute.root)?;
         for qualifier in before {
-            let key = self.key(&qualifier.key)?;
+            let key = self.qualifier(&qualifier.key)?;
             self.budget.charge(1)?;
             if let Value::Optional(inner) = &value {
                 match inner {
@@ -280,7 +289,7 @@ impl<'e> Evaluation<'e> {
                 Some(inner) => value = (**inner).clone(),
             }
         }
-        let key = self.key(&last.key)?;
+        let key = self.qualifier(&last.key)?;
         self.qualify(&value, &key).map(|found| Value::Bool(found.is_some()))
     }
 
@@ -358,6 +367,9 @@ impl<'e> Evaluation<'e> {
     fn in_constants(&mut self, node: &'e Node, constants: &Value) -> Result<Value, Fault> {
         let value = self.operand(node)?;
         let Value::List(constants) = constants else { return Err(Fault::overload()) };
+        if let Some(fault) = value.hash_fault() {
+            return Err(fault);
+        }
         value.is_among(constants, &mut self.budget).map(Value::Bool)
     }
 
@@ -387,12 +399,14 @@ impl<'e> Evaluation<'e> {
             let key = self.evaluate(key)?;
             let value = self.evaluate(value)?;
             let value = if *optional { unwrapped(value)? } else { Some(value) };
-            values.extend(value.map(|value| (key, value)));
+            if let Some(fault) = key.hash_fault() {
+                return Err(fault);
+            }
+            values.push((key, value));
         }
         self.budget.charge(30)?;
         self.budget.keep(values.len())?;
-        let map = Map::new(values).ok_or_else(|| Fault::text("Failed with repeated key"))?;
-        Ok(Value::Map(map.into()))
+        Ok(Value::Map(Map::new(values).into()))
     }
 }
 
@@ -446,6 +460,15 @@ pub(crate) fn index(key: &Value) -> Result<i64, Fault> {
     }
 }
 
+/// As in attributes.go, newQualifier: why it cannot be a key or an index, whatever it is looked up in.
+pub(crate) fn qualifier_fault(key: &Value) -> Option<String> {
+    use Value::{Bool, Double, Int, String, Uint};
+    match key {
+        String(_) | Int(_) | Uint(_) | Bool(_) | Double(_) => None,
+        other => Some(format!("invalid qualifier type: {}", other.go_type())),
+    }
+}
+
 fn missing(value: &Value, key: &Value) -> Fault {
     match (value, key) {
         (Value::List(_), key) => Fault::text(format!("index out of bounds: {}", key_text(key))),
@@ -458,7 +481,7 @@ fn missing_key(key: &str) -> Fault {
     Fault::text(format!("no such key: {key}"))
 }
 
-fn key_text(key: &Value) -> String {
+pub(crate) fn key_text(key: &Value) -> String {
     match key {
         Value::Bool(key) => key.to_string(),
         Value::Int(key) => key.to_string(),

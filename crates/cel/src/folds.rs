@@ -4,7 +4,7 @@ use smallvec::SmallVec;
 
 use crate::ast::Fold;
 use crate::error::Fault;
-use crate::eval::{Evaluation, FoldNode, Node, Slot, no_overload};
+use crate::eval::{Evaluation, FoldNode, Node, Slot, key_text, no_overload};
 use crate::value::{Map, Value};
 
 impl<'e> Evaluation<'e> {
@@ -208,8 +208,9 @@ impl<'e> Evaluation<'e> {
             }
         }
         self.budget.charge(1)?;
-        let map = Map::new(result?);
-        let map = map.ok_or_else(|| Fault::text("insert failed: key already exists"))?;
+        let map = Map::of_inserted(result?).map_err(|key| {
+            Fault::text(format!("insert failed: key {} already exists", key_text(&key)))
+        })?;
         Ok(Value::Map(map.into()))
     }
 

@@ -6,7 +6,9 @@ use crate::budget::Budget;
 use crate::checker::{Checked, Resolution};
 use crate::cost::CostRule;
 use crate::error::Fault;
-use crate::eval::{Attribute, CallNode, DomainPath, FoldNode, Node, Qualifier, Root, invoke};
+use crate::eval::{
+    Attribute, CallNode, DomainPath, FoldNode, Node, Qualifier, Root, invoke, qualifier_fault,
+};
 use crate::functions::{conversions, implementation, regexes};
 use crate::types::Type;
 use crate::value::{Map, Value};
@@ -132,7 +134,11 @@ impl Planner<'_> {
             }
             Kind::Index(index) => {
                 let Index { operand, key, access } = &**index;
-                (operand, self.node(key)?, *access)
+                let key = self.node(key)?;
+                if let Some(why) = constant_value(&key).and_then(qualifier_fault) {
+                    return Err(why);
+                }
+                (operand, key, *access)
             }
             _ => {
                 return Ok(Attribute {
@@ -238,6 +244,15 @@ fn constant(literal: &Literal) -> Value {
     }
 }
 
+/// The value of a constant, or of the name of a type, which is one to cel-go.
+fn constant_value(node: &Node) -> Option<&Value> {
+    match node {
+        Node::Value(value) => Some(value),
+        Node::Folded(folded) => folded.0.as_ref().ok().filter(|of| matches!(of, Value::Type(_))),
+        _ => None,
+    }
+}
+
 /// A list; one of constants is a constant.
 fn list(elements: Vec<(Node, bool)>) -> Node {
     let constants = elements.iter().map(|element| match element {
@@ -253,11 +268,13 @@ fn list(elements: Vec<(Node, bool)>) -> Node {
 /// A map; one of constants is a constant.
 fn map(entries: Vec<(Node, Node, bool)>) -> Node {
     let constants = entries.iter().map(|entry| match entry {
-        (Node::Value(key), Node::Value(value), false) => Some((key.clone(), value.clone())),
+        (Node::Value(key), Node::Value(value), false) if key.hash_fault().is_none() => {
+            Some((key.clone(), Some(value.clone())))
+        }
         _ => None,
     });
-    match constants.collect::<Option<_>>().and_then(Map::new) {
-        Some(map) => Node::Value(Value::Map(map.into())),
+    match constants.collect() {
+        Some(entries) => Node::Value(Value::Map(Map::new(entries).into())),
         None => Node::Map(entries),
     }
 }

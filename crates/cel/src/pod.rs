@@ -132,7 +132,7 @@ impl PodExpression {
 fn variables(pod: &Pod, share: f64) -> [Value; VARIABLES.len()] {
     let text = |text: &Str| Value::string(text);
     let labels = pod.labels.iter().map(|(key, value)| (text(key), text(value)));
-    let labels = Map::new(labels.collect()).expect("the keys of labels are different texts");
+    let labels = Map::of_texts(labels.collect());
     [
         text(&pod.scheduler_name),
         text(&pod.key.namespace),

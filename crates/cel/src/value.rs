@@ -2,6 +2,7 @@
 
 use std::cmp::Ordering;
 use std::net::IpAddr;
+use std::ops::Deref;
 use std::sync::Arc;
 
 use plimsoll_api::Quantity;
@@ -24,7 +25,7 @@ pub(crate) enum Value {
     Duration(i64),
     /// Nanoseconds since 1970.
     Timestamp(i128),
-    List(Arc<Vec<Value>>),
+    List(Arc<List>),
     Map(Arc<Map>),
     /// A type, by its name.
     Type(Arc<str>),
@@ -48,39 +49,112 @@ pub(crate) enum Origin {
     Computed,
 }
 
+/// The elements of a list.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct List {
+    values: Vec<Value>,
+    /// Whether `+` made it of two lists. Such a list compares in its own way.
+    pub(crate) concatenated: bool,
+}
+
+impl List {
+    pub(crate) fn new(values: Vec<Value>) -> Self {
+        Self { values, concatenated: false }
+    }
+}
+
+impl Deref for List {
+    type Target = [Value];
+
+    fn deref(&self) -> &[Value] {
+        &self.values
+    }
+}
+
 /// A map, ordered by its keys.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Map {
     entries: Vec<(Value, Value)>,
     /// What a key that is not there stands for, when it is looked up.
     pub(crate) default: Option<Value>,
+    /// Whether the expression itself made it: cel-go hashes what is looked up in such a map.
+    hashes: bool,
 }
 
 impl Map {
-    /// A map of entries; `None` if a key occurs twice or is none.
-    pub(crate) fn new(mut entries: Vec<(Value, Value)>) -> Option<Self> {
-        if !entries.iter().all(|(key, _)| key.is_key()) {
-            return None;
-        }
+    /// A map that an expression writes. The last entry of a key counts, also one without a value,
+    /// which removes those before. The caller sees to it that the keys can be hashed.
+    pub(crate) fn new(mut entries: Vec<(Value, Option<Value>)>) -> Self {
+        entries.reverse();
         entries.sort_by(|a, b| key_order(&a.0, &b.0));
-        let twice = entries.windows(2).any(|pair| key_order(&pair[0].0, &pair[1].0).is_eq());
-        (!twice).then_some(Self { entries, default: None })
+        entries.dedup_by(|later, earlier| later.0.is_same_key(&earlier.0));
+        let entries = entries.into_iter().filter_map(|(key, value)| Some((key, value?)));
+        Self { entries: entries.collect(), default: None, hashes: true }
+    }
+
+    /// A map of keys that must be different, or one of those that are not.
+    pub(crate) fn of_inserted(mut entries: Vec<(Value, Value)>) -> Result<Self, Value> {
+        entries.sort_by(|a, b| key_order(&a.0, &b.0));
+        let map = Self { entries, default: None, hashes: true };
+        let twice = map.entries.windows(2).find(|pair| pair[0].0.is_same_key(&pair[1].0));
+        let twice = twice.map(|pair| &pair[0].0);
+        let alike = |(key, _): &&(Value, Value)| map.alike(key).is_some();
+        let twice = twice.or_else(|| map.entries.iter().find(alike).map(|(key, _)| key));
+        match twice.cloned() {
+            Some(key) => Err(key),
+            None => Ok(map),
+        }
+    }
+
+    /// A map whose keys are different texts.
+    pub(crate) fn of_texts(mut entries: Vec<(Value, Value)>) -> Self {
+        entries.sort_by(|a, b| key_order(&a.0, &b.0));
+        Self { entries, default: None, hashes: false }
+    }
+
+    /// Whether the map has a key. The error is that of a key that cannot be hashed.
+    pub(crate) fn contains(&self, key: &Value) -> Result<bool, Fault> {
+        match key.hash_fault() {
+            Some(fault) if self.hashes && !self.entries.is_empty() => Err(fault),
+            _ => Ok(self.get(key).is_some()),
+        }
     }
 
     /// The value of a key, if the map has it.
     pub(crate) fn get(&self, key: &Value) -> Option<&Value> {
-        if !key.is_key() {
-            return None;
+        self.exact(key).or_else(|| self.alike(key))
+    }
+
+    fn exact(&self, key: &Value) -> Option<&Value> {
+        let start = self.entries.partition_point(|(known, _)| key_order(known, key).is_lt());
+        let equal = self.entries[start..].iter();
+        let mut equal = equal.take_while(|(known, _)| key_order(known, key).is_eq());
+        equal.find(|(known, _)| known.is_same_key(key)).map(|(_, value)| value)
+    }
+
+    /// The value of the same number of another type. As in map.go, a number is not looked for among
+    /// the doubles.
+    fn alike(&self, key: &Value) -> Option<&Value> {
+        let among = |key: Option<Value>| self.exact(&key?);
+        let int = |value: i128| i64::try_from(value).ok().map(Value::Int);
+        let uint = |value: i128| u64::try_from(value).ok().map(Value::Uint);
+        match key {
+            Value::Int(key) => among(uint(i128::from(*key))),
+            Value::Uint(key) => among(int(i128::from(*key))),
+            #[expect(clippy::cast_possible_truncation, reason = "whole, and `as` saturates")]
+            Value::Double(key) if key.fract() == 0.0 => {
+                let key = *key as i128;
+                among(int(key)).or_else(|| among(uint(key)))
+            }
+            _ => None,
         }
-        let found = self.entries.binary_search_by(|(known, _)| key_order(known, key));
-        found.ok().map(|i| &self.entries[i].1)
     }
 
     /// The value of a key that is a text, if the map has it.
     pub(crate) fn get_text(&self, key: &str) -> Option<&Value> {
         let order = |known: &Value| match known {
             Value::String(known) => (**known).cmp(key),
-            other => rank(other).cmp(&2),
+            other => rank(other).cmp(&TEXT_RANK),
         };
         let found = self.entries.binary_search_by(|(known, _)| order(known));
         found.ok().map(|i| &self.entries[i].1)
@@ -108,7 +182,7 @@ impl Value {
     }
 
     pub(crate) fn list(values: Vec<Value>) -> Self {
-        Self::List(Arc::new(values))
+        Self::List(Arc::new(List::new(values)))
     }
 
     pub(crate) fn some(value: Value) -> Self {
@@ -153,7 +227,9 @@ impl Value {
             Self::Bytes(_) => "types.Bytes",
             Self::Duration(_) => "types.Duration",
             Self::Timestamp(_) => "types.Timestamp",
+            Self::List(values) if values.concatenated => "*types.concatList",
             Self::List(_) => "*types.baseList",
+            Self::Map(map) if map.default.is_some() => "cel.mapper",
             Self::Map(_) => "*types.baseMap",
             Self::Type(_) => "*types.Type",
             Self::Optional(_) => "*types.Optional",
@@ -167,9 +243,27 @@ impl Value {
         }
     }
 
-    fn is_key(&self) -> bool {
-        matches!(self, Self::Bool(_) | Self::Int(_) | Self::Uint(_) | Self::String(_))
-            || matches!(self, Self::Double(value) if !value.is_nan())
+    /// The panic of Go when it hashes a value of a type that has no hash.
+    pub(crate) fn hash_fault(&self) -> Option<Fault> {
+        Some(Fault::Cancelled(match self {
+            Self::Bytes(_) => "internal error: runtime error: hash of unhashable type types.Bytes",
+            Self::Semver(_) => "internal error: runtime error: hash of unhashable type cel.Semver",
+            Self::Format(_) => "internal error: runtime error: hash of unhashable type cel.Format",
+            _ => return None,
+        }))
+    }
+
+    /// Whether two keys of a map are one. Go compares what it holds by a pointer by the pointer.
+    fn is_same_key(&self, other: &Value) -> bool {
+        match (self, other) {
+            (Self::List(a), Self::List(b)) => Arc::ptr_eq(a, b),
+            (Self::Map(a), Self::Map(b)) => Arc::ptr_eq(a, b),
+            (Self::Quantity(a, _), Self::Quantity(b, _)) => Arc::ptr_eq(a, b),
+            (Self::Url(a), Self::Url(b)) => Arc::ptr_eq(a, b),
+            (Self::Optional(Some(a)), Self::Optional(Some(b))) => Arc::ptr_eq(a, b),
+            (Self::Device, Self::Device) => false,
+            _ => !is_nan(self) && key_order(self, other).is_eq(),
+        }
     }
 
     /// What it counts for the cost of a call: characters, bytes, elements, or one.
@@ -213,20 +307,29 @@ impl Value {
                 if a.len() != b.len() {
                     return Ok(false);
                 }
-                for (a, b) in a.iter().zip(&**b) {
-                    if !a.equals_within(b, budget)? {
-                        return Ok(false);
+                let mut fault = None;
+                for (left, right) in a.iter().zip(b.iter()) {
+                    match left.equals(right, budget) {
+                        Ok(true) => {}
+                        Ok(false) => return Ok(false),
+                        Err(cancelled @ Fault::Cancelled(_)) => return Err(cancelled),
+                        Err(other) => fault = fault.or(Some(other)),
                     }
                 }
-                true
+                // As in list.go: baseList takes what cannot be compared for equal, concatList does not.
+                match fault.filter(|_| a.concatenated) {
+                    Some(fault) => return Err(fault),
+                    None => true,
+                }
             }
             (Self::Map(a), Self::Map(b)) => {
                 if a.entries.len() != b.entries.len() {
                     return Ok(false);
                 }
-                for ((key, a), (other, b)) in a.entries.iter().zip(&b.entries) {
-                    if key_order(key, other).is_ne() || !a.equals_within(b, budget)? {
-                        return Ok(false);
+                for (key, a) in &a.entries {
+                    match b.get(key) {
+                        Some(b) if a.equals_within(b, budget)? => {}
+                        _ => return Ok(false),
                     }
                 }
                 true
@@ -245,8 +348,7 @@ impl Value {
         })
     }
 
-    /// Whether two elements of lists or maps are equal. cel-go takes those that cannot be compared
-    /// for equal.
+    /// Whether two values of maps are equal. cel-go takes those that cannot be compared for equal.
     fn equals_within(&self, other: &Value, budget: &mut Budget) -> Result<bool, Fault> {
         match self.equals(other, budget) {
             Err(Fault::Error(_)) => Ok(true),
@@ -356,19 +458,41 @@ fn integer_and_double(a: i128, b: f64) -> Ordering {
     a.cmp(&whole).then_with(|| 0.0_f64.total_cmp(&(b - b.trunc())))
 }
 
+/// The rank of texts among keys.
+const TEXT_RANK: u8 = 4;
+
 fn rank(key: &Value) -> u8 {
     match key {
         Value::Bool(_) => 0,
-        Value::String(_) => 2,
-        _ => 1,
+        Value::Int(_) => 1,
+        Value::Uint(_) => 2,
+        Value::Double(_) => 3,
+        Value::String(_) => TEXT_RANK,
+        Value::Null => 5,
+        Value::Duration(_) => 6,
+        Value::Timestamp(_) => 7,
+        Value::Type(_) => 8,
+        Value::Ip(_) => 9,
+        Value::Cidr(_) => 10,
+        Value::Optional(None) => 11,
+        // What is held by a pointer stays in the order of the expression.
+        _ => 12,
     }
 }
 
-/// The order of keys: numbers that are equal are the same key whatever their types.
+/// The order of keys, by type.
 fn key_order(a: &Value, b: &Value) -> Ordering {
     match (a, b) {
-        (Value::String(a), Value::String(b)) => a.cmp(b),
+        (Value::String(a), Value::String(b)) | (Value::Type(a), Value::Type(b)) => a.cmp(b),
         (Value::Bool(a), Value::Bool(b)) => a.cmp(b),
-        _ => rank(a).cmp(&rank(b)).then_with(|| number_order(a, b).unwrap_or(Ordering::Equal)),
+        (Value::Int(a), Value::Int(b)) | (Value::Duration(a), Value::Duration(b)) => a.cmp(b),
+        (Value::Uint(a), Value::Uint(b)) => a.cmp(b),
+        (Value::Double(a), Value::Double(b)) => {
+            a.partial_cmp(b).unwrap_or_else(|| a.is_nan().cmp(&b.is_nan()))
+        }
+        (Value::Timestamp(a), Value::Timestamp(b)) => a.cmp(b),
+        (Value::Ip(a), Value::Ip(b)) => a.cmp(b),
+        (Value::Cidr(a), Value::Cidr(b)) => (a.address, a.bits).cmp(&(b.address, b.bits)),
+        _ => rank(a).cmp(&rank(b)),
     }
 }

@@ -414,6 +414,79 @@ fn lists_have_functions() {
 }
 
 #[test]
+fn maps_have_any_keys() {
+    check(
+        r#"
+        {"a": 1, "a": 2}.a == 2 && {"a": 1, "a": 2}.size() == 1 => true
+        {A.index: 1, A.index: 2}[A.index] == 2 => true
+        {"a": 1, ?"a": optional.none()}.size() == 0 && {?"a": optional.none(), "a": 1}.size() == 1 => true
+        {dyn(1): "a", dyn(1u): "b"}.size() == 2 && {dyn(1): "a", dyn(1u): "b"}[1u] == "b" => true
+        {dyn(1): "a", dyn(1.0): "b"}[1.0] == "b" => true
+        {dyn(1): "a"}[1u] == "a" && {dyn(1u): "a"}[1.0] == "a" => true
+        {dyn(1.0): "a"}[1] == "a" => no such key: 1
+        {dyn(1.0): "a"} == {dyn(1): "a"} => true
+        {dyn(1): "a"} == {dyn(1.0): "a"} => false
+        {dyn(1): "a", dyn(1u): "b"} == {dyn(1u): "b", dyn(1): "a"} => true
+        {0.0/0.0: 1, 0.0/0.0: 2}.size() == 2 && {dyn(0.0): 1, dyn(-0.0): 2}.size() == 1 => true
+        {null: 1}.size() == 1 && {int: 1, int: 2}.size() == 1 && duration("1s") in {duration("1s"): 1} => true
+        {ip("1.2.3.4"): 1, ip("1.2.3.4"): 2}.size() == 1 && ip("1.2.3.4") in {ip("1.2.3.4"): 1} => true
+        {[1]: 1, [1]: 2}.size() == 2 && {quantity("1"): 1, quantity("1"): 2}.size() == 2 => true
+        cel.bind(x, [1], {x: 1, x: 2}.size() == 1 && x in {x: 1}) => true
+        {A.version: 1}.size() == 1 || true => internal error: runtime error: hash of unhashable type cel.Semver
+        {b"a": A.index}.size() == 1 || true => internal error: runtime error: hash of unhashable type types.Bytes
+        A.version in dyn({"a": 1}) => internal error: runtime error: hash of unhashable type cel.Semver
+        A.version in {} || A.version in device.attributes["gpu.example.com"] => false
+        A.version in ["a"] || true => internal error: runtime error: hash of unhashable type cel.Semver
+        dyn(b"a") in ["a"] => internal error: runtime error: hash of unhashable type types.Bytes
+        A.version in [A.model] => false
+        [1, 1].transformMapEntry(i, v, {v: i}) == {} => insert failed: key 1 already exists
+        ["a", "a"].transformMapEntry(i, v, {v: i}) == {} => insert failed: key a already exists
+        [dyn(1), dyn(1u)].transformMapEntry(i, v, {v: i}) == {} => insert failed: key 1 already exists
+        "#,
+    );
+}
+
+#[test]
+fn keys_and_indexes_are_of_some_types_only() {
+    check(
+        r#"
+        [1][A.version] == 1 => invalid qualifier type: cel.Semver
+        {dyn("a"): 1}[C.memory] == 1 => invalid qualifier type: cel.Quantity
+        {dyn("a"): 1}[dyn([1] + [1])] == 1 => invalid qualifier type: *types.concatList
+        {dyn("a"): 1}[A.numbers] == 1 => invalid qualifier type: *types.baseList
+        {dyn("a"): 1}[device.attributes["gpu.example.com"]] == 1 => invalid qualifier type: *types.baseMap
+        {dyn("a"): 1}[?optional.of(1)].hasValue() => invalid qualifier type: *types.Optional
+        {dyn("a"): 1}[device.attributes] == 1 => invalid qualifier type: cel.mapper
+        {dyn("a"): 1}[device] == 1 => invalid qualifier type: map[string]interface {}
+        has({dyn("a"): {"b": 1}}[A.version].b) => invalid qualifier type: cel.Semver
+        A.nothing[A.version] == 1 => no such key: nothing
+        optional.none()[A.version].hasValue() => false
+        {dyn("a"): 1}[b"a"] == 1 => compile: program instantiation failed: invalid qualifier type: types.Bytes
+        [1][dyn(timestamp(0))] == 1 => compile: program instantiation failed: invalid qualifier type: types.Timestamp
+        [1][dyn(null)] == 1 => compile: program instantiation failed: invalid qualifier type: types.Null
+        {dyn("a"): 1}[int] == 1 => compile: program instantiation failed: invalid qualifier type: *types.Type
+        {dyn("a"): 1}[[1]] == 1 => compile: program instantiation failed: invalid qualifier type: *types.baseList
+        "#,
+    );
+}
+
+#[test]
+fn lists_of_versions_compare_by_how_they_were_made() {
+    check(
+        r#"
+        [A.version] == ["a"] => true
+        [A.version] + ["a"] == ["a", "a"] => no such overload
+        [A.version] + ["b"] == ["a", "a"] => false
+        [A.version] + [] == ["a"] => true
+        [A.version] + ["a"] != ["a", "a"] => true
+        ["a", "a"] == [A.version] + ["a"] => false
+        ([A.version] + ["a"]).map(x, x) == ["a", "a"] => true
+        cel.bind(x, [A.version] + ["a"], x == ["a", "a"]) => no such overload
+        "#,
+    );
+}
+
+#[test]
 fn macros_bind_variables() {
     check(
         r#"

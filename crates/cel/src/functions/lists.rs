@@ -1,7 +1,6 @@
 //! Functions of lists: cel-go's sets and lists, and those of Kubernetes.
 
 use std::cmp::Ordering;
-use std::sync::Arc;
 
 use super::operators::{add, unsupported};
 use super::{Arguments, Implementation};
@@ -36,7 +35,7 @@ pub(super) fn implementation(name: &str) -> Option<Implementation> {
     })
 }
 
-fn one<'a>(args: &[&'a Value]) -> Result<&'a Arc<Vec<Value>>, Fault> {
+fn one<'a>(args: &[&'a Value]) -> Result<&'a [Value], Fault> {
     match args {
         [Value::List(values)] => Ok(values),
         _ => Err(Fault::NoOverload),
@@ -176,7 +175,7 @@ fn reverse(call: &mut Arguments<'_>) -> Result<Value, Fault> {
 fn distinct(call: &mut Arguments<'_>) -> Result<Value, Fault> {
     let values = one(call.args)?;
     let mut all: Vec<Value> = Vec::new();
-    for value in &**values {
+    for value in values {
         if !value.is_among(&all, call.budget)? {
             all.push(value.clone());
         }
@@ -213,7 +212,7 @@ fn sum(call: &mut Arguments<'_>) -> Result<Value, Fault> {
         Some(Value::Duration(_)) => Value::Duration(0),
         Some(_) => return Err(Fault::NoOverload),
     };
-    for value in &**values {
+    for value in values {
         call.budget.step()?;
         total = add(&total, value, call)?;
     }

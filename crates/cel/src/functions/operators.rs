@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::{Arguments, Implementation};
 use crate::error::Fault;
-use crate::value::Value;
+use crate::value::{List, Value};
 
 pub(super) fn implementation(name: &str) -> Option<Implementation> {
     Some(match name {
@@ -108,9 +108,13 @@ pub(super) fn add(a: &Value, b: &Value, call: &mut Arguments<'_>) -> Result<Valu
             call.budget.write(a.len() + b.len())?;
             Ok(Value::Bytes([&**a, &**b].concat().into()))
         }
+        (Value::List(a), Value::List(b)) if a.is_empty() => Ok(Value::List(Arc::clone(b))),
+        (Value::List(a), Value::List(b)) if b.is_empty() => Ok(Value::List(Arc::clone(a))),
         (Value::List(a), Value::List(b)) => {
             call.budget.keep(a.len() + b.len())?;
-            Ok(Value::List(Arc::new(a.iter().chain(&**b).cloned().collect())))
+            let mut both = List::new(a.iter().chain(b.iter()).cloned().collect());
+            both.concatenated = true;
+            Ok(Value::List(both.into()))
         }
         (Value::Duration(a), Value::Duration(b)) => {
             a.checked_add(*b).map(Value::Duration).ok_or_else(duration_overflow)
@@ -207,7 +211,7 @@ fn is_in(call: &mut Arguments<'_>) -> Result<Value, Fault> {
     let value = call.args[0];
     match call.args[1] {
         Value::List(values) => value.is_among(values, call.budget).map(Value::Bool),
-        Value::Map(map) => Ok(Value::Bool(map.get(value).is_some())),
+        Value::Map(map) => map.contains(value).map(Value::Bool),
         _ => Err(Fault::overload()),
     }
 }

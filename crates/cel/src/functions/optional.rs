@@ -50,7 +50,7 @@ fn unwrap(call: &mut Arguments<'_>) -> Result<Value, Fault> {
     let [Value::List(values)] = call.args else { return Err(Fault::NoOverload) };
     call.budget.keep(values.len())?;
     let mut unwrapped = Vec::new();
-    for value in &**values {
+    for value in values.iter() {
         match value {
             Value::Optional(value) => unwrapped.extend(value.as_deref().cloned()),
             _ => return Err(Fault::text("value is not an optional")),

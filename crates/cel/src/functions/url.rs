@@ -183,7 +183,7 @@ fn query(text: &str) -> Value {
         }
     }
     let entries = all.into_iter().map(|(key, values)| (Value::string(&key), Value::list(values)));
-    Value::Map(Map::new(entries.collect()).expect("keys are different texts").into())
+    Value::Map(Map::of_texts(entries.collect()).into())
 }
 
 fn unescape(text: &str) -> Option<String> {
