@@ -84,6 +84,17 @@ impl Type {
         left == 0
     }
 
+    /// The name without its parameters.
+    pub(crate) fn short_name(&self) -> String {
+        match self {
+            Self::List(_) => "list".to_owned(),
+            Self::Map(_) => "map".to_owned(),
+            Self::Meta(_) => "type".to_owned(),
+            Self::Optional(_) => "optional_type".to_owned(),
+            _ => self.to_string(),
+        }
+    }
+
     /// The name for messages of the checker, where an attribute is of type `any`.
     pub(crate) fn checked_name(&self) -> String {
         match self {

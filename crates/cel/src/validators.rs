@@ -1,9 +1,9 @@
 //! What a well-typed expression must not have either, as in cel/validator.go and ext/strings.go of
 //! cel-go.
 
-use crate::ast::{Call, Expr, Kind, Literal};
+use crate::ast::{Call, Element, Expr, Kind, Literal};
 use crate::checker::Checked;
-use crate::functions::string_format::{Piece, pieces};
+use crate::functions::string_format::{Clause, Piece, pieces};
 use crate::functions::{regexes, time};
 use crate::source::Issue;
 use crate::types::Type;
@@ -38,7 +38,7 @@ impl Validator<'_> {
                 self.walk(&index.operand);
                 self.walk(&index.key);
             }
-            Kind::Call(call) => self.call(call),
+            Kind::Call(call) => self.call(expr.at, call),
             Kind::And(terms, _) | Kind::Or(terms, _) => {
                 for term in terms {
                     self.walk(term);
@@ -74,7 +74,7 @@ impl Validator<'_> {
         }
     }
 
-    fn call(&mut self, call: &Call) {
+    fn call(&mut self, at: u32, call: &Call) {
         let literal = |expr: Option<&Expr>| match expr.map(|expr| &expr.kind) {
             Some(Kind::Literal(Literal::String(text))) => Some(text.clone()),
             _ => None,
@@ -106,7 +106,7 @@ impl Validator<'_> {
         let is_format = call.function == "format";
         if is_format && let (Some(text), [values]) = (literal(call.target.as_ref()), &call.args[..])
         {
-            self.format(call, &text, values);
+            self.format(at, &text, values);
         }
         self.exempt += u32::from(is_format);
         for part in call.target.iter().chain(&call.args) {
@@ -140,28 +140,29 @@ impl Validator<'_> {
     }
 
     /// Checks a format that is a literal against a list of values that is one.
-    fn format(&mut self, call: &Call, text: &str, values: &Expr) {
+    fn format(&mut self, at: u32, text: &str, values: &Expr) {
         let Kind::List(values) = &values.kind else { return };
-        let at = call.target.as_ref().map_or(0, |target| target.at);
-        let pieces = match pieces(text) {
-            Ok(pieces) => pieces,
-            Err(why) => return self.issues.push(Issue::new(at, why)),
-        };
-        let clauses = pieces.iter().filter_map(|piece| match piece {
-            Piece::Clause(clause) => Some(clause),
-            Piece::Text(_) => None,
-        });
         let mut used = 0;
-        for clause in clauses {
-            let Some(value) = values.get(used) else {
-                let message = format!("error during formatting: index {used} out of range");
+        for piece in pieces(text) {
+            let clause = match piece {
+                Piece::Text(_) => continue,
+                Piece::End => return self.issues.push(Issue::new(at, "unexpected end of string")),
+                Piece::Clause(clause) => clause,
+            };
+            let Some(Element { value, .. }) = values.get(used) else {
+                let message = format!("index {used} out of range");
                 return self.issues.push(Issue::new(at, message));
             };
             used += 1;
-            let of = &self.checked.types[value.value.id];
-            if let Some(allowed) = unfit(clause.verb, of) {
-                let message = format!("error during formatting: {allowed}, was given {of}");
-                return self.issues.push(Issue::new(value.value.at, message));
+            let clause = match clause {
+                Ok(clause) => clause,
+                Err(why) => return self.issues.push(Issue::new(at, why)),
+            };
+            if let Some(unfit) = self.unfit(clause, value) {
+                let of = self.checked.types[unfit.id].short_name();
+                let message =
+                    format!("error during formatting: {}, was given {of}", clause.allowed());
+                return self.issues.push(Issue::new(unfit.at, message));
             }
         }
         if used < values.len() {
@@ -170,6 +171,23 @@ impl Validator<'_> {
                 "too many arguments supplied to string.format (expected {used}, got {given})"
             );
             self.issues.push(Issue::new(at, message));
+        }
+    }
+
+    /// The value, or the part of a list or a map, that the clause cannot be used on.
+    fn unfit<'e>(&self, clause: Clause, value: &'e Expr) -> Option<&'e Expr> {
+        if !fits(clause.verb, &self.checked.types[value.id]) {
+            return Some(value);
+        }
+        match &value.kind {
+            Kind::List(elements) if clause.verb == 's' => {
+                elements.iter().find_map(|element| self.unfit(clause, &element.value))
+            }
+            Kind::Map(entries) if clause.verb == 's' => {
+                let mut parts = entries.iter().flat_map(|entry| [&entry.key, &entry.value]);
+                parts.find_map(|part| self.unfit(clause, part))
+            }
+            _ => None,
         }
     }
 }
@@ -181,50 +199,18 @@ fn equivalent(first: &Type, second: &Type) -> bool {
     }
 }
 
-/// What the clause can only be used on, if the type is none of these. Dyn is taken for all.
-fn unfit(verb: char, of: &Type) -> Option<&'static str> {
-    let (fits, allowed) = match verb {
-        's' => (
-            matches!(
-                of,
-                Type::String
-                    | Type::Bool
-                    | Type::Bytes
-                    | Type::Int
-                    | Type::Uint
-                    | Type::Double
-                    | Type::Map(_)
-                    | Type::List(_)
-                    | Type::Meta(_)
-                    | Type::Duration
-                    | Type::Timestamp
-                    | Type::Null
-            ),
-            "string clause can only be used on strings, bools, bytes, ints, doubles, maps, lists, types, \
-             durations, and timestamps",
-        ),
-        'd' => (
-            matches!(of, Type::Int | Type::Uint | Type::Double),
-            "decimal clause can only be used on integers",
-        ),
-        'f' => (
-            matches!(of, Type::Double | Type::Int | Type::Uint),
-            "fixed-point clause can only be used on doubles",
-        ),
-        'e' => (
-            matches!(of, Type::Double | Type::Int | Type::Uint),
-            "scientific clause can only be used on doubles",
-        ),
-        'b' => (
-            matches!(of, Type::Int | Type::Uint | Type::Bool),
-            "only integers and bools can be formatted as binary",
-        ),
-        'x' | 'X' => (
-            matches!(of, Type::Int | Type::Uint | Type::String | Type::Bytes),
-            "only integers, byte buffers, and strings can be formatted as hex",
-        ),
-        _ => (matches!(of, Type::Int | Type::Uint), "octal clause can only be used on integers"),
+/// Whether a clause can be used on values of a type. Dyn is taken for all.
+fn fits(verb: char, of: &Type) -> bool {
+    use Type::{
+        Bool, Bytes, Double, Duration, Dyn, Error, Int, List, Map, Meta, Null, String, Timestamp,
+        Uint,
     };
-    let fits = fits || matches!(of, Type::Dyn | Type::Error);
-    (!fits).then_some(allowed)
+    match (verb, of) {
+        (_, Dyn | Error | Int | Uint) if !matches!(verb, 'f' | 'e') => true,
+        ('f' | 'e', Dyn | Error | Double | String) => true,
+        ('s', String | Bool | Bytes | Double | Map(_) | List(_) | Meta(_)) => true,
+        ('s', Duration | Timestamp | Null) => true,
+        ('b', Bool) | ('x' | 'X', String | Bytes) => true,
+        _ => false,
+    }
 }

@@ -336,14 +336,40 @@ fn formats_write_values() {
     check(
         r#"
         "%s %d %.2f %%".format(["x", 3, 1.234]) == "x 3 1.23 %" => true
-        "%e".format([1234.5]) == "1.234500e+03" => true
+        "%.2f %.0f %f".format([1234567.891, -1000.5, "Infinity"]) == "1,234,567.89 -1,000 ∞" => true
+        "%e %e".format([1234.5, -0.00012]) == "1.234500×10⁰³ -1.200000×10⁻⁰⁴" => true
+        "%.20e|%e".format([1.25, "NaN"]) == "       1.250000×10⁰⁰|   NaN" => true
         "%b %o %x %X".format([5, 8, 255, 255]) == "101 10 ff FF" => true
         "%x".format(["abc"]) == "616263" => true
-        "%s".format([[1, "a", {"k": true}]]) == "[1, a, {k: true}]" => true
+        "%s".format([[1, "a", {"k": true, "j": null}]]) == "[1, \"a\", {\"j\":null, \"k\":true}]" => true
+        "%s".format([[1.5, 1.0/0.0, b"x", 2u, int]]) == "[1.500000, \"+Inf\", b\"x\", 2, int]" => true
+        "%s".format([[duration("90s"), timestamp(0)]]) == "[duration(\"90s\"), timestamp(\"1970-01-01T00:00:00Z\")]" => true
+        "%s".format([["é\u0301\u00ad\n"]]) == "[\"é\u0301\\u00ad\\n\"]" => true
+        "%s %s".format([1e30, b"abc"]) == "1e+30 abc" => true
+        "%s".format([b"\xff"]) == "" => error during formatting: could not convert argument "invalid UTF-8 in bytes, cannot convert to string" to string
+        "%s".format([dyn(A.version)]) == "" => error during formatting: string clause can only be used on strings, bools, bytes, ints, doubles, maps, lists, types, durations, and timestamps, was given kubernetes.Semver
+        "%s".format([dyn([A.version])]) == "" => error during formatting: no formatting function for kubernetes.Semver
+        "%s".format([dyn({1.5: 1})]) == "" => error during formatting: no formatting function for map key of type double
+        "%x".format([dyn(A.version)]) == "" => error during formatting: only integers, byte buffers, and strings can be formatted as hex, was given kubernetes.Semver
+        "%f".format([dyn(1)]) == "" => error during formatting: fixed-point clause can only be used on doubles, was given int
+        "%f".format(["x"]) == "" => error during formatting: fixed-point clause can only be used on doubles, was given string
+        "%d".format([dyn(1.5)]) == "" => error during formatting: decimal clause can only be used on integers, was given double
+        "%f".format([1]) == "" => compile: error during formatting: fixed-point clause can only be used on doubles, was given int
+        "%d".format([1.5]) == "" => compile: error during formatting: decimal clause can only be used on integers, was given double
+        "%d".format([optional.of(1)]) == "" => compile: error during formatting: decimal clause can only be used on integers, was given optional_type
+        "%s".format([{"a": [semver("1.2.3")]}]) == "" => compile: error during formatting: string clause can only be used on strings, bools, bytes, ints, doubles, maps, lists, types, durations, and timestamps, was given kubernetes.Semver
         "%s".format([duration("90s")]) == "90s" && "%s".format([int]) == "int" => true
         "%d".format(["x"]) == "" => compile: error during formatting: decimal clause can only be used on integers, was given string
         "%s".format([A.model]) == "" => compile: error during formatting: string clause can only be used on strings, bools, bytes, ints, doubles, maps, lists, types, durations, and timestamps, was given google.protobuf.Any
-        "%s".format([]) == "" => compile: error during formatting: index 0 out of range
+        "%s".format([]) == "" => compile: index 0 out of range
+        "%".format([1]) == "" => compile: unexpected end of string
+        "%.".format([1]) == "" => compile: could not parse formatting clause: error while parsing precision: could not find end of precision specifier
+        "%.d".format([1]) == "" => compile: could not parse formatting clause: error while parsing precision: error while converting precision to integer: strconv.Atoi: parsing "": invalid syntax
+        "%é".format([1]) == "" => compile: could not parse formatting clause: unrecognized formatting clause "Ã"
+        cel.bind(l, [1], "%d %d".format(l) == "") => index 1 out of range
+        cel.bind(l, [1], "%".format(l) == "") => unexpected end of string
+        cel.bind(l, [1, 2], "%d".format(l) == "1") => true
+        A.model.format([1]) == "A100" => true
         "x".format([1]) == "" => compile: too many arguments supplied to string.format (expected 0, got 1)
         "%q".format([1]) == "" => compile: could not parse formatting clause: unrecognized formatting clause "q"
         A.model.format([]) == "A100" => true

@@ -131,8 +131,16 @@ fn to_uint(call: &mut Arguments<'_>) -> Result<Value, Fault> {
 }
 
 fn to_string(call: &mut Arguments<'_>) -> Result<Value, Fault> {
-    Ok(Value::string(&match call.args[0] {
-        value @ Value::String(_) => return Ok(value.clone()),
+    match call.args[0] {
+        value @ Value::String(_) => Ok(value.clone()),
+        other => text(other).map(|text| Value::String(text.into())),
+    }
+}
+
+/// The text that a value converts to.
+pub(super) fn text(value: &Value) -> Result<String, Fault> {
+    Ok(match value {
+        Value::String(value) => value.to_string(),
         Value::Bool(value) => value.to_string(),
         Value::Int(value) => value.to_string(),
         Value::Uint(value) => value.to_string(),
@@ -144,7 +152,7 @@ fn to_string(call: &mut Arguments<'_>) -> Result<Value, Fault> {
         Value::Ip(ip) => ip.to_string(),
         Value::Cidr(cidr) => cidr.to_string(),
         _ => return Err(Fault::NoOverload),
-    }))
+    })
 }
 
 fn to_timestamp(call: &mut Arguments<'_>) -> Result<Value, Fault> {

@@ -224,11 +224,16 @@ pub(super) fn go_quoted(text: &str) -> String {
     for c in quote(text).chars() {
         match c {
             '\'' | '"' | '\\' => quoted.push(c),
-            c if c.escape_debug().count() == 1 => quoted.push(c),
+            c if is_printable(c) => quoted.push(c),
             c if c.is_ascii() => write!(quoted, "\\x{:02x}", u32::from(c)).expect(TAKES_ALL),
             c if c <= '\u{ffff}' => write!(quoted, "\\u{:04x}", u32::from(c)).expect(TAKES_ALL),
             c => write!(quoted, "\\U{:08x}", u32::from(c)).expect(TAKES_ALL),
         }
     }
     quoted
+}
+
+fn is_printable(c: char) -> bool {
+    // Alone, a mark that combines with the letter before it is escaped, too.
+    String::from_iter(['a', c]).escape_debug().count() == 2
 }
