@@ -21,9 +21,9 @@ pub(crate) enum Kind {
     Select(Box<Select>),
     Index(Box<Index>),
     Call(Box<Call>),
-    /// Operands of a chain of `&&` or `||`, and the places of the operators.
-    And(Vec<Expr>, Vec<u32>),
-    Or(Vec<Expr>, Vec<u32>),
+    /// Operands of a chain of `&&` or `||`.
+    And(Vec<Expr>),
+    Or(Vec<Expr>),
     /// `condition ? first : second`
     Conditional(Box<[Expr; 3]>),
     List(Vec<Element>),

@@ -166,8 +166,7 @@ impl Checker {
             Kind::Select(select) => self.select(expr, select),
             Kind::Index(index) => self.index(expr, index),
             Kind::Call(call) => self.call(expr, call),
-            Kind::And(terms, places) => self.logical("_&&_", terms, places),
-            Kind::Or(terms, places) => self.logical("_||_", terms, places),
+            Kind::And(terms) | Kind::Or(terms) => self.logical(terms),
             Kind::Conditional(parts) => {
                 let types = parts.each_ref().map(|part| self.check(part));
                 self.overload(expr.at, "_?_:_", false, &types).1
@@ -290,13 +289,25 @@ impl Checker {
         })
     }
 
-    fn logical(&mut self, function: &str, terms: &[Expr], places: &[u32]) -> Type {
-        let mut left = self.check(&terms[0]);
-        for (term, at) in terms[1..].iter().zip(places) {
-            let right = self.check(term);
-            left = self.overload(*at, function, false, &[left, right]).1;
+    fn logical(&mut self, terms: &[Expr]) -> Type {
+        let types = terms.iter().map(|term| self.check(term)).collect::<Vec<_>>();
+        let mut all = Type::Bool;
+        for (term, of) in terms.iter().zip(&types) {
+            if self.truth_value(term.at, of) == Type::Error {
+                all = Type::Error;
+            }
         }
-        left
+        all
+    }
+
+    /// Reports an operand of a logical operator that is no truth value.
+    fn truth_value(&mut self, at: u32, of: &Type) -> Type {
+        if self.bindings.assign(of, &Type::Bool) {
+            return Type::Bool;
+        }
+        let name = self.name_of(of);
+        self.report(at, format!("expected type 'bool' but found '{name}'"));
+        Type::Error
     }
 
     /// The type that takes both, or dyn.
@@ -363,14 +374,15 @@ impl Checker {
         };
         let depth = self.scope.len();
         self.scope.extend(fold.variables.iter().cloned().zip(variables));
-        let filter = fold.filter.as_ref().map(|filter| (filter, self.check(filter)));
+        let filter = fold.filter.as_ref().map(|filter| self.check(filter));
         let body = self.check(&fold.body);
         let variable = self.scope[depth].1.clone();
         self.scope.truncate(depth);
-        if let Some((filter, of)) = filter {
-            self.overload(filter.at, "_?_:_", false, &[of, Type::Dyn, Type::Dyn]);
+        let result = self.folded(expr, fold, &range, variable, body);
+        if let Some(of) = filter {
+            self.overload(expr.at, "_?_:_", false, &[of, result.clone(), result.clone()]);
         }
-        self.folded(expr, fold, &range, variable, body)
+        result
     }
 
     /// The type of a comprehension whose body has the type `body`.
@@ -384,16 +396,15 @@ impl Checker {
     ) -> Type {
         let at = fold.body.at;
         match fold.kind {
-            Fold::All => self.overload(at, "_&&_", false, &[Type::Bool, body]).1,
-            Fold::Exists => self.overload(at, "_||_", false, &[Type::Bool, body]).1,
+            Fold::All | Fold::Exists => self.truth_value(at, &body),
             Fold::ExistsOne => {
-                self.overload(at, "_?_:_", false, &[body, Type::Int, Type::Int]);
+                self.overload(expr.at, "_?_:_", false, &[body, Type::Int, Type::Int]);
                 Type::Bool
             }
             Fold::Map => Type::list(body),
             Fold::Filter => {
                 let list = Type::list(variable);
-                self.overload(at, "_?_:_", false, &[body, list.clone(), list]).1
+                self.overload(expr.at, "_?_:_", false, &[body, list.clone(), list]).1
             }
             Fold::TransformMap => {
                 let key = match self.resolved(range) {

@@ -197,7 +197,7 @@ impl<'a> Estimator<'a> {
             Kind::Select(select) => self.select(select),
             Kind::Index(index) => self.index(index),
             Kind::Call(call) => self.call(expr, call),
-            Kind::And(terms, _) | Kind::Or(terms, _) => {
+            Kind::And(terms) | Kind::Or(terms) => {
                 let cost = terms.iter().map(|term| self.node(term).cost);
                 Known::costing(cost.fold(0, u64::saturating_add))
             }

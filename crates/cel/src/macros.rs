@@ -14,7 +14,7 @@ pub(crate) fn call(
 ) -> Result<Expr, Issue> {
     let Some(target) = target else {
         if function == "has" && args.len() == 1 {
-            return has(parser, args.remove(0));
+            return has(parser, at, args.remove(0));
         }
         return plain(parser, at, None, function, args);
     };
@@ -64,8 +64,7 @@ fn receiver_macro(function: &str, args: usize) -> Option<(Fold, usize, bool)> {
     })
 }
 
-fn has(parser: &mut Parser, arg: Expr) -> Result<Expr, Issue> {
-    let at = arg.at;
+fn has(parser: &mut Parser, at: u32, arg: Expr) -> Result<Expr, Issue> {
     match arg.kind {
         Kind::Select(select) if select.access == Access::Required => {
             let below = select.operand.height;
@@ -73,7 +72,7 @@ fn has(parser: &mut Parser, arg: Expr) -> Result<Expr, Issue> {
             let select = Select { operand, field, access: Access::Test };
             parser.node(at, below, Kind::Select(Box::new(select)))
         }
-        _ => Err(Issue::new(at, "invalid argument to has() macro")),
+        _ => Err(Issue::new(arg.at, "invalid argument to has() macro")),
     }
 }
 

@@ -148,9 +148,9 @@ impl Parser {
             below = below.max(term.height);
             terms.push(term);
         }
-        let at = places[0];
-        let kind =
-            if operator == "||" { Kind::Or(terms, places) } else { Kind::And(terms, places) };
+        // cel-go makes a balanced tree of the operators.
+        let at = places[places.len() / 2];
+        let kind = if operator == "||" { Kind::Or(terms) } else { Kind::And(terms) };
         self.node(at, below, kind)
     }
 

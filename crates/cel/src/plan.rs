@@ -62,8 +62,8 @@ impl Planner<'_> {
             Kind::Literal(literal) => Node::Value(constant(literal)),
             Kind::Ident(_) | Kind::Select(_) | Kind::Index(_) => return self.attribute(expr),
             Kind::Call(call) => return self.call(expr, call),
-            Kind::And(terms, _) => Node::And(self.nodes(terms)?),
-            Kind::Or(terms, _) => Node::Or(self.nodes(terms)?),
+            Kind::And(terms) => Node::And(self.nodes(terms)?),
+            Kind::Or(terms) => Node::Or(self.nodes(terms)?),
             Kind::Conditional(parts) => {
                 let [condition, first, second] = &**parts;
                 let parts = [self.node(condition)?, self.node(first)?, self.node(second)?];

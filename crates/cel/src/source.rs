@@ -31,8 +31,13 @@ pub(crate) fn describe(source: &str, issues: &mut [Issue]) -> String {
         write!(text, "ERROR: <input>:{line}:{shown}: {}", issue.message)
             .expect("a string takes all text");
         if !snippet.is_empty() {
-            write!(text, "\n | {snippet}\n | {}^", ".".repeat(column))
-                .expect("a string takes all text");
+            let snippet = snippet.replace('\t', " ");
+            let mut chars = snippet.chars();
+            let before = chars.by_ref().take(column);
+            // What is longer than a byte counts as wide.
+            let dots = before.map(|c| if c.is_ascii() { '.' } else { '．' }).collect::<String>();
+            let mark = if chars.next().is_none_or(|c| c.is_ascii()) { '^' } else { '＾' };
+            write!(text, "\n | {snippet}\n | {dots}{mark}").expect("a string takes all text");
         }
     }
     text

@@ -39,7 +39,7 @@ impl Validator<'_> {
                 self.walk(&index.key);
             }
             Kind::Call(call) => self.call(expr.at, call),
-            Kind::And(terms, _) | Kind::Or(terms, _) => {
+            Kind::And(terms) | Kind::Or(terms) => {
                 for term in terms {
                     self.walk(term);
                 }

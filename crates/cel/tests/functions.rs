@@ -130,7 +130,8 @@ fn logic_absorbs_errors_that_do_not_matter() {
         [1, 2].all(x, A.nothing == x && x == 2) => false
         [1, 2].exists(x, A.nothing == x) => no such key: nothing
         [1, 2].exists_one(x, A.nothing == x || x == 2) => no such key: nothing
-        true && "x" => compile: found no matching overload for '_&&_' applied to '(bool, string)'
+        true && "x" => compile: expected type 'bool' but found 'string'
+        1 || nothing && true => compile: expected type 'bool' but found 'int'
         "#,
     );
 }
@@ -540,7 +541,10 @@ fn macros_bind_variables() {
         "abc".all(c, true) => compile: expression of type 'string' cannot be range of a comprehension (must be list, map, or dynamic)
         [1].exists(x, y == 1) => compile: undeclared reference to 'y' (in container '')
         [1].exists(x.y, true) => compile: argument must be a simple name
-        [1].all(x, x) => compile: found no matching overload for '_&&_' applied to '(bool, int)'
+        [1].all(x, x) => compile: expected type 'bool' but found 'int'
+        [1].exists(x, [x]) => compile: expected type 'bool' but found 'list(int)'
+        [1].map(x, 1, x) == [] => compile: found no matching overload for '_?_:_' applied to '(int, list(int), list(int))'
+        {"a": 1}.transformMap(k, v, 1, v) == {} => compile: found no matching overload for '_?_:_' applied to '(int, map(string, int), map(string, int))'
         has(device) => compile: invalid argument to has() macro
         "#,
     );
@@ -563,6 +567,8 @@ fn optional_values_chain() {
         A.?index.optFlatMap(x, optional.of(x)).value() == 3 => true
         optional.of(1).value() == 1 && !optional.none().hasValue() => true
         optional.ofNonZeroValue(0).hasValue() || optional.ofNonZeroValue("").hasValue() => false
+        optional.ofNonZeroValue(optional.none()).hasValue() && optional.ofNonZeroValue(timestamp(0)).hasValue() => true
+        optional.ofNonZeroValue(timestamp("0001-01-01T00:00:00Z")).hasValue() => false
         [1, ?optional.of(2), ?optional.none()] == [1, 2] && {?"a": optional.none()} == {} => true
         [1, 2][?5].hasValue() => false
         optional.of(1) == optional.of(1) && optional.of(1) != optional.none() => true
@@ -731,6 +737,72 @@ fn names_that_are_not_there_are_reported() {
         1 == 1) => compile: Syntax error: extraneous input ')' expecting <EOF>
         "#,
     );
+}
+
+#[test]
+fn errors_of_the_compiler_show_their_places() {
+    let describe = |source: &str| Expression::compile(source).expect_err(source).to_string();
+    for (source, expected) in [
+        (
+            r#"true && true && 1 && "x""#,
+            r#"compilation failed: ERROR: <input>:1:17: expected type 'bool' but found 'int'
+ | true && true && 1 && "x"
+ | ................^
+ERROR: <input>:1:22: expected type 'bool' but found 'string'
+ | true && true && 1 && "x"
+ | .....................^"#,
+        ),
+        (
+            r#"[1, has(device.driver)].size() == 2"#,
+            r#"compilation failed: ERROR: <input>:1:8: expected type 'int' but found 'bool'
+ | [1, has(device.driver)].size() == 2
+ | .......^"#,
+        ),
+        (
+            r#"has(device.foo)"#,
+            r#"compilation failed: ERROR: <input>:1:4: undefined field 'foo'
+ | has(device.foo)
+ | ...^"#,
+        ),
+        (
+            r#"[1, true && false && true && true].size() == 2"#,
+            r#"compilation failed: ERROR: <input>:1:19: expected type 'int' but found 'bool'
+ | [1, true && false && true && true].size() == 2
+ | ..................^"#,
+        ),
+        (
+            r#""é日本"	== 1"#,
+            r#"compilation failed: ERROR: <input>:1:7: found no matching overload for '_==_' applied to '(string, int)'
+ | "é日本" == 1
+ | .．．．..^"#,
+        ),
+        (
+            r#"[1].exists_one(x, 1)"#,
+            r#"compilation failed: ERROR: <input>:1:15: found no matching overload for '_?_:_' applied to '(int, int, int)'
+ | [1].exists_one(x, 1)
+ | ..............^"#,
+        ),
+        (
+            r#"[1].map(x, 1, x) == []"#,
+            r#"compilation failed: ERROR: <input>:1:8: found no matching overload for '_?_:_' applied to '(int, list(int), list(int))'
+ | [1].map(x, 1, x) == []
+ | .......^"#,
+        ),
+        (
+            r#""x".format([1]) == """#,
+            r#"compilation failed: ERROR: <input>:1:11: too many arguments supplied to string.format (expected 0, got 1)
+ | "x".format([1]) == ""
+ | ..........^"#,
+        ),
+        (
+            r#""%s %s".format(["a", [semver("1.2.3")]]) == """#,
+            r#"compilation failed: ERROR: <input>:1:29: error during formatting: string clause can only be used on strings, bools, bytes, ints, doubles, maps, lists, types, durations, and timestamps, was given kubernetes.Semver
+ | "%s %s".format(["a", [semver("1.2.3")]]) == ""
+ | ............................^"#,
+        ),
+    ] {
+        assert_eq!(describe(source), expected, "{source}");
+    }
 }
 
 #[test]

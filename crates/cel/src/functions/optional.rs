@@ -35,12 +35,13 @@ pub(super) fn implementation(name: &str) -> Option<Implementation> {
 
 fn is_zero(value: &Value) -> bool {
     match value {
-        Value::Null | Value::Optional(None) => true,
+        Value::Null => true,
         Value::Bool(value) => !value,
         Value::Int(value) => *value == 0,
         Value::Uint(value) => *value == 0,
         Value::Double(value) => value.abs() <= 0.0,
         Value::Duration(value) => *value == 0,
+        Value::Timestamp(value) => value == super::time::VALID.start(),
         Value::String(_) | Value::Bytes(_) | Value::List(_) | Value::Map(_) => value.size() == 0,
         _ => false,
     }
