@@ -51,7 +51,7 @@ impl Budget {
     pub(crate) fn charge(&mut self, cost: u64) -> Result<(), Fault> {
         self.cost = self.cost.saturating_add(cost);
         if MAX_COST < self.cost {
-            return Err(Fault::Cancelled("operation cancelled: actual cost limit exceeded"));
+            return Err(Fault::cancelled("operation cancelled: actual cost limit exceeded"));
         }
         Ok(())
     }
@@ -65,7 +65,7 @@ impl Budget {
     pub(crate) fn steps(&mut self, steps: usize) -> Result<(), Fault> {
         self.steps = self.steps.saturating_add(u64::try_from(steps).unwrap_or(u64::MAX));
         if MAX_STEPS < self.steps {
-            return Err(Fault::Cancelled("operation cancelled: too many values"));
+            return Err(Fault::cancelled("operation cancelled: too many values"));
         }
         Ok(())
     }

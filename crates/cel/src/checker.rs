@@ -428,7 +428,12 @@ impl Checker {
             Fold::Bind => body,
             Fold::SortBy => {
                 let keys = Type::list(body);
-                self.overload(expr.at, "@sortByAssociatedKeys", true, &[range.clone(), keys]).1
+                let function = "@sortByAssociatedKeys".to_owned();
+                let (overload, list) =
+                    self.overload(expr.at, &function, true, &[range.clone(), keys]);
+                let sort = Resolution { function, overload, receiver: true };
+                self.checked.calls[expr.id] = Some(sort);
+                list
             }
             Fold::OptMap => Type::optional(body),
             Fold::OptFlatMap => {

@@ -1,6 +1,7 @@
 //! What calls cost, as in interpreter/runtimecost.go of cel-go and cel/library/cost.go of
 //! Kubernetes.
 
+use crate::error::Fault;
 use crate::value::Value;
 
 /// How the cost of a call follows from its arguments and its result.
@@ -36,7 +37,17 @@ pub(crate) enum CostRule {
         parses: bool,
     },
     Validation,
+    /// A new list as long as the result.
+    NewList,
+    /// A new list as long as the first argument times the depth, which is the second one or one.
+    Flattening,
+    /// A new list, for which all elements of a list are compared with each other: of the first
+    /// argument, or of the second.
+    SelfComparison(usize),
 }
+
+/// A call and the list that it makes, whatever its length.
+const LIST_CALL: u64 = 11;
 
 impl CostRule {
     /// The rule for a function and the form of it that is called, if only one fits.
@@ -47,6 +58,10 @@ impl CostRule {
         match overload.unwrap_or_default() {
             "list_sets_contains_list" | "list_sets_intersects_list" => Self::Product,
             "list_sets_equivalent_list" => Self::TwoProducts,
+            "list_slice" | "lists_range" | "list_reverse" => Self::NewList,
+            "list_flatten" | "list_flatten_int" => Self::Flattening,
+            "list_distinct" | "list_sort" => Self::SelfComparison(0),
+            "list_sortByAssociatedKeys" => Self::SelfComparison(1),
             "starts_with_string" | "ends_with_string" | "string_to_bytes" | "bytes_to_string"
             | "strings_quote" | "string_format" => Self::Traversal,
             "in_list" => Self::Elements,
@@ -79,10 +94,10 @@ impl CostRule {
         })
     }
 
-    /// The cost of a call; without a result if it failed.
-    pub(crate) fn of(self, args: &[&Value], result: Option<&Value>) -> u64 {
+    /// The cost of a call; without a result if it failed. It is an error if cel-go cannot count it.
+    pub(crate) fn of(self, args: &[&Value], result: Option<&Value>) -> Result<u64, Fault> {
         let size = |i: usize| args.get(i).map_or(1, |arg| arg.size());
-        match self {
+        Ok(match self {
             Self::One => 1,
             Self::Traversal => tenths(size(0)),
             Self::TwoTraversals => tenths(size(0).saturating_mul(2)),
@@ -110,8 +125,58 @@ impl CostRule {
                 }
                 _ => 1,
             },
+            Self::NewList => result.map_or(1, Value::size).saturating_add(LIST_CALL),
+            Self::Flattening => {
+                let depth = match args.get(1) {
+                    None => 1,
+                    Some(Value::Int(depth)) => u64::try_from(*depth).unwrap_or(0),
+                    Some(other) => return Err(no_depth(other.go_type())),
+                };
+                size(0).saturating_mul(depth).saturating_add(LIST_CALL)
+            }
+            Self::SelfComparison(which) => match args.get(which) {
+                Some(Value::List(values)) => self_comparison(values),
+                // The first method that is missing, by name.
+                Some(other) if other.can_be_added() => {
+                    return Err(no_list(other.go_type(), "Contains"));
+                }
+                Some(other) => return Err(no_list(other.go_type(), "Add")),
+                None => 1,
+            },
+        })
+    }
+
+    /// What becomes of an argument that failed: as a rule that is the result. Where cel-go counts a
+    /// call by its arguments, it takes the failure for one and panics.
+    pub(crate) fn failed(self, argument: usize, fault: Fault) -> Fault {
+        match (self, fault) {
+            (_, cancelled @ Fault::Cancelled(_)) => cancelled,
+            (Self::SelfComparison(which), _) if which == argument => no_list("*types.Err", "Add"),
+            (Self::Flattening, _) if argument == 1 => no_depth("*types.Err"),
+            (_, fault) => fault,
         }
     }
+}
+
+fn self_comparison(values: &[Value]) -> u64 {
+    let size = values.len() as u64;
+    let square = size.saturating_mul(size);
+    // A text is walked through for a tenth.
+    let texts = matches!(values.first(), Some(Value::String(_) | Value::Bytes(_)));
+    let walks = if texts { square / 10 } else { 0 };
+    square.saturating_mul(2).saturating_add(walks).saturating_add(LIST_CALL)
+}
+
+fn no_list(of: &str, missing: &str) -> Fault {
+    Fault::cancelled(format!(
+        "internal error: interface conversion: {of} is not traits.Lister: missing method {missing}"
+    ))
+}
+
+fn no_depth(of: &str) -> Fault {
+    Fault::cancelled(format!(
+        "internal error: interface conversion: ref.Val is {of}, not types.Int"
+    ))
 }
 
 /// The cost of `==` and `!=`.

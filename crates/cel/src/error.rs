@@ -20,13 +20,18 @@ pub(crate) enum Fault {
     /// The arguments do not fit any form of the function that is being called.
     NoOverload,
     /// The evaluation ends, whatever it is part of.
-    Cancelled(&'static str),
+    Cancelled(Cow<'static, str>),
 }
 
 impl Fault {
     /// An error with a text.
     pub(crate) fn text(text: impl Into<Cow<'static, str>>) -> Self {
         Self::Error(text.into())
+    }
+
+    /// The end of the evaluation, with a text.
+    pub(crate) fn cancelled(text: impl Into<Cow<'static, str>>) -> Self {
+        Self::Cancelled(text.into())
     }
 
     /// Values of types that do not go together, where cel-go names neither.
@@ -37,9 +42,8 @@ impl Fault {
     /// The text of the error.
     pub(crate) fn into_text(self) -> String {
         match self {
-            Self::Error(text) => text.into_owned(),
+            Self::Error(text) | Self::Cancelled(text) => text.into_owned(),
             Self::NoOverload => "no such overload".to_owned(),
-            Self::Cancelled(text) => text.to_owned(),
         }
     }
 }

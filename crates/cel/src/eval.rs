@@ -98,6 +98,8 @@ pub(crate) struct FoldNode {
     pub(crate) slots: Vec<usize>,
     pub(crate) filter: Option<Node>,
     pub(crate) body: Node,
+    /// Of `sortBy`: what the sort costs.
+    pub(crate) sort: CostRule,
 }
 
 /// What a variable holds.
@@ -375,8 +377,9 @@ impl<'e> Evaluation<'e> {
 
     fn call(&mut self, call: &'e CallNode) -> Result<Value, Fault> {
         let mut operands = SmallVec::<[Cow<'e, Value>; 3]>::new();
-        for arg in &call.args {
-            operands.push(self.operand(arg)?);
+        for (i, arg) in call.args.iter().enumerate() {
+            let operand = self.operand(arg).map_err(|fault| call.cost.failed(i, fault));
+            operands.push(operand?);
         }
         let args = operands.iter().map(|operand| &**operand).collect::<SmallVec<[&Value; 3]>>();
         invoke(call, &args, &mut self.budget)
@@ -423,7 +426,7 @@ pub(crate) fn invoke(
         Err(cancelled @ Fault::Cancelled(_)) => return Err(cancelled),
         other => other,
     };
-    budget.charge(call.cost.of(args, result.as_ref().ok()))?;
+    budget.charge(call.cost.of(args, result.as_ref().ok())?)?;
     result
 }
 

@@ -18,8 +18,11 @@ impl<'e> Evaluation<'e> {
             Fold::OptMap | Fold::OptFlatMap => return self.map_optional(fold),
             _ => {}
         }
-        let range = self.evaluate(&fold.range)?;
-        let items = Items::new(range.clone(), fold.slots.len())?;
+        let (range, items) = match self.range(fold) {
+            Ok(range) => range,
+            // The list is the second argument of the sort, made from the first.
+            Err(fault) => return Err(fold.sort.failed(1, fault)),
+        };
         match fold.kind {
             Fold::All => self.quantify(fold, items, false),
             Fold::Exists => self.quantify(fold, items, true),
@@ -29,6 +32,13 @@ impl<'e> Evaluation<'e> {
             Fold::TransformMap | Fold::TransformMapEntry => self.transform(fold, items),
             _ => self.sort_by(fold, &range, items),
         }
+    }
+
+    /// What is iterated over, and the steps.
+    fn range(&mut self, fold: &'e FoldNode) -> Result<(Value, Items), Fault> {
+        let range = self.evaluate(&fold.range)?;
+        let items = Items::new(range.clone(), fold.slots.len())?;
+        Ok((range, items))
     }
 
     fn map_optional(&mut self, fold: &'e FoldNode) -> Result<Value, Fault> {
@@ -217,8 +227,8 @@ impl<'e> Evaluation<'e> {
     fn sort_by(&mut self, fold: &'e FoldNode, range: &Value, items: Items) -> Result<Value, Fault> {
         // The variable that holds the list, read twice.
         self.budget.charge(2)?;
-        let keys = self.collect(fold, items)?;
-        self.budget.charge(1)?;
+        let keys = self.collect(fold, items).map_err(|fault| fold.sort.failed(1, fault))?;
+        self.budget.charge(fold.sort.of(&[range, &keys], None)?)?;
         crate::functions::lists::sort_by_keys(range, &keys, &mut self.budget)
     }
 }

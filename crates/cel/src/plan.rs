@@ -83,7 +83,7 @@ impl Planner<'_> {
                 }
                 map(nodes)
             }
-            Kind::Comprehension(comprehension) => return self.fold(comprehension),
+            Kind::Comprehension(comprehension) => return self.fold(expr, comprehension),
         })
     }
 
@@ -195,7 +195,7 @@ impl Planner<'_> {
         })
     }
 
-    fn fold(&mut self, comprehension: &Comprehension) -> Result<Node, String> {
+    fn fold(&mut self, expr: &Expr, comprehension: &Comprehension) -> Result<Node, String> {
         let Comprehension { kind, range, variables, filter, body } = comprehension;
         let range = self.node(range)?;
         let depth = self.scope.len();
@@ -211,7 +211,11 @@ impl Planner<'_> {
         };
         let body = self.node(body)?;
         self.scope.truncate(depth);
-        Ok(Node::Fold(Box::new(FoldNode { kind: *kind, range, slots, filter, body })))
+        let sort = match &self.checked.calls[expr.id] {
+            Some(sort) => CostRule::new(&sort.function, sort.overload),
+            None => CostRule::One,
+        };
+        Ok(Node::Fold(Box::new(FoldNode { kind: *kind, range, slots, filter, body, sort })))
     }
 }
 

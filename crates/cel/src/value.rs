@@ -243,14 +243,28 @@ impl Value {
         }
     }
 
+    /// Whether its type has `+` in cel-go.
+    pub(crate) fn can_be_added(&self) -> bool {
+        use Value::{Bytes, Double, Duration, Int, List, String, Timestamp, Uint};
+        matches!(
+            self,
+            Int(_)
+                | Uint(_)
+                | Double(_)
+                | String(_)
+                | Bytes(_)
+                | Duration(_)
+                | Timestamp(_)
+                | List(_)
+        )
+    }
+
     /// The panic of Go when it hashes a value of a type that has no hash.
     pub(crate) fn hash_fault(&self) -> Option<Fault> {
-        Some(Fault::Cancelled(match self {
-            Self::Bytes(_) => "internal error: runtime error: hash of unhashable type types.Bytes",
-            Self::Semver(_) => "internal error: runtime error: hash of unhashable type cel.Semver",
-            Self::Format(_) => "internal error: runtime error: hash of unhashable type cel.Format",
-            _ => return None,
-        }))
+        let hashes = !matches!(self, Self::Bytes(_) | Self::Semver(_) | Self::Format(_));
+        let of = Some(self.go_type()).filter(|_| !hashes)?;
+        let why = format!("internal error: runtime error: hash of unhashable type {of}");
+        Some(Fault::cancelled(why))
     }
 
     /// Whether two keys of a map are one. Go compares what it holds by a pointer by the pointer.

@@ -436,6 +436,9 @@ fn lists_have_functions() {
         {"a": 1, "b": "x"}.size() == 2 => compile: expected type 'int' but found 'string'
         [1, 2][5] == 1 => index out of bounds: 5
         {"a": 1}.b == 1 => no such key: b
+        dyn("a").flatten() == [] => no such overload: string.flatten()
+        dyn("a").flatten(1) == [] => no such overload: string.flatten(int)
+        dyn({"a": 1}).sortBy(x, x) == [] => no such overload: @sortByAssociatedKeys
         "#,
     );
 }
@@ -509,6 +512,24 @@ fn lists_of_versions_compare_by_how_they_were_made() {
         ["a", "a"] == [A.version] + ["a"] => false
         ([A.version] + ["a"]).map(x, x) == ["a", "a"] => true
         cel.bind(x, [A.version] + ["a"], x == ["a", "a"]) => no such overload
+        "#,
+    );
+}
+
+#[test]
+fn what_cannot_be_counted_ends_the_evaluation() {
+    check(
+        r#"
+        [A.nothing].distinct() == [] || true => internal error: interface conversion: *types.Err is not traits.Lister: missing method Add
+        A.model.distinct() == [] || true => internal error: interface conversion: types.String is not traits.Lister: missing method Contains
+        A.version.distinct() == [] || true => internal error: interface conversion: cel.Semver is not traits.Lister: missing method Add
+        [A.nothing == 1].sort() == [] || true => internal error: interface conversion: *types.Err is not traits.Lister: missing method Add
+        [A.nothing].sort() == [] || true => true
+        [1].sortBy(x, A.nothing == x) == [] || true => internal error: interface conversion: *types.Err is not traits.Lister: missing method Add
+        [1].sortBy(x, A.nothing) == [] || true => true
+        dyn("a").sortBy(x, 1) == [] => internal error: interface conversion: *types.Err is not traits.Lister: missing method Add
+        [1].flatten(A.nothing) == [] || true => internal error: interface conversion: ref.Val is *types.Err, not types.Int
+        [1].flatten(dyn("a")) == [] || true => internal error: interface conversion: ref.Val is types.String, not types.Int
         "#,
     );
 }

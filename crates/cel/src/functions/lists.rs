@@ -95,7 +95,11 @@ fn flatten(call: &mut Arguments<'_>) -> Result<Value, Fault> {
             let message = format!("no such overload: {}.flatten()", other.type_name());
             return Err(Fault::text(message));
         }
-        _ => return Err(Fault::overload()),
+        [list, depth] => {
+            let (list, depth) = (list.type_name(), depth.type_name());
+            return Err(Fault::text(format!("no such overload: {list}.flatten({depth})")));
+        }
+        _ => return Err(Fault::NoOverload),
     };
     if depth < 0 {
         return Err(Fault::text("level must be non-negative"));
@@ -135,7 +139,7 @@ pub(crate) fn sort_by_keys(
     budget: &mut Budget,
 ) -> Result<Value, Fault> {
     let (Value::List(values), Value::List(keys)) = (list, keys) else {
-        return Err(Fault::overload());
+        return Err(unsupported("@sortByAssociatedKeys", list));
     };
     if values.len() != keys.len() {
         let message = format!(

@@ -103,15 +103,14 @@ fn precision(text: &str) -> Result<(usize, &str), String> {
         return Err("could not find end of precision specifier".to_owned());
     };
     let (digits, rest) = text.split_at(end);
-    match digits.parse().ok().filter(|precision| *precision <= MAX_PRECISION) {
-        Some(precision) => Ok((precision, rest)),
-        None => {
-            let why = if digits.is_empty() { "invalid syntax" } else { "value out of range" };
-            Err(format!(
-                "error while converting precision to integer: strconv.Atoi: parsing \"{digits}\": {why}"
-            ))
-        }
-    }
+    let precision = digits.parse().ok().filter(|precision| *precision <= MAX_PRECISION);
+    let precision = precision.ok_or_else(|| {
+        let why = if digits.is_empty() { "invalid syntax" } else { "value out of range" };
+        format!(
+            "error while converting precision to integer: strconv.Atoi: parsing \"{digits}\": {why}"
+        )
+    })?;
+    Ok((precision, rest))
 }
 
 pub(super) fn format(call: &mut Arguments<'_>) -> Result<Value, Fault> {
