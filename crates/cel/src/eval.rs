@@ -85,6 +85,8 @@ pub(crate) struct CallNode {
     pub(crate) function: Implementation,
     pub(crate) cost: CostRule,
     pub(crate) args: Vec<Node>,
+    /// Whether the second argument is evaluated although the first failed.
+    pub(crate) is_binary: bool,
     /// The second argument, if it is a regular expression that is a constant.
     pub(crate) regex: Option<Regex>,
 }
@@ -377,9 +379,18 @@ impl<'e> Evaluation<'e> {
 
     fn call(&mut self, call: &'e CallNode) -> Result<Value, Fault> {
         let mut operands = SmallVec::<[Cow<'e, Value>; 3]>::new();
+        let mut fault = None;
         for (i, arg) in call.args.iter().enumerate() {
-            let operand = self.operand(arg).map_err(|fault| call.cost.failed(i, fault));
-            operands.push(operand?);
+            match self.operand(arg).map_err(|fault| call.cost.failed(i, fault)) {
+                Ok(operand) => operands.push(operand),
+                Err(Fault::Error(why)) if call.is_binary => {
+                    fault.get_or_insert(Fault::Error(why));
+                }
+                Err(fault) => return Err(fault),
+            }
+        }
+        if let Some(fault) = fault {
+            return Err(fault);
         }
         let args = operands.iter().map(|operand| &**operand).collect::<SmallVec<[&Value; 3]>>();
         invoke(call, &args, &mut self.budget)

@@ -137,7 +137,12 @@ fn not_bool(value: &Value) -> String {
         Value::Int(_) | Value::Uint(_) => {
             format!("unsupported type conversion from '{name}' to bool")
         }
-        Value::List(_) => "type conversion error from list to 'bool'".to_owned(),
+        Value::List(_) | Value::Map(_) | Value::Device => {
+            format!("type conversion error from {name} to 'bool'")
+        }
+        Value::Double(_) => "type conversion error from Double to 'bool'".to_owned(),
+        Value::Bytes(_) => "type conversion error from Bytes to 'bool'".to_owned(),
+        Value::Type(_) => "type conversion not supported for 'type'".to_owned(),
         _ => {
             let short = name.rsplit('.').next().unwrap_or(name);
             format!("type conversion error from '{short}' to 'bool'")

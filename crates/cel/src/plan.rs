@@ -337,11 +337,16 @@ fn call_node(
         _ => None,
     });
     let constants = constants.collect::<Option<Vec<_>>>();
+    // As in planner.go, planCheckedCall: an operator, or the only form of a function that fits, if it
+    // is not bound for any number of arguments, as `format` is.
+    let is_operator = !function.starts_with(|c: char| c.is_ascii_alphabetic());
+    let is_binary = args.len() == 2 && (is_operator || overload.is_some()) && function != "format";
     let call = CallNode {
         name: function.to_owned(),
         function: implementation,
         cost: CostRule::new(function, overload),
         args,
+        is_binary,
         regex,
     };
     let Some(constants) = constants else { return Ok(Node::Call(Box::new(call))) };

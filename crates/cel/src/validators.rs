@@ -90,18 +90,12 @@ impl Validator<'_> {
                 return;
             }
         }
-        let argument = call.args.last();
-        if let (Some(text), Some(argument)) = (literal(argument), argument) {
-            let valid = match (call.function.as_str(), call.args.len()) {
-                ("duration", 1) => time::duration(&text).is_some(),
-                ("timestamp", 1) => time::timestamp(&text).is_some(),
-                ("matches", _) => regexes::compile(&text).is_ok(),
-                _ => true,
-            };
-            if !valid {
-                let message = format!("invalid {} argument", call.function);
-                self.issues.push(Issue::new(argument.at, message));
-            }
+        if let Some(argument) = call.args.first()
+            && let Kind::Literal(value) = &argument.kind
+            && !is_valid(call, value)
+        {
+            let message = format!("invalid {} argument", call.function);
+            self.issues.push(Issue::new(argument.at, message));
         }
         let is_format = call.function == "format";
         if is_format && let (Some(text), [values]) = (literal(call.target.as_ref()), &call.args[..])
@@ -189,6 +183,21 @@ impl Validator<'_> {
             }
             _ => None,
         }
+    }
+}
+
+/// Whether the function can be called on a literal as its first argument after the dot. As in
+/// validator.go: of `matches(text, pattern)` that is the text.
+fn is_valid(call: &Call, value: &Literal) -> bool {
+    match (call.function.as_str(), call.args.len(), value) {
+        ("duration", 1, Literal::String(text)) => time::duration(text).is_some(),
+        ("duration", 1, Literal::Int(_)) => false,
+        ("timestamp", 1, Literal::String(text)) => time::timestamp(text).is_some(),
+        ("timestamp", 1, Literal::Int(seconds)) => {
+            time::VALID.contains(&(i128::from(*seconds) * time::SECOND))
+        }
+        ("matches", _, Literal::String(pattern)) => regexes::compile(pattern).is_ok(),
+        _ => true,
     }
 }
 

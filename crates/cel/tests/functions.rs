@@ -78,6 +78,10 @@ fn attributes_are_found_by_domain_and_name() {
         A.model => CEL result of type string could not be converted to bool: unsupported native conversion from string to 'bool'
         A.index => CEL result of type int could not be converted to bool: unsupported type conversion from 'int' to bool
         A.version => CEL result of type kubernetes.Semver could not be converted to bool: type conversion error from 'Semver' to 'bool'
+        true ? device.attributes["gpu.example.com"] : A.model => CEL result of type map could not be converted to bool: type conversion error from map to 'bool'
+        true ? dyn(1.5) : A.model => CEL result of type double could not be converted to bool: type conversion error from Double to 'bool'
+        true ? dyn(b"a") : A.model => CEL result of type bytes could not be converted to bool: type conversion error from Bytes to 'bool'
+        true ? dyn(int) : A.model => CEL result of type type could not be converted to bool: type conversion not supported for 'type'
         device.foo == 1 => compile: undefined field 'foo'
         device.driver.x == 1 => compile: type 'string' does not support field selection
         device.driver => compile: must evaluate to bool or the unknown type, not string
@@ -276,6 +280,8 @@ fn times_have_fields() {
         duration("-1.5h") + duration("2h") == duration("30m") => true
         duration("1h1m1s1ms1us1ns") == duration("3661001001001ns") => true
         duration("1y") > duration("1h") => compile: invalid duration argument
+        duration(7) > duration("1h") => compile: invalid duration argument
+        timestamp(9999999999999) > timestamp(0) => compile: invalid timestamp argument
         timestamp("x") > timestamp("2026-01-01T00:00:00Z") => compile: invalid timestamp argument
         timestamp("2026-02-30T00:00:00Z") > timestamp(0) => compile: invalid timestamp argument
         timestamp("2024-02-29T12:30:45.25Z").getFullYear() == 2024 => true
@@ -384,6 +390,8 @@ fn regular_expressions_are_those_of_re2() {
         r#"
         A.model.matches("^[AH]100$") && matches(A.model, "1.0") => true
         A.model.matches("[") => compile: invalid matches argument
+        matches(A.model, "[") => compile: program instantiation failed: error parsing regexp: missing closing ]: `[`
+        matches("+01:00", "[0-9]+") => compile: invalid matches argument
         A.index.matches("1") => no such overload
         A.index.matches(A.model) => no such overload: matches
         A.model.matches(A.model + "[") => error parsing regexp: missing closing ]: `[`
@@ -529,6 +537,10 @@ fn what_cannot_be_counted_ends_the_evaluation() {
         [1].sortBy(x, A.nothing) == [] || true => true
         dyn("a").sortBy(x, 1) == [] => internal error: interface conversion: *types.Err is not traits.Lister: missing method Add
         [1].flatten(A.nothing) == [] || true => internal error: interface conversion: ref.Val is *types.Err, not types.Int
+        A.nothing + {A.version: 1}.size() == 1 || true => internal error: runtime error: hash of unhashable type cel.Semver
+        A.nothing.charAt({A.version: 1}.size()) == "" || true => internal error: runtime error: hash of unhashable type cel.Semver
+        A.nothing.replace("a", string({A.version: 1}.size())) == "" || true => true
+        A.nothing.format([{A.version: 1}.size()]) == "" || true => true
         [1].flatten(dyn("a")) == [] || true => internal error: interface conversion: ref.Val is types.String, not types.Int
         "#,
     );

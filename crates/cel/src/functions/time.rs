@@ -7,9 +7,9 @@ use crate::error::Fault;
 use crate::value::Value;
 
 /// Nanoseconds in a second.
-pub(super) const SECOND: i128 = 1_000_000_000;
+pub(crate) const SECOND: i128 = 1_000_000_000;
 /// The timestamps that there are: the years 1 to 9999.
-pub(super) const VALID: RangeInclusive<i128> =
+pub(crate) const VALID: RangeInclusive<i128> =
     -62_135_596_800 * SECOND..=253_402_300_799 * SECOND + 999_999_999;
 const DAY: i128 = 86_400 * SECOND;
 
