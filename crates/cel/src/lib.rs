@@ -122,17 +122,24 @@ impl Expression {
         }
         let mut evaluation = Evaluation::new(device, self.plan.slots);
         match evaluation.evaluate(&self.plan.root) {
-            Ok(Value::Bool(matches)) => Ok(matches),
-            Ok(other) => Err(EvaluationError(not_bool(&other))),
+            Ok(value) => truth(&value).map_err(|why| {
+                let name = value.type_name();
+                let message =
+                    format!("CEL result of type {name} could not be converted to bool: {why}");
+                EvaluationError(message)
+            }),
             Err(fault) => Err(EvaluationError(fault.into_text())),
         }
     }
 }
 
-/// The error for an attribute that is no truth value. Each type of cel-go has its own words.
-fn not_bool(value: &Value) -> String {
+/// The truth value that a result is, or why it is none. Each type of cel-go has its own words.
+fn truth(value: &Value) -> Result<bool, String> {
     let name = value.type_name();
-    let why = match value {
+    Err(match value {
+        Value::Bool(value) => return Ok(*value),
+        Value::Optional(Some(value)) => return truth(value),
+        Value::Optional(None) => "optional.none() dereference".to_owned(),
         Value::String(_) => "unsupported native conversion from string to 'bool'".to_owned(),
         Value::Int(_) | Value::Uint(_) => {
             format!("unsupported type conversion from '{name}' to bool")
@@ -147,6 +154,5 @@ fn not_bool(value: &Value) -> String {
             let short = name.rsplit('.').next().unwrap_or(name);
             format!("type conversion error from '{short}' to 'bool'")
         }
-    };
-    format!("CEL result of type {name} could not be converted to bool: {why}")
+    })
 }

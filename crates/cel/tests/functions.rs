@@ -79,6 +79,8 @@ fn attributes_are_found_by_domain_and_name() {
         A.index => CEL result of type int could not be converted to bool: unsupported type conversion from 'int' to bool
         A.version => CEL result of type kubernetes.Semver could not be converted to bool: type conversion error from 'Semver' to 'bool'
         true ? device.attributes["gpu.example.com"] : A.model => CEL result of type map could not be converted to bool: type conversion error from map to 'bool'
+        true ? dyn(optional.of(true)) : A.model => true
+        true ? dyn(optional.none()) : A.model => CEL result of type optional_type could not be converted to bool: optional.none() dereference
         true ? dyn(1.5) : A.model => CEL result of type double could not be converted to bool: type conversion error from Double to 'bool'
         true ? dyn(b"a") : A.model => CEL result of type bytes could not be converted to bool: type conversion error from Bytes to 'bool'
         true ? dyn(int) : A.model => CEL result of type type could not be converted to bool: type conversion not supported for 'type'
