@@ -448,7 +448,13 @@ profiles:
       - name: NodeAffinity
         weight: -3
 ";
-    check(text, &expect![[r#""#]]);
+    check(
+        text,
+        &expect![[r#"
+            test.yaml:9: profiles[0].plugins.multiPoint.enabled[0].weight: Invalid value: -1: must not be negative: leave it out for a weight of 1
+            test.yaml:14: profiles[0].plugins.score.enabled[0].weight: Invalid value: -2: must not be negative: leave it out for a weight of 1
+        "#]],
+    );
 }
 
 #[test]
