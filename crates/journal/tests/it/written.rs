@@ -123,12 +123,16 @@ fn where_all_pods_wait_long_only_the_slowest_have_a_history_in_short() {
     let (journal, mut sender) =
         Journal::begin(&path, Retention::default(), WhenFull::Wait, |_| ()).expect("it is new");
     let n_entries = entries.len() as u64;
-    entries.into_iter().for_each(|entry| sender.send(entry));
+    for entry in entries {
+        sender.send(entry);
+    }
     sender.flush();
     while journal.counts().read().written < n_entries {
         std::thread::sleep(Duration::from_millis(5));
     }
-    later.iter().for_each(|waits| sender.send(bound(*waits, &name(*waits), None)));
+    for waits in later {
+        sender.send(bound(*waits, &name(*waits), None));
+    }
     drop(sender);
     assert_eq!(journal.finish().error, None);
     let reader = Reader::open(&path).expect("it is a journal");
