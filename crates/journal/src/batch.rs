@@ -14,8 +14,8 @@ use crate::entry::{AttemptEntry, Entry, GroupEntry};
 pub(crate) const HOUR: i64 = 3_600_000;
 /// A second, in milliseconds.
 const SECOND: i64 = 1000;
-/// Of the pods that are bound at their first attempt, so many that waited longest have their history in short. It is not
-/// less than any question for the slowest pods asks for, so the slowest of the whole journal are among those of the batches.
+/// Of the pods of a batch that are bound at their first attempt, so many that waited longest have their history in short. The
+/// slowest of the whole journal are then among them, and no page shows more.
 const MOST_SLOW: usize = 200;
 
 /// A pod: its name and its uid.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
-use plimsoll_journal::{Entry, Journal, JournalError, Reader, Retention, WhenFull};
+use plimsoll_journal::{Entry, Journal, JournalError, Reader, Retention, Sender, WhenFull};
 
 use plimsoll_engine::{GroupResult, RejectionCount};
 use plimsoll_framework::Reason;
@@ -22,6 +22,20 @@ fn write(path: &Path, retention: Retention, entries: impl IntoIterator<Item = En
     drop(sender);
     let written = journal.finish();
     assert_eq!((written.error, written.lost), (None, 0));
+}
+
+/// Sends entries, and waits until they are written.
+fn write_now(journal: &Journal, sender: &mut Sender, entries: impl IntoIterator<Item = Entry>) {
+    let before = journal.counts().read().written;
+    let mut n = 0;
+    for entry in entries {
+        sender.send(entry);
+        n += 1;
+    }
+    sender.flush();
+    while journal.counts().read().written < before + n {
+        std::thread::sleep(Duration::from_millis(5));
+    }
 }
 
 fn folder() -> tempfile::TempDir {
@@ -122,14 +136,7 @@ fn where_all_pods_wait_long_only_the_slowest_have_a_history_in_short() {
     entries.extend(at_once.iter().map(|waits| bound(*waits, &name(*waits), None)));
     let (journal, mut sender) =
         Journal::begin(&path, Retention::default(), WhenFull::Wait, |_| ()).expect("it is new");
-    let n_entries = entries.len() as u64;
-    for entry in entries {
-        sender.send(entry);
-    }
-    sender.flush();
-    while journal.counts().read().written < n_entries {
-        std::thread::sleep(Duration::from_millis(5));
-    }
+    write_now(&journal, &mut sender, entries);
     for waits in later {
         sender.send(bound(*waits, &name(*waits), None));
     }
@@ -167,13 +174,8 @@ fn a_binding_may_be_answered_after_its_attempt_was_written() {
     let (journal, mut sender) =
         Journal::begin(&path, Retention::default(), WhenFull::Wait, |_| ()).expect("it is new");
     let names = ["late", "at once"];
-    for name in names {
-        sender.send(entry(1000, &decision(name, 1, 1000, scheduled("n1"))));
-    }
-    sender.flush();
-    while journal.counts().read().written < 2 {
-        std::thread::sleep(Duration::from_millis(5));
-    }
+    let tried = |name| entry(1000, &decision(name, 1, 1000, scheduled("n1")));
+    write_now(&journal, &mut sender, names.map(tried));
     sender.send(bound(3000, "late", None));
     sender.send(bound(500, "at once", None));
     drop(sender);

@@ -388,23 +388,41 @@ fn single(name: &str, priority: u32) -> Value {
         "spec": {"priority": priority, "containers": [{"name": "c", "resources": {"requests": {"cpu": "1"}}}]}})
 }
 
+/// One of the gang `g`.
+fn member(name: &str) -> Value {
+    let mut pod = single(name, 0);
+    pod["spec"]["schedulingGroup"] = json!({"podGroupName": "g"});
+    pod
+}
+
+/// The pods that are left once each of these steps is over, in which these pods come.
+fn left_after(release: Release, objects: &[Value], steps: &[&[Value]]) -> Vec<String> {
+    let mut simulation =
+        Simulation::new(scheduler(release, Engine::Fast), InitialCluster::default());
+    for object in objects {
+        simulation.happens(event(object));
+    }
+    for pods in steps {
+        for pod in *pods {
+            simulation.happens(event(pod));
+        }
+        while simulation.advance().is_some() {}
+    }
+    let mut left: Vec<String> =
+        simulation.world().pods().map(|pod| pod.key.name.to_string()).collect();
+    left.sort_unstable();
+    left
+}
+
 /// As in preemption.go, MoreImportantPod: of two equally important pods the one that was started last is evicted, whatever their
 /// names.
 #[test]
 fn of_the_pods_that_a_simulation_has_bound_the_last_one_is_evicted() {
+    let pods = ["first", "between", "after"].map(|name| [single(name, 0)]);
+    let urgent = [single("urgent", 1)];
+    let steps = [&pods[0][..], &pods[1][..], &pods[2][..], &urgent[..]];
     for release in RULES {
-        let mut simulation =
-            Simulation::new(scheduler(release, Engine::Fast), InitialCluster::default());
-        simulation.happens(event(&node("a", "3")));
-        for pod in
-            [single("first", 0), single("between", 0), single("after", 0), single("urgent", 1)]
-        {
-            simulation.happens(event(&pod));
-            while simulation.advance().is_some() {}
-        }
-        let mut left: Vec<&str> =
-            simulation.world().pods().map(|pod| pod.key.name.as_str()).collect();
-        left.sort_unstable();
+        let left = left_after(release, &[node("a", "3")], &steps);
         assert_eq!(left, ["between", "first", "urgent"], "{release}");
     }
 }
@@ -413,22 +431,10 @@ fn of_the_pods_that_a_simulation_has_bound_the_last_one_is_evicted() {
 /// for it.
 #[test]
 fn of_a_gang_that_a_simulation_has_bound_the_last_pod_is_evicted() {
+    let members = ["b", "c", "a"].map(member);
+    let objects = [node("n", "3"), gang("g", 3)];
     for release in RULES {
-        let mut simulation =
-            Simulation::new(scheduler(release, Engine::Fast), InitialCluster::default());
-        simulation.happens(event(&node("n", "3")));
-        simulation.happens(event(&gang("g", 3)));
-        for name in ["b", "c", "a"] {
-            let mut member = single(name, 0);
-            member["spec"]["schedulingGroup"] = json!({"podGroupName": "g"});
-            simulation.happens(event(&member));
-        }
-        while simulation.advance().is_some() {}
-        simulation.happens(event(&single("urgent", 1)));
-        while simulation.advance().is_some() {}
-        let mut left: Vec<&str> =
-            simulation.world().pods().map(|pod| pod.key.name.as_str()).collect();
-        left.sort_unstable();
+        let left = left_after(release, &objects, &[&members, &[single("urgent", 1)]]);
         assert_eq!(left, ["b", "c", "urgent"], "{release}");
     }
 }
@@ -439,15 +445,10 @@ fn a_gang_whose_pods_are_being_deleted_before_they_have_a_node_waits_to_the_end(
     let mut simulation =
         Simulation::new(scheduler(Release::V1_36, Engine::Fast), InitialCluster::default());
     simulation.happens(event(&node("a", "3")));
-    simulation.happens(event(
-        &json!({"apiVersion": "scheduling.k8s.io/v1alpha2", "kind": "PodGroup",
-        "metadata": {"name": "g", "namespace": "default"},
-        "spec": {"schedulingPolicy": {"gang": {"minCount": 3}}}}),
-    ));
-    let mut member = single("going", 0);
-    member["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
-    member["spec"]["schedulingGroup"] = json!({"podGroupName": "g"});
-    simulation.happens(event(&member));
+    simulation.happens(event(&gang("g", 3)));
+    let mut going = member("going");
+    going["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
+    simulation.happens(event(&going));
     while simulation.advance().is_some() {}
     let waiting = simulation.scheduler().waiting_groups();
     let messages: Vec<_> = waiting.iter().map(|group| group.message.as_deref()).collect();
@@ -464,24 +465,10 @@ fn a_gang_that_did_not_fit_is_bound_once_there_is_room() {
 }
 
 fn becomes_bound(release: Release) {
-    let objects = [
-        json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "a"},
-            "status": {"allocatable": {"cpu": "1", "memory": "1Gi", "pods": "9"}}}),
-        json!({"apiVersion": "scheduling.k8s.io/v1alpha2", "kind": "PodGroup",
-            "metadata": {"name": "g", "namespace": "default"},
-            "spec": {"schedulingPolicy": {"gang": {"minCount": 2}}}}),
-    ];
-    let mut rng = Pcg64::seed_from_u64(0);
-    let mut member = |name: &str| {
-        let mut pod = pod(name, Some("g"), 0, &mut rng);
-        pod["spec"]["containers"][0]["resources"]["requests"]["cpu"] = json!("1");
-        Event::is(wire::object(&pod).expect("it is right")).expect("pods are read")
-    };
-    let (one, other) = (member("one"), member("other"));
     let mut simulation =
         Simulation::new(scheduler(release, Engine::Fast), InitialCluster::default());
-    for object in &objects {
-        simulation.happens(Event::is(wire::object(object).expect("right")).expect("it is read"));
+    for object in [node("a", "1"), gang("g", 2)] {
+        simulation.happens(event(&object));
     }
     let mut results = Vec::new();
     let mut go_on = |simulation: &mut Simulation| {
@@ -489,16 +476,14 @@ fn becomes_bound(release: Release) {
             results.extend(simulation.take_group_decisions().iter().map(|one| one.result));
         }
     };
-    simulation.happens(one);
+    simulation.happens(event(&member("one")));
     go_on(&mut simulation);
     let waiting = simulation.scheduler().waiting_groups();
     let message = "waiting for minCount pods from a gang to appear in scheduling queue";
     assert_eq!(waiting[0].message.as_deref(), Some(message));
-    simulation.happens(other);
+    simulation.happens(event(&member("other")));
     go_on(&mut simulation);
-    let mut node = objects[0].clone();
-    node["metadata"]["name"] = json!("b");
-    simulation.happens(Event::is(wire::object(&node).expect("right")).expect("it is read"));
+    simulation.happens(event(&node("b", "1")));
     go_on(&mut simulation);
     assert_eq!(results.last(), Some(&GroupResult::Scheduled), "{results:?}");
     assert_eq!(n_bound(&simulation).values().sum::<u32>(), 2);
