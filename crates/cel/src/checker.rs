@@ -3,6 +3,7 @@
 use crate::ast::{
     Access, Call, Comprehension, Element, Entry, Expr, Fold, Index, Kind, Literal, Select,
 };
+use crate::device::Attributes;
 use crate::overloads::overloads;
 use crate::parser::Parsed;
 use crate::source::Issue;
@@ -62,16 +63,25 @@ const TYPE_NAMES: [(&str, MakeType); 20] = [
 ];
 
 /// Checks an expression about a device; the issues say what is wrong with it.
-pub(crate) fn check(parsed: &Parsed) -> Result<Checked, Vec<Issue>> {
-    check_with(parsed, vec![("device".to_owned(), Type::Device)])
+pub(crate) fn check(parsed: &Parsed, attributes: Attributes) -> Result<Checked, Vec<Issue>> {
+    check_in(parsed, vec![("device".to_owned(), Type::Device)], attributes)
 }
 
-/// Checks an expression with these variables.
+/// Checks an expression with these variables, none of which is a device.
 pub(crate) fn check_with(
     parsed: &Parsed,
     variables: Vec<(String, Type)>,
 ) -> Result<Checked, Vec<Issue>> {
+    check_in(parsed, variables, Attributes::Single)
+}
+
+fn check_in(
+    parsed: &Parsed,
+    variables: Vec<(String, Type)>,
+    attributes: Attributes,
+) -> Result<Checked, Vec<Issue>> {
     let mut checker = Checker {
+        attributes,
         bindings: Bindings::default(),
         scope: variables,
         issues: Vec::new(),
@@ -93,12 +103,15 @@ pub(crate) fn check_with(
 }
 
 /// The type of a field of a device.
-pub(crate) fn device_field(name: &str) -> Option<Type> {
+fn device_field(name: &str, attributes: Attributes) -> Option<Type> {
     let domains = |of| Type::map(Type::String, Type::map(Type::String, of));
     match name {
         "driver" => Some(Type::String),
         "allowMultipleAllocations" => Some(Type::Bool),
-        "attributes" => Some(domains(Type::Any)),
+        "attributes" => Some(domains(match attributes {
+            Attributes::Single => Type::Any,
+            Attributes::Lists => Type::Dyn,
+        })),
         "capacity" => Some(domains(Type::Opaque("kubernetes.Quantity"))),
         _ => None,
     }
@@ -119,6 +132,7 @@ pub(crate) fn qualified_name(expr: &Expr) -> Option<String> {
 }
 
 struct Checker {
+    attributes: Attributes,
     bindings: Bindings,
     /// Variables that are in scope, the innermost last.
     scope: Vec<(String, Type)>,
@@ -201,7 +215,7 @@ impl Checker {
             operand => (operand, false),
         };
         let field = match &operand {
-            Type::Device => device_field(&select.field).unwrap_or_else(|| {
+            Type::Device => device_field(&select.field, self.attributes).unwrap_or_else(|| {
                 self.report(expr.at, format!("undefined field '{}'", select.field));
                 Type::Error
             }),
@@ -448,7 +462,7 @@ impl Checker {
         let (key, value) = match self.resolved(of) {
             Type::List(element) => (Type::Int, (*element).clone()),
             Type::Map(pair) => (pair.0.clone(), pair.1.clone()),
-            Type::Dyn | Type::Any | Type::Error => (Type::Dyn, Type::Dyn),
+            Type::Dyn | Type::Error => (Type::Dyn, Type::Dyn),
             variable @ Type::Variable(_) => {
                 self.bindings.assign(&Type::Dyn, &variable);
                 (Type::Dyn, Type::Dyn)

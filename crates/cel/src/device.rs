@@ -26,6 +26,17 @@ pub enum AttributeValue {
     Unsupported,
 }
 
+/// What attributes an expression is compiled for.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Attributes {
+    /// Each has one value. The type of an attribute is `google.protobuf.Any`.
+    #[default]
+    Single,
+    /// Some may be lists: with the feature gate `DRAListTypeAttributes`, and since 1.37. The type of an attribute is `dyn`,
+    /// so that macros iterate over it, and an expression of the type `dyn` selects devices, too.
+    Lists,
+}
+
 /// A device, prepared for expressions.
 ///
 /// The names of attributes and capacities are qualified (`example.com/model`); those without a

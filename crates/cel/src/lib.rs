@@ -54,7 +54,7 @@ mod validators;
 mod value;
 
 pub use crate::budget::MAX_COST;
-pub use crate::device::{AttributeValue, Device};
+pub use crate::device::{AttributeValue, Attributes, Device};
 pub use crate::error::{CompileError, EvaluationError};
 pub use crate::eval::DomainPath;
 pub use crate::pod::{DecidedWith, PodExpression};
@@ -72,23 +72,34 @@ pub struct Expression {
 }
 
 impl Expression {
-    /// Compiles an expression, whose value must be a truth value or that of an attribute.
+    /// Compiles an expression, whose value must be a truth value or that of an attribute. Attributes are no lists, so no
+    /// macro iterates over one: this is what 1.36 does by default.
     ///
     /// The error has the text that kube-scheduler shows after `CEL compile error: `. The caller limits
     /// the length of the source; the API server accepts 10 KiB. The time is proportional to it, apart
     /// from inputs made to be slow, which nesting and the size of types limit.
     pub fn compile(source: &str) -> Result<Self, CompileError> {
+        Self::compile_with(source, Attributes::Single)
+    }
+
+    /// The same where attributes may be lists, if `attributes` says so.
+    pub fn compile_with(source: &str, attributes: Attributes) -> Result<Self, CompileError> {
         let failed = |mut issues: Vec<source::Issue>| {
             CompileError(format!("compilation failed: {}", source::describe(source, &mut issues)))
         };
         let parsed = parser::parse(source).map_err(|issue| failed(vec![issue]))?;
-        let checked = checker::check(&parsed).map_err(failed)?;
+        let checked = checker::check(&parsed, attributes).map_err(failed)?;
         let issues = validators::validate(&parsed.root, &checked);
         if !issues.is_empty() {
             return Err(failed(issues));
         }
         let of = &checked.types[parsed.root.id];
-        if !matches!(of, Type::Bool | Type::Any) {
+        let may_be_true = match of {
+            Type::Bool | Type::Any => true,
+            Type::Dyn => attributes == Attributes::Lists,
+            _ => false,
+        };
+        if !may_be_true {
             let message = format!("must evaluate to bool or the unknown type, not {of}");
             return Err(CompileError(message));
         }

@@ -1,15 +1,15 @@
-//! The costs that the API server estimates before it accepts a selector. The numbers are those of
-//! dynamic-resource-allocation/cel/compile_test.go, TestCEL.
+//! The costs that the API server estimates before it accepts a selector, with the feature gate `DRAListTypeAttributes`. The
+//! numbers are those of dynamic-resource-allocation/cel/compile_test.go, TestCEL.
 
 use plimsoll_api::Quantity;
-use plimsoll_cel::{AttributeValue, Device, Expression, MAX_COST};
+use plimsoll_cel::{AttributeValue, Attributes, Device, Expression, MAX_COST};
 
 /// What begins most expressions: 3.
 const DOMAIN: &str = r#"device.attributes["dra.example.com"]"#;
 
 fn cost(expression: &str) -> u64 {
     let expression = expression.replace("DOMAIN", DOMAIN);
-    match Expression::compile(&expression) {
+    match Expression::compile_with(&expression, Attributes::Lists) {
         Ok(compiled) => compiled.highest_cost(),
         Err(error) => panic!("{expression}: {error}"),
     }
@@ -122,7 +122,8 @@ fn no_evaluation_costs_more_than_was_estimated() {
     let device = Device::new("dra.example.com", false, attributes, [("memory", memory)]);
     for (expression, _) in UPSTREAM {
         let expression = expression.replace("DOMAIN", DOMAIN);
-        let compiled = Expression::compile(&expression).expect("it is right");
+        let compiled =
+            Expression::compile_with(&expression, Attributes::Lists).expect("it is right");
         // Where the estimate allows it, the evaluation is not cancelled for its cost.
         if compiled.highest_cost() <= MAX_COST
             && let Err(error) = compiled.matches(&device)

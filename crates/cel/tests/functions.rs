@@ -2,7 +2,7 @@
 //! `true`, `false`, the text of the error, or `compile: ` and the message of the compiler's first error.
 
 use plimsoll_api::Quantity;
-use plimsoll_cel::{AttributeValue, Device, Expression};
+use plimsoll_cel::{AttributeValue, Attributes, Device, Expression};
 
 /// A device with an attribute of each type. `A` stands for its attributes in the tables.
 fn device() -> Device {
@@ -25,6 +25,11 @@ fn device() -> Device {
 
 #[track_caller]
 fn check(table: &str) {
+    check_with(Attributes::Single, table);
+}
+
+#[track_caller]
+fn check_with(attributes: Attributes, table: &str) {
     let device = device();
     for line in table.lines().map(str::trim).filter(|line| !line.is_empty()) {
         let (source, expected) = line.rsplit_once(" => ").expect("an expression and its result");
@@ -32,7 +37,7 @@ fn check(table: &str) {
         let written = source
             .replace("A.", "device.attributes[\"gpu.example.com\"].")
             .replace("C.", "device.capacity[\"gpu.example.com\"].");
-        let found = match Expression::compile(&written) {
+        let found = match Expression::compile_with(&written, attributes) {
             Ok(expression) => match expression.matches(&device) {
                 Ok(matches) => matches.to_string(),
                 Err(error) => error.to_string(),
@@ -420,7 +425,6 @@ fn lists_have_functions() {
         [A.index, A.index].sum() == 6 => true
         [A.model].sum() == 6 => no such overload: sum(list)
         [3, 1, 2].min() == 1 && [3, 1, 2].max() == 3 && ["b", "a"].min() == "a" => true
-        A.numbers.filter(x, x > 5).min() == 1 => min called on empty list
         [1, 2, 2].isSorted() && ![2, 1].isSorted() && [].isSorted() => true
         [1, 2, 1].indexOf(1) == 0 && [1, 2, 1].lastIndexOf(1) == 2 && [1].indexOf(3) == -1 => true
         A.numbers.includes(2) && A.model.includes("A100") && !A.model.includes("A") => true
@@ -569,7 +573,6 @@ fn macros_bind_variables() {
         cel.bind(x, A.nothing, true) => true
         cel.bind(x, A.nothing, x == 1) => no such key: nothing
         cel.bind(x, 1, [5].map(x, x + 1)[0] + x) == 7 => true
-        A.model.all(c, true) => got 'types.String', expected iterable type
         dyn("abc").all(i, c, true) => unsupported comprehension range type: types.String
         dyn(A.version).transformList(i, v, v) == [] => unsupported comprehension range type: cel.Semver
         dyn(optional.of(1)).exists(i, v, true) => unsupported comprehension range type: *types.Optional
@@ -581,6 +584,33 @@ fn macros_bind_variables() {
         [1].map(x, 1, x) == [] => compile: found no matching overload for '_?_:_' applied to '(int, list(int), list(int))'
         {"a": 1}.transformMap(k, v, 1, v) == {} => compile: found no matching overload for '_?_:_' applied to '(int, map(string, int), map(string, int))'
         has(device) => compile: invalid argument to has() macro
+        "#,
+    );
+}
+
+#[test]
+fn attributes_are_iterated_over_only_if_they_may_be_lists() {
+    check(
+        r#"
+        A.numbers.exists(x, x == 2) => compile: expression of type 'any' cannot be range of a comprehension (must be list, map, or dynamic)
+        cel.bind(n, A.numbers, n.all(x, x > 0)) => compile: expression of type 'any' cannot be range of a comprehension (must be list, map, or dynamic)
+        dyn(A.numbers).exists(x, x == 2) => true
+        A.numbers[0] => compile: must evaluate to bool or the unknown type, not dyn
+        [1].contains(A.model) => compile: found no matching overload for 'contains' applied to 'list(int).(any)'
+        "#,
+    );
+    check_with(
+        Attributes::Lists,
+        r#"
+        A.numbers.exists(x, x == 2) => true
+        A.numbers.filter(x, x > 5).min() == 1 => min called on empty list
+        A.model.all(c, true) => got 'types.String', expected iterable type
+        A.numbers[0] == 1 => true
+        A.numbers[0] => CEL result of type int could not be converted to bool: unsupported type conversion from 'int' to bool
+        dyn(true) => true
+        [1].contains(A.model) => compile: found no matching overload for 'contains' applied to 'list(int).(dyn)'
+        [device.attributes] => compile: must evaluate to bool or the unknown type, not list(map(string, map(string, dyn)))
+        "%s".format([A.numbers]) == "[1, 2]" => true
         "#,
     );
 }

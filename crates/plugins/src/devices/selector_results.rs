@@ -4,7 +4,9 @@ use hashbrown::HashMap;
 use hashbrown::hash_map::Entry;
 use plimsoll_api::Str;
 use plimsoll_api::devices::{AttributeValue, Device};
-use plimsoll_cel::{AttributeValue as CelValue, Device as CelDevice, DomainPath, Expression};
+use plimsoll_cel::{
+    AttributeValue as CelValue, Attributes, Device as CelDevice, DomainPath, Expression,
+};
 use plimsoll_devices::{DeviceId, DeviceRef, SelectorError, Selectors};
 use rustc_hash::FxBuildHasher;
 
@@ -38,7 +40,7 @@ pub(crate) struct SelectorResults {
 /// What expressions see of a device.
 #[derive(Clone, Copy, Debug)]
 struct Rules {
-    /// Attributes may be lists. Otherwise every expression fails for a device that has one.
+    /// Attributes may be lists. Otherwise every expression fails for a device that has one, and none iterates over one.
     lists: bool,
     /// No device seems to allow multiple allocations.
     is_for_scores: bool,
@@ -107,7 +109,9 @@ impl SelectorResults {
     }
 
     fn compile(&mut self, source: &str) {
-        let compiled = Expression::compile(source).map_err(|error| error.to_string());
+        let attributes = if self.rules.lists { Attributes::Lists } else { Attributes::Single };
+        let compiled =
+            Expression::compile_with(source, attributes).map_err(|error| error.to_string());
         let reads = compiled.as_ref().ok().and_then(Expression::reads);
         let shapes = self.shapes.iter().position(|one| one.reads.as_deref() == reads);
         let shapes = shapes.unwrap_or_else(|| {
