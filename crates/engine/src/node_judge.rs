@@ -17,7 +17,7 @@ use self::prepared::Judging;
 pub(crate) use self::prepared::{ChangedPod, ClusterChanges, PreparedFilters};
 use self::verdicts::Column;
 pub use self::verdicts::Verdicts;
-use crate::cache::Cache;
+use crate::cache::{Cache, Moment};
 use crate::profile::Profile;
 use crate::scheduler::Scheduler;
 
@@ -42,7 +42,7 @@ pub struct NodeJudge<'a> {
 /// Where a judge remembers what filters say.
 struct Memory<'a> {
     all: &'a mut PreparedFilters,
-    revision: u64,
+    moment: Moment,
     profile: &'a Profile,
     /// The plugins of the filters.
     plugins: Vec<usize>,
@@ -66,8 +66,8 @@ impl Scheduler {
         let all = &mut self.prepared_filters;
         let prepared = prepared(profile, (&self.cache, changes), &pod, all);
         let plugins = prepared.iter().map(|one| one.plugin).collect();
-        let revision = self.cache.revision();
-        let memory = Some(Memory { all, revision, profile, plugins });
+        let moment = self.cache.moment();
+        let memory = Some(Memory { all, moment, profile, plugins });
         NodeJudge::of(pod, (&self.cache, &self.nominated), (profile, prepared), memory)
     }
 
@@ -185,8 +185,8 @@ impl<'a> NodeJudge<'a> {
             return known.clone();
         }
         let column = Arc::new(Column::of(&self.filters[at], &self.pod, self.view.nodes));
-        if let Some(Memory { all, revision, profile, plugins }) = &mut self.memory {
-            all.learn(*revision, (profile, plugins[at]), &self.pod, &column);
+        if let Some(Memory { all, moment, profile, plugins }) = &mut self.memory {
+            all.learn(*moment, (profile, plugins[at]), &self.pod, &column);
         }
         self.columns[at] = Some(column.clone());
         column

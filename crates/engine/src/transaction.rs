@@ -98,6 +98,7 @@ impl Scheduler {
     /// Begins a transaction, and ends it after `work`. Rolled back, the scheduler is as if there had been no
     /// transaction. Committed, it is as if all changes had been observed at `now`, in their order.
     pub fn transaction<T>(&mut self, now: Time, work: impl FnOnce(&mut Transaction<'_>) -> T) -> T {
+        self.cache.set_now(now);
         let mut transaction = Transaction::begin(self);
         let result = work(&mut transaction);
         let is_committed = transaction.is_committed;

@@ -73,11 +73,19 @@ pub(crate) struct NodeUpdate {
     pub(crate) changed: NodeReads,
 }
 
+/// A state of the cluster, and when it is looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Moment {
+    /// The [revision](Cache::revision) of the cluster.
+    pub(crate) revision: u64,
+    pub(crate) now: Time,
+}
+
 /// The cluster as the engine knows it.
 #[derive(Debug, Default)]
 pub(crate) struct Cache {
     changes: Changes,
-    /// Grows with every change of what plugins can read.
+    /// Grows with every change of what plugins can read, except the time.
     revision: u64,
     /// The stores on which the order of the queue depends, and a number that grows when they change.
     order_reads: StoreReads,
@@ -435,9 +443,14 @@ impl Cache {
         self.stores.objects.set_cycle(0);
     }
 
-    /// A number that is the same only if nothing that plugins can read has changed.
+    /// A number that is the same only if nothing that plugins can read has changed, except the time.
     pub(crate) fn revision(&self) -> u64 {
         self.revision
+    }
+
+    /// What is the same only if nothing that plugins can read has changed.
+    pub(crate) fn moment(&self) -> Moment {
+        Moment { revision: self.revision, now: self.stores.now }
     }
 
     /// The stores, to change those in `stores`.

@@ -4,10 +4,10 @@
 
 use std::sync::Arc;
 
-use plimsoll_framework::{Columns, CycleState, PodChange, PodInfo, Prepared, Row, Update};
+use plimsoll_framework::{Columns, CycleState, PodChange, PodInfo, Prepared, Row, Update, View};
 
 use super::verdicts::Column;
-use crate::cache::Cache;
+use crate::cache::{Cache, Moment};
 use crate::memo::Budgets;
 use crate::profile::Profile;
 use crate::profiles::Profiles;
@@ -32,8 +32,8 @@ impl Default for PreparedFilters {
 /// A filter that was prepared for a pod.
 #[derive(Debug)]
 struct KnownFilter {
-    /// The [revision](Cache::revision) of the cluster.
-    revision: u64,
+    /// When it was.
+    moment: Moment,
     profile: usize,
     plugin: usize,
     pod: PodInfo,
@@ -121,19 +121,20 @@ impl PreparedFilters {
 
     /// Forgets what was prepared after this revision: it was rolled back, and its number will be used again.
     pub(crate) fn forget_after(&mut self, revision: u64) {
-        self.known.retain(|known| known.revision <= revision);
+        self.known.retain(|known| known.moment.revision <= revision);
     }
 
     /// What is remembered of the present state and differs from what filters say that are prepared anew.
     pub(crate) fn differences(&self, cache: &Cache, profiles: &Profiles) -> Vec<String> {
         let mut differences = Vec::new();
         for known in &self.known {
-            if cache.revision() < known.revision {
-                differences.push(format!("a filter is of revision {}, to come", known.revision));
+            let revision = known.moment.revision;
+            if cache.revision() < revision {
+                differences.push(format!("a filter is of revision {revision}, to come"));
             }
             let mut profiles = profiles.iter();
             let profile = profiles.find(|profile| profile.index == known.profile);
-            let Some(profile) = profile.filter(|_| cache.revision() == known.revision) else {
+            let Some(profile) = profile.filter(|_| cache.moment() == known.moment) else {
                 continue;
             };
             let plugin = profile.get(known.plugin);
@@ -159,14 +160,14 @@ impl PreparedFilters {
     ) -> Option<Judging> {
         let of_profile = profile.get(plugin);
         let point = of_profile.points.filter.as_ref()?;
-        let revision = cache.revision();
-        if let Some(at) = self.find(revision, (profile, plugin), pod) {
+        let moment = cache.moment();
+        if let Some(at) = self.find(moment, (profile, plugin), pod) {
             let known = &self.known[at];
             let (filter, column) = (known.filter.clone(), known.column.clone());
             return Some(Judging { plugin, filter, column });
         }
         if let Some(changes) = changes
-            && let Some(known) = self.after(changes, (profile, plugin), pod, cache.view().nodes)
+            && let Some(known) = self.after(changes, (profile, plugin), pod, &cache.view())
         {
             return Some(known);
         }
@@ -174,7 +175,7 @@ impl PreparedFilters {
         // What plugins share says more than they read.
         if !profile.shares_filter_state {
             self.remember(KnownFilter {
-                revision,
+                moment,
                 profile: profile.index,
                 plugin,
                 pod: pod.clone(),
@@ -192,12 +193,12 @@ impl PreparedFilters {
     /// Remembers what a filter says of the nodes.
     pub(super) fn learn(
         &mut self,
-        revision: u64,
+        moment: Moment,
         filter: (&Profile, usize),
         pod: &PodInfo,
         column: &Arc<Column>,
     ) {
-        if let Some(at) = self.find(revision, filter, pod) {
+        if let Some(at) = self.find(moment, filter, pod) {
             self.known[at].column = Some(column.clone());
         }
     }
@@ -205,13 +206,13 @@ impl PreparedFilters {
     /// The filter of a plugin as it was prepared for a pod that is equal in what it reads.
     fn find(
         &mut self,
-        revision: u64,
+        moment: Moment,
         (profile, plugin): (&Profile, usize),
         pod: &PodInfo,
     ) -> Option<usize> {
         let reads = profile.get(plugin).reads();
         let at = self.known.iter().position(|known| {
-            (known.revision, known.profile, known.plugin) == (revision, profile.index, plugin)
+            (known.moment, known.profile, known.plugin) == (moment, profile.index, plugin)
                 && parts_are_alike(reads, &known.pod, pod)
         })?;
         self.n_uses += 1;
@@ -225,9 +226,11 @@ impl PreparedFilters {
         changes: &ClusterChanges,
         (profile, plugin): (&Profile, usize),
         pod: &PodInfo,
-        nodes: &Columns,
+        cluster: &View<'_>,
     ) -> Option<Judging> {
-        let at = self.find(changes.since, (profile, plugin), pod)?;
+        let moment = Moment { revision: changes.since, now: cluster.stores.now };
+        let at = self.find(moment, (profile, plugin), pod)?;
+        let nodes = cluster.nodes;
         let KnownFilter { filter, column, .. } = &self.known[at];
         let mut filter = filter.clone();
         if profile.get(plugin).points.filter_is_local {

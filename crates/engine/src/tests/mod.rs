@@ -6,6 +6,7 @@ mod audit;
 mod binding;
 mod budgets;
 mod choice;
+mod clock;
 pub(crate) mod counted_nodes;
 mod effects;
 mod extenders;
