@@ -219,6 +219,7 @@ impl Scheduler {
         // A plugin may give up a whole group with one of its pods. No pod is decided in between, which would find half of
         // the group on its nodes.
         self.carry_out_waiting_decisions(now, effects);
+        self.cancel_preempted(now, effects);
         self.send_writes(now, effects);
         let mut answers = std::mem::take(&mut self.answers);
         for id in self.sent_writes.overdue(now) {
@@ -331,13 +332,22 @@ impl Scheduler {
                     self.counts.bound(now, profile.index, &bound);
                 }
             }
-            BindingProgress::Failed(why) => {
-                if let Some((point, lap)) = cycle.stands_at() {
-                    self.counts.stage(profile.index, point, why.status(), lap);
-                }
-                self.give_up(now, *cycle, why, effects);
-            }
+            BindingProgress::Failed(why) => self.binding_failed(now, *cycle, why, effects),
         }
+    }
+
+    /// A binding cycle has failed at its extension point.
+    pub(crate) fn binding_failed(
+        &mut self,
+        now: Time,
+        cycle: BindingCycle,
+        why: Unbound,
+        effects: &mut Vec<Effect>,
+    ) {
+        if let Some((point, lap)) = cycle.stands_at() {
+            self.counts.stage(cycle.profile.index, point, why.status(), lap);
+        }
+        self.give_up(now, cycle, why, effects);
     }
 
     /// The data behind the handles of plugins.

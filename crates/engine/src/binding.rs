@@ -428,6 +428,22 @@ impl BindingCycle {
         }
     }
 
+    /// Whether it prepares the binding, and may still be given up without a trace.
+    pub(crate) fn is_in_pre_bind(&self) -> bool {
+        self.point() == Point::PreBind
+    }
+
+    /// Why it fails in PreBind if the pod is preempted by a plugin.
+    pub(crate) fn preempted(&self, by: &str) -> Unbound {
+        let at = match self.stage {
+            BindingStage::Writing(Then::PreBind(at) | Then::Settle(at))
+            | BindingStage::Settling { at } => at,
+            _ => 0,
+        };
+        let plugin = self.pre_binder(at, &self.profile).map_or("", |(plugin, _)| plugin);
+        Unbound::Error(format!("running PreBind plugin {plugin:?}: preempted by {by}"))
+    }
+
     /// Whether the binding was written but not answered yet.
     pub(crate) fn is_binding(&self) -> bool {
         matches!(self.stage, BindingStage::Binding { .. } | BindingStage::Extender { .. })

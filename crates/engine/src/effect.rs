@@ -142,6 +142,12 @@ impl EventRecord {
         EventRecord { kind: "Normal", reason: "Scheduled", action: "Binding", note: truncate(text) }
     }
 
+    /// A pod was preempted that was not bound yet, so that it is not deleted. As in preemption.go, PreemptPod.
+    pub(crate) fn preempted_in_memory(eviction: &Eviction) -> Self {
+        let note = truncate(format!("{} (in kube-scheduler memory).", eviction.note));
+        EventRecord { kind: "Normal", reason: "Preempted", action: "Preempting", note }
+    }
+
     /// A plugin has recorded it.
     pub(crate) fn of_plugin(PodEvent { kind, reason, action, note }: PodEvent) -> Self {
         let kind = match kind {

@@ -12,8 +12,9 @@ use plimsoll_framework::{
     GroupForest, GroupRules, Nomination, PodInfo, Time, WaitingDecision, WriteError,
 };
 
+use crate::binding::BindingCycle;
 use crate::cycle::AttemptFailure;
-use crate::effect::{Effect, EffectId, Eviction, Write};
+use crate::effect::{Effect, EffectId, EventRecord, Eviction, Write};
 use crate::metrics::Preemptor;
 use crate::queue::{Attempt, Hold, Surroundings};
 use crate::scheduler::Scheduler;
@@ -45,6 +46,15 @@ pub(crate) struct Waits<'a> {
     pub(crate) preemptor: Preemptor,
     /// How many of the evictions violate a PodDisruptionBudget.
     pub(crate) broken_budgets: i64,
+}
+
+/// The binding of a pod that was preempted before it was sent.
+#[derive(Debug)]
+pub(crate) struct CancelledBinding {
+    victim: PodKey,
+    uid: Str,
+    /// The plugin that asked for the preemption.
+    by: &'static str,
 }
 
 /// The evictions that pods wait for.
@@ -118,7 +128,8 @@ impl Scheduler {
         self.evict(now, waits, &nomination.victims, evict, effects);
     }
 
-    /// Evicts pods that are on nodes, and rejects those that still wait at Permit. Those that wait for it are held back.
+    /// Evicts pods that are on nodes, and rejects those that are not bound yet: they wait at Permit or in PreBind, and go back
+    /// into the queue. Those that wait for the evictions are held back.
     pub(crate) fn evict(
         &mut self,
         now: Time,
@@ -134,16 +145,21 @@ impl Scheduler {
         }
         let mut writes = BTreeMap::new();
         for victim in victims {
-            if self.names.find(victim).is_some_and(|id| self.waiting.has(id)) {
-                self.waiting_decisions.push(WaitingDecision::Reject {
-                    pod: victim.clone(),
-                    plugin: plugin.into(),
-                    reason: "preempted".into(),
-                });
-            } else if let Some(victim) = self.names.find(victim).and_then(|id| self.cache.pod(id)) {
-                let (key, eviction) = (victim.key.clone(), eviction(victim));
+            let Some(id) = self.names.find(victim) else { continue };
+            let Some(of) = self.cache.pod(id) else { continue };
+            let (of, key, eviction) = (of.clone(), victim.clone(), eviction(of));
+            if self.waiting.has(id) {
+                let (plugin, reason) = (plugin.into(), "preempted".into());
+                self.waiting_decisions.push(WaitingDecision::Reject { pod: key, plugin, reason });
+            } else if self.bindings.get(id).is_some_and(BindingCycle::is_in_pre_bind) {
+                let uid = of.uid.clone();
+                self.cancelled.push(CancelledBinding { victim: key, uid, by: plugin });
+            } else {
                 writes.insert(self.write(pod, Write::Evict(eviction), effects), key);
+                continue;
             }
+            let record = EventRecord::preempted_in_memory(&eviction);
+            self.write(&of, Write::Record(record), effects);
         }
         if writes.is_empty() {
             return;
@@ -157,6 +173,20 @@ impl Scheduler {
             let hold = if others.is_empty() { Hold::Pod } else { Hold::Group };
             for waiting in std::iter::once(attempt).chain(others) {
                 self.queue.hold(waiting.id, plugin, hold);
+            }
+        }
+    }
+
+    /// Gives up pods that were preempted before their binding was sent.
+    pub(crate) fn cancel_preempted(&mut self, now: Time, effects: &mut Vec<Effect>) {
+        for CancelledBinding { victim, uid, by } in std::mem::take(&mut self.cancelled) {
+            let Some(id) = self.names.find(&victim) else { continue };
+            let is_it = |cycle: &BindingCycle| cycle.is_in_pre_bind() && cycle.pod.uid == uid;
+            if self.bindings.get(id).is_some_and(is_it)
+                && let Some(cycle) = self.bindings.take(id)
+            {
+                let why = cycle.preempted(by);
+                self.binding_failed(now, *cycle, why, effects);
             }
         }
     }

@@ -28,7 +28,7 @@ use crate::names::{PodId, PodNames};
 use crate::node_judge::PreparedFilters;
 use crate::pauses::Pauses;
 use crate::pick::TieBreak;
-use crate::preemption::Evictions;
+use crate::preemption::{CancelledBinding, Evictions};
 use crate::profile::{Profile, ProfileError};
 use crate::profiles::Profiles;
 use crate::queue::{Backoff, Queue, QueuedPodInfo, Ready, Surroundings};
@@ -162,6 +162,8 @@ pub struct Scheduler {
     pub(crate) expected: ByPod<Str>,
     /// Decisions about waiting pods since the last step.
     pub(crate) waiting_decisions: Vec<WaitingDecision>,
+    /// Pods that were preempted since the last step and before their binding was sent.
+    pub(crate) cancelled: Vec<CancelledBinding>,
     pub(crate) answers: Vec<(crate::EffectId, Result<(), WriteError>)>,
     /// The writes that plugins have requested, and those that were sent.
     pub(crate) said_writes: Vec<RequestedWrite>,
@@ -249,6 +251,7 @@ impl Scheduler {
             unhelped: Pauses::default(),
             expected: ByPod::default(),
             waiting_decisions: Vec::new(),
+            cancelled: Vec::new(),
             answers: Vec::new(),
             said_writes: Vec::new(),
             said_events: Vec::new(),
@@ -326,6 +329,7 @@ impl Scheduler {
         let work = self.queue.has_ready(ready)
             || self.extenders.has_work()
             || !self.waiting_decisions.is_empty()
+            || !self.cancelled.is_empty()
             || !self.answers.is_empty()
             || !self.said_writes.is_empty();
         if work {
@@ -421,6 +425,7 @@ impl Scheduler {
             && self.evictions.is_empty()
             && self.answers.is_empty()
             && self.waiting_decisions.is_empty()
+            && self.cancelled.is_empty()
             && self.said_writes.is_empty()
             && self.sent_writes.is_empty()
             && self.unhelped.next_end().is_none()

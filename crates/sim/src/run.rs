@@ -23,6 +23,8 @@ use crate::volumes::ClaimBinding;
 /// which waits for the first one. So may pods that take turns on a node to wait for volumes that never come. In a cluster this
 /// goes on until something changes. Here time would pass without end, or not at all.
 const MOST_VAIN_WAITS: u32 = 20;
+/// So many steps without a decision, while no time passes, are a fault: each carries out all that there is to do.
+const ENDLESS: u32 = 100_000;
 
 /// A running simulation.
 #[derive(Debug)]
@@ -151,14 +153,25 @@ impl Simulation {
 
     /// Runs the scheduler until it has decided something. `None` once nothing can change any more:
     /// every pod that is left waits for something that will not happen in this cluster, or has waited at Permit in vain so
-    /// often that it would do so forever. Pods that wait there then are given the time that they have left.
+    /// often that it would do so forever. Pods that wait there then are given the time that they have left. A simulation in which
+    /// no time passes any more ends, too.
     pub fn advance(&mut self) -> Option<Vec<Decision>> {
         self.advance_until(None)
     }
 
     /// The same, but time does not advance beyond `until`.
     pub fn advance_until(&mut self, until: Option<Time>) -> Option<Vec<Decision>> {
+        let (mut since, mut n_steps) = (self.now, 0);
         loop {
+            n_steps = if self.now == since { n_steps + 1 } else { 0 };
+            since = self.now;
+            if ENDLESS < n_steps {
+                if let Some(auditor) = &mut self.auditor {
+                    let what = "the scheduler and the cluster answer one another without end";
+                    auditor.violated(self.now, what.to_owned());
+                }
+                return None;
+            }
             if self.vain_waits.has_given_up {
                 match self.run_out(until) {
                     Some(decisions) if decisions.is_empty() => continue,

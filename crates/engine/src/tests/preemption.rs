@@ -204,6 +204,28 @@ fn a_victim_that_waits_at_permit_is_rejected_instead() {
 }
 
 #[test]
+fn a_victim_whose_binding_is_being_prepared_goes_back_into_the_queue() {
+    check(
+        "0 node a cpu=2
+         0 pod low cpu=2 prepare=later
+         1 pod high cpu=2 prio=5 oust=yes
+         9 namespace later=done",
+        expect![[r#"
+            0s low #1 -> a
+            0s nominate low to a
+            0s patch low {"metadata":{"annotations":{"prepared":"yes"}}}
+            1s high #1 !! 0/1 nodes are available: 1 Insufficient cpu.
+            1s nominate high to a
+            1s low #1 error: running PreBind plugin "Prepare": preempted by Oust
+            1s high #2 -> a
+            1s nominate low to nothing
+            1s bind high to a
+            3s low #2 !! 0/1 nodes are available: 1 Insufficient cpu.
+        "#]],
+    );
+}
+
+#[test]
 fn a_nomination_is_taken_back_when_no_node_is_left() {
     check(
         "0 node a cpu=2

@@ -26,7 +26,14 @@ impl Answered for DynamicResources {
             handle.metrics.add(&CREATES, [status], 1);
         }
         match answer {
-            Ok(()) => self.written(step, &write.key, at, handle),
+            Ok(()) => {
+                if step == Step::Reservation {
+                    let mut progress = Progress::of(handle);
+                    progress.reserved.insert(write.key.clone(), written_version(write));
+                    handle.shared.write(progress);
+                }
+                self.written(step, &write.key, at, handle)
+            }
             Err(error) if error.cause == WriteCause::Conflict => {
                 self.met_conflict(step, write, error, at, handle)
             }

@@ -50,6 +50,9 @@ pub(super) struct Progress {
     pub(super) allocating: BTreeSet<ObjectKey>,
     /// Those of them of which the answer says that they were.
     pub(super) allocated: BTreeSet<ObjectKey>,
+    /// The claims that were reserved, by the answers, each with the version that the write named: of any other version that is
+    /// observed the reservation is known.
+    pub(super) reserved: BTreeMap<ObjectKey, Str>,
     /// The versions at which writes of claims met a conflict. They are written again once another version is observed.
     pub(super) conflicts: BTreeMap<ObjectKey, Str>,
     /// When the wait for the conditions of devices began.
@@ -59,6 +62,11 @@ pub(super) struct Progress {
 impl Progress {
     pub(super) fn of(handle: &Handle<'_>) -> Self {
         handle.shared.read().cloned().unwrap_or_default()
+    }
+
+    /// Whether a claim was reserved before it was as it is observed now.
+    fn was_reserved(&self, claim: &ResourceClaim) -> bool {
+        self.reserved.get(&claim.key).is_some_and(|version| *version != claim.resource_version)
     }
 }
 
@@ -181,7 +189,12 @@ impl HeldClaims {
                 {
                     return Err(format!("claim {key} got deallocated elsewhere in the meantime"));
                 }
-                (there, _) => is_ready &= there.is_some() && self.keeps(claim, at),
+                (there, _) if self.keeps(claim, at) => is_ready &= there.is_some(),
+                // The pod is being deleted, or somebody else has ended the reservation. To write it again would not help.
+                (Some(_), _) if progress.is_some_and(|progress| progress.was_reserved(claim)) => {
+                    return Err(format!("claim {key} is no longer reserved for the pod"));
+                }
+                _ => is_ready = false,
             }
         }
         if let Some(extended) = &self.extended {

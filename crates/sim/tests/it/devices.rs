@@ -7,7 +7,7 @@ use expect_test::{Expect, expect};
 use plimsoll_api::wire::Object;
 use plimsoll_api::{KindRef, Kinds, ObjectKey, PodKey, ResourceClaim, ResourceClaimTemplate};
 use plimsoll_config::GivenGates;
-use plimsoll_engine::{Detail, Options, Outcome, Profile, Scheduler};
+use plimsoll_engine::{Detail, Event, Options, Outcome, Profile, Scheduler};
 use plimsoll_framework::{Release, Time};
 use plimsoll_sim::{
     Extent, Happening, InitialCluster, Lifecycle, Manner, RequestFaults, RequestVerb,
@@ -291,6 +291,35 @@ fn a_pod_gives_up_a_device_that_is_never_prepared() {
         0s a: goes to n
         default/c has ["gpu-0"] for ["a"]
     "#]],
+    );
+}
+
+#[test]
+fn a_reservation_that_the_controller_has_ended_is_not_written_again() {
+    let conditions =
+        json!({"bindingConditions": ["prepared"], "bindingFailureConditions": ["broken"]});
+    let mut objects = hardware(&conditions);
+    let mut second = by_name("b");
+    second["metadata"]["uid"] = json!("b");
+    objects.extend([claim(), by_name("a"), second.clone()]);
+    // A finalizer keeps it, so that the scheduler goes on.
+    second["metadata"]["finalizers"] = json!(["example.com/kept"]);
+    second["metadata"]["deletionTimestamp"] = json!("1970-01-01T00:02:00Z");
+    let Ok(Object::Pod(deleted)) = Kinds::built_in().object(&second) else { panic!("a pod") };
+    let mut faults = RequestFaults::default();
+    faults.set(RequestVerb::Prepare, Manner::Lost);
+    check_with(
+        100,
+        &objects,
+        [(10, Happening::Other(Event::pod(*deleted)))],
+        faults,
+        &expect![[r#"
+            0s a: goes to n
+            0s b: 0/1 nodes are available: resource claim default/c is in the process of being allocated. no new claims to deallocate, preemption: 0/1 nodes are available: 1 Preemption is not helpful for scheduling.
+            0s b: goes to n
+            10s b: running PreBind plugin "DynamicResources": claim default/c is no longer reserved for the pod
+            default/c has ["gpu-0"] for ["a"]
+        "#]],
     );
 }
 

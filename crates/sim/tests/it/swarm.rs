@@ -111,13 +111,16 @@ fn with_gangs(release: Release, seed: u64) -> Course {
     course.expect("there is one profile")
 }
 
-/// A seed with gangs of Coscheduling that has found a bug: a pod of a gang was decided after the wait of one of its siblings was
-/// over, and before the others were rejected with that one.
+/// Seeds with gangs of Coscheduling that have found bugs: a pod of a gang was decided after the wait of one of its siblings was
+/// over, and before the others were rejected with that one; what the plugin had said of a pod was remembered beyond the time
+/// for which it held.
 #[test]
-fn a_gang_is_given_up_as_a_whole_before_the_next_pod_is_decided() {
+fn what_was_found_once_with_coscheduling_is_not_found_again() {
     let mut wrong = String::new();
-    for release in Release::ALL {
-        report(&mut wrong, release, 73_012_400, &with_gangs(release, 73_012_400));
+    for seed in [73_012_400, 90_000_295] {
+        for release in Release::ALL {
+            report(&mut wrong, release, seed, &with_gangs(release, seed));
+        }
     }
     assert!(wrong.is_empty(), "{wrong}");
 }
@@ -126,12 +129,12 @@ fn a_gang_is_given_up_as_a_whole_before_the_next_pod_is_decided() {
 /// when the smallest domain of a spread constraint lost its node to another label,
 /// when a pod with the same volume was nominated, when a nominated pod changed, when its reserved resources were given to
 /// a more important one, or when a claim went whose devices were being written; a device was given to two claims of which
-/// a pod had named one twice.
-const FOUND: [u64; 36] = [
+/// a pod had named one twice; a pod and the claim controller wrote a reservation in turn without end.
+const FOUND: [u64; 37] = [
     584, 1219, 2743, 3546, 3595, 10_228, 10_849, 13_116, 17_309, 19_182, 20_537, 23_891, 26_573,
     30_384, 31_420, 31_481, 32_887, 34_025, 34_178, 37_607, 39_461, 41_234, 79_009, 79_701, 94_426,
     1_048_007, 1_058_161, 1_055_850, 1_050_849, 1_056_757, 1_070_315, 1_070_922, 1_066_072,
-    5_050_494, 8_105_996, 53_000_123,
+    5_050_494, 8_105_996, 53_000_123, 90_021_517,
 ];
 
 #[test]
