@@ -6,7 +6,7 @@ use std::sync::Arc;
 use plimsoll_api::{ObjectKey, Pod, PodKey};
 use plimsoll_engine::{GroupResult, Outcome, QueuePlace, Scheduler};
 use plimsoll_framework::pod_groups::group_of;
-use plimsoll_framework::{GroupForest, GroupRef, GroupRules, Time};
+use plimsoll_framework::{GroupForest, GroupRef, GroupRules, PodInfo, Time};
 
 /// The pods that wait for a change although a fresh attempt would place them now, with the node each
 /// would get. Pods of groups are left out, which are tried together.
@@ -61,7 +61,7 @@ pub(crate) fn sleeping_groups(scheduler: &mut Scheduler, now: Time) -> Vec<Objec
     }
     for (group, pods) in waiting {
         // All pods of a tree are tried together.
-        if !asked.insert(root_of(scheduler, &group)) {
+        if !asked.insert(root_of(scheduler, &group)) || waits_for_victims(scheduler, &pods) {
             continue;
         }
         let decided = scheduler.transaction(now, |all| all.decide_group(now, &group, pods));
@@ -70,6 +70,18 @@ pub(crate) fn sleeping_groups(scheduler: &mut Scheduler, now: Time) -> Vec<Objec
         }
     }
     asleep
+}
+
+/// Whether a pod on the node to which one of these pods is nominated is going, and less important. By the rules of 1.36 the whole
+/// group waits for that, also for a member without which it would be complete.
+fn waits_for_victims(scheduler: &Scheduler, pods: &[Arc<Pod>]) -> bool {
+    pods.iter().any(|pod| {
+        let node = scheduler.nominated_node(&pod.key);
+        let is_going = |other: &PodInfo| {
+            other.node() == node && other.is_terminating() && other.priority < pod.priority
+        };
+        node.is_some() && scheduler.pods().any(is_going)
+    })
 }
 
 /// The gangs of Coscheduling among `pending` that wait although fresh attempts would place enough of their pods now, one after

@@ -8,6 +8,7 @@ use plimsoll_engine::{
     Outcome, Scheduler, Write,
 };
 use plimsoll_framework::Time;
+use plimsoll_framework::pod_groups::group_of;
 use rand::Rng;
 
 use crate::auditor::{Auditor, Extent, ObservedGangs, Violation};
@@ -55,7 +56,7 @@ pub struct Simulation {
 struct VainWaits {
     /// How often each had done so in all, the first time after that change.
     first: BTreeMap<PodKey, u32>,
-    /// How many errors each has had since.
+    /// How many errors each has had since, or its group: pods of a group may take turns.
     errors: BTreeMap<PodKey, u32>,
     /// Whether no pod is tried any more until the cluster changes.
     has_given_up: bool,
@@ -277,7 +278,10 @@ impl Simulation {
                 self.vain_waits.has_given_up |= MOST_VAIN_WAITS <= waits - before.min(waits);
             }
             if let Outcome::Error { .. } = decision.outcome {
-                let errors = self.vain_waits.errors.entry(decision.pod.clone()).or_default();
+                let pod = self.world.pod(&decision.pod);
+                let group = pod.and_then(|pod| group_of(pod));
+                let unit = group.unwrap_or_else(|| decision.pod.clone());
+                let errors = self.vain_waits.errors.entry(unit).or_default();
                 *errors += 1;
                 self.vain_waits.has_given_up |= MOST_VAIN_WAITS <= *errors;
             }

@@ -212,11 +212,24 @@ impl ObservedCluster {
         }
     }
 
+    /// The pods that are going, and must leave together with one of these victims.
+    pub(super) fn going_with(&self, victims: &BTreeSet<PodKey>) -> BTreeSet<PodKey> {
+        let units = self.units_of(victims);
+        let is_of_unit =
+            |pod: &Pod| self.groups.evicted_with(pod).is_some_and(|unit| units.contains(&unit));
+        let going = self.pods.values().filter(|pod| pod.is_terminating() && is_of_unit(pod));
+        going.map(|pod| pod.key.clone()).collect()
+    }
+
+    /// The groups of these victims that must leave as a whole.
+    fn units_of(&self, victims: &BTreeSet<PodKey>) -> BTreeSet<ObjectKey> {
+        let pods = victims.iter().filter_map(|victim| self.pods.get(victim));
+        pods.filter_map(|pod| self.groups.evicted_with(pod)).collect()
+    }
+
     /// Checks that groups that must leave as a whole do so.
     fn are_whole_units(&self, victims: &BTreeSet<PodKey>) -> Result<(), String> {
-        let pods = victims.iter().filter_map(|victim| self.pods.get(victim));
-        let units: BTreeSet<ObjectKey> =
-            pods.filter_map(|pod| self.groups.evicted_with(pod)).collect();
+        let units = self.units_of(victims);
         let stays = |pod: &Pod| !victims.contains(&pod.key) && !pod.is_terminating();
         // A pod whose node is gone will be deleted itself, and is no victim in kube-scheduler either: that sees it on no node.
         let there = self.placed().filter(|(_, node)| self.nodes.contains_key(*node));

@@ -379,6 +379,8 @@ impl Auditor {
                 return Err(format!("its victim {victim} is not there"));
             }
         }
+        // Of a group that leaves as a whole, those that are going already are not evicted again.
+        let victims = &victims | &self.known.going_with(&victims);
         // kube-scheduler subtracts terminating pods from counts in which they are not included. That
         // may evict pods in vain, but places no pod wrongly. The same holds for pods that an empty
         // selector does not count.
