@@ -58,7 +58,7 @@ impl Course {
 pub type Recorders<'a> = &'a dyn Fn(usize) -> Option<Box<dyn Recorder>>;
 
 /// More decisions than any workload needs: a simulation that reaches this never ends.
-const MAX_DECISIONS: usize = 20_000;
+const MAX_DECISIONS: usize = 60_000;
 /// One decision in so many is followed by a random transaction.
 const TRANSACTION_EVERY: u32 = 4;
 /// Longer than any simulation: no pod is tried because of the flush, which would hide that no event
