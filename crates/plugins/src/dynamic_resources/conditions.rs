@@ -28,14 +28,13 @@ pub(super) fn has_conditions(claim: &ResourceClaim) -> bool {
     devices.any(|device| !device.binding_conditions.is_empty())
 }
 
-/// What is known of the conditions of a claim. As in dynamicresources.go, isClaimReadyForBinding.
+/// What is known of the conditions of a claim. As in dynamicresources.go, isClaimReadyForBinding: the first device that is not
+/// ready decides, so a failure after it is not seen yet.
 pub(super) fn conditions_of(claim: &ResourceClaim) -> Conditions {
     let Some(allocation) = &claim.allocation else { return Conditions::Met };
-    let mut is_met = true;
     for device in allocation.devices.iter().filter(|one| !one.binding_conditions.is_empty()) {
         let Some(status) = claim.devices.iter().find(|status| is_about(status, device)) else {
-            is_met = false;
-            continue;
+            return Conditions::Awaited;
         };
         let condition = |name: &Str| status.conditions.iter().find(|one| one.name == *name);
         let is_true = |name: &Str| condition(name).is_some_and(|one| one.is_true);
@@ -44,9 +43,11 @@ pub(super) fn conditions_of(claim: &ResourceClaim) -> Conditions {
             let (reason, message) = (failed.reason.clone(), failed.message.clone());
             return Conditions::Failed { reason, message };
         }
-        is_met &= device.binding_conditions.iter().all(is_true);
+        if !device.binding_conditions.iter().all(is_true) {
+            return Conditions::Awaited;
+        }
     }
-    if is_met { Conditions::Met } else { Conditions::Awaited }
+    Conditions::Met
 }
 
 fn is_about(status: &DeviceStatus, device: &DeviceResult) -> bool {

@@ -127,6 +127,40 @@ fn a_claim_with_devices_elsewhere_is_deallocated_if_nobody_uses_it() {
 }
 
 #[test]
+fn the_first_device_that_is_not_ready_decides_about_a_claim_with_conditions() {
+    let claim = |failed: &str| {
+        format!(
+            r#"{GPUS}
+            claim both {{"devices": {{"requests": [{{"name": "r", "exactly": {{"deviceClassName": "gpu", "count": 2}}}}]}},
+                "status": {{"allocation": {{"devices": {{"results": [
+                    {{"request": "r", "driver": "gpu.io", "pool": "a", "device": "g0",
+                        "bindingConditions": ["ready"], "bindingFailureConditions": ["broken"]}},
+                    {{"request": "r", "driver": "gpu.io", "pool": "a", "device": "g1",
+                        "bindingConditions": ["ready"], "bindingFailureConditions": ["broken"]}}]}},
+                    "nodeSelector": {{"nodeSelectorTerms": [
+                        {{"matchFields": [{{"key": "metadata.name", "operator": "In", "values": ["a"]}}]}}]}}}},
+                    "devices": [{{"driver": "gpu.io", "pool": "a", "device": "{failed}",
+                        "conditions": [{{"type": "broken", "status": "True", "reason": "R", "message": "m"}}]}}]}}}}
+            pod p {{"resourceClaims": [{{"name": "c", "resourceClaimName": "both"}}]}}
+            "#
+        )
+    };
+    // The other one has not reported anything.
+    check(entry(), &claim("g0"), &expect![[r#"
+        p gate open
+        p a UnschedulableAndUnresolvable: resourceclaim not available on the node
+        p b UnschedulableAndUnresolvable: resourceclaim not available on the node
+        p is unschedulable: deallocation of ResourceClaim completed
+    "#]]);
+    check(entry(), &claim("g1"), &expect![[r#"
+        p gate open
+        p a Success
+        p b UnschedulableAndUnresolvable: resourceclaim not available on the node
+        p a score 0
+    "#]]);
+}
+
+#[test]
 fn devices_stand_for_resources_that_a_node_does_not_offer() {
     check(
         entry(),
