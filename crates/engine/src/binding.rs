@@ -428,7 +428,7 @@ impl BindingCycle {
         }
     }
 
-    /// Whether it prepares the binding, and may still be given up without a trace.
+    /// Whether it prepares the binding, which was not sent yet.
     pub(crate) fn is_in_pre_bind(&self) -> bool {
         self.point() == Point::PreBind
     }
