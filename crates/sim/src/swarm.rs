@@ -57,8 +57,9 @@ impl Course {
 /// What records the runs of a seed: it is asked for each run, which has a number, counted from 0.
 pub type Recorders<'a> = &'a dyn Fn(usize) -> Option<Box<dyn Recorder>>;
 
-/// More decisions than any workload needs: a simulation that reaches this never ends.
-const MAX_DECISIONS: usize = 60_000;
+/// More decisions than any workload needs: a simulation that reaches this never ends. A tree of 29 pods whose attempt is an error is tried
+/// every eleven seconds, while others wait ten minutes each for volumes that never come.
+const MAX_DECISIONS: usize = 200_000;
 /// One decision in so many is followed by a random transaction.
 const TRANSACTION_EVERY: u32 = 4;
 /// Longer than any simulation: no pod is tried because of the flush, which would hide that no event

@@ -146,18 +146,26 @@ fn the_first_device_that_is_not_ready_decides_about_a_claim_with_conditions() {
         )
     };
     // The other one has not reported anything.
-    check(entry(), &claim("g0"), &expect![[r#"
+    check(
+        entry(),
+        &claim("g0"),
+        &expect![[r#"
         p gate open
         p a UnschedulableAndUnresolvable: resourceclaim not available on the node
         p b UnschedulableAndUnresolvable: resourceclaim not available on the node
         p is unschedulable: deallocation of ResourceClaim completed
-    "#]]);
-    check(entry(), &claim("g1"), &expect![[r#"
+    "#]],
+    );
+    check(
+        entry(),
+        &claim("g1"),
+        &expect![[r#"
         p gate open
         p a Success
         p b UnschedulableAndUnresolvable: resourceclaim not available on the node
         p a score 0
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
