@@ -279,7 +279,7 @@ impl Simulation {
             }
             if let Outcome::Error { .. } = decision.outcome {
                 let pod = self.world.pod(&decision.pod);
-                let group = pod.and_then(|pod| group_of(pod));
+                let group = pod.and_then(group_of);
                 let unit = group.unwrap_or_else(|| decision.pod.clone());
                 let errors = self.vain_waits.errors.entry(unit).or_default();
                 *errors += 1;
