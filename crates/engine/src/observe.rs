@@ -238,6 +238,9 @@ impl Scheduler {
     /// way of others, except its volumes: whoever uses the same ones needs no further slot for them. In kube-scheduler
     /// others are not woken by this.
     fn enters_nomination(&mut self, now: Time, pod: Option<PodInfo>) {
+        if pod.is_some() {
+            self.queue.nominates();
+        }
         let Some(pod) = pod.filter(|pod| !pod.volumes.is_empty()) else { return };
         let row = pod.node().and_then(|node| self.cache.row(node));
         let object = Object::Assigned { before: None, after: Some(&pod), row };

@@ -51,7 +51,8 @@ impl Queue {
         }
     }
 
-    /// A pod of a group was nominated that was not before. It tries its node first then, so what has failed may fit.
+    /// A pod was nominated that was not before. One of a group tries its node first then, and a group that cannot have that node for
+    /// its first pod may fit on another one, so what has failed may fit.
     pub(crate) fn nominates(&mut self) {
         self.changed += 1;
     }

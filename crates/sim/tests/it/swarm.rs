@@ -56,9 +56,10 @@ fn nothing_that_must_not_be_is_found_in_a_swarm_with_groups() {
 /// counted as settled while it waited for its next attempt, a member that was tried beside its victim freed the victim's
 /// ports when it was taken back, the law did not know that a member that is being deleted holds its group back, a pod that names a
 /// claim twice could be bound only if the claim kept the devices of its attempt before, a group counted as settled although
-/// its attempt had nominated a member that evicts pods, a transaction did not put back what was assumed of a claim, and the laws did not
-/// know that a group waits for a pod that is going on the node of one of its members, and that such a pod may be one of a unit.
-const FOUND_WITH_GROUPS: [(Release, u64); 13] = [
+/// its attempt had nominated a member that evicts pods, a transaction did not put back what was assumed of a claim, the laws did not
+/// know that a group waits for a pod that is going on the node of one of its members, and that such a pod may be one of a unit; and a
+/// group counted as settled although a new nomination to another node made it fit.
+const FOUND_WITH_GROUPS: [(Release, u64); 14] = [
     (Release::V1_36, 141),
     (Release::V1_36, 993),
     (Release::V1_37, 759),
@@ -72,6 +73,7 @@ const FOUND_WITH_GROUPS: [(Release, u64); 13] = [
     (Release::V1_37, 73_011_690),
     (Release::V1_36, 92_006_460),
     (Release::V1_37, 92_023_794),
+    (Release::V1_37, 97_571_139),
 ];
 
 #[test]
