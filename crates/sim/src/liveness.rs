@@ -49,6 +49,10 @@ pub(crate) fn sleeping_groups(scheduler: &mut Scheduler, now: Time) -> Vec<Objec
         let Some(group) = group_of(&info.pod) else { continue };
         match info.place {
             QueuePlace::InFlight => {}
+            // It is tried again whatever happens. The simulation ends if that errs each time, as where a volume never comes.
+            QueuePlace::ErrorBackoff { .. } => {
+                asked.insert(root_of(scheduler, &group));
+            }
             // By the rules of 1.37 the gate of one member holds all of them back, and this one will be gone.
             QueuePlace::Gated { .. }
                 if info.pod.is_terminating() && gates.rules == GroupRules::V1_37 =>
