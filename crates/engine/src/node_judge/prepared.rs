@@ -32,7 +32,7 @@ impl Default for PreparedFilters {
 /// A filter that was prepared for a pod.
 #[derive(Debug)]
 struct KnownFilter {
-    /// When it was.
+    /// The state of the cluster, and the time, for which it was prepared.
     moment: Moment,
     profile: usize,
     plugin: usize,
