@@ -121,6 +121,16 @@ impl Gpus {
     }
 }
 
+/// The extender has bound these pods, each once. It notes a pod after the server has it on its node.
+#[track_caller]
+fn have_been_bound(bound: &Mutex<Vec<String>>, expected: &[String]) {
+    eventually("the extender has bound them", || {
+        let mut bound = bound.lock().expect("nobody panics").clone();
+        bound.sort();
+        bound == expected
+    });
+}
+
 #[test]
 fn pods_that_ask_for_what_an_extender_manages_are_placed_and_bound_by_it() {
     let server = TestServer::start(Options::default());
@@ -140,10 +150,8 @@ fn pods_that_ask_for_what_an_extender_manages_are_placed_and_bound_by_it() {
     for (pod, node) in placed(&server).into_iter().filter(|(pod, _)| pod.starts_with("gpu-")) {
         assert_eq!(node, "node-00004", "{pod}");
     }
-    let mut bound = bound.lock().expect("nobody panics").clone();
-    bound.sort();
-    let expected: Vec<String> = (0..8).map(|number| format!("gpu-{number}")).collect();
-    assert_eq!(bound, expected);
+    let all: Vec<String> = (0..8).map(|number| format!("gpu-{number}")).collect();
+    have_been_bound(&bound, &all);
 }
 
 #[test]
@@ -245,10 +253,8 @@ fn a_gang_is_placed_where_an_extender_lets_its_pods_and_bound_by_it_as_a_whole()
     for (pod, node) in placed(&server).into_iter().filter(|(pod, _)| pod.starts_with("train-")) {
         assert_eq!(node, "node-00004", "{pod}");
     }
-    let mut bound = bound.lock().expect("nobody panics").clone();
-    bound.sort();
-    let expected: Vec<String> = (0..6).map(|number| format!("train-{number}")).collect();
-    assert_eq!(bound, expected);
+    let all: Vec<String> = (0..6).map(|number| format!("train-{number}")).collect();
+    have_been_bound(&bound, &all);
     eventually("the group says so", || {
         condition(&server, "train", "PodGroupInitiallyScheduled")
             .is_some_and(|[status, ..]| status == "True")
