@@ -91,6 +91,11 @@ impl QueueSignatures {
         id
     }
 
+    /// Whether two pods may have the same signature.
+    pub(crate) fn are_alike(&self, one: &Pod, other: &Pod) -> bool {
+        are_alike(self.parts, one, other)
+    }
+
     fn find(&mut self, pod: &PodInfo) -> QueueSignature {
         let hash = hash_of(self.parts, pod);
         let same =

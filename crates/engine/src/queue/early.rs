@@ -59,6 +59,9 @@ impl Early {
 
     /// Stops skipping signatures after a change.
     pub(super) fn pass_over_none(&mut self) {
+        if self.in_vain.is_empty() {
+            return;
+        }
         for signature in std::mem::take(&mut self.in_vain) {
             if let Some((first, _)) = self.alike.get(&signature).and_then(SortedPods::first) {
                 self.firsts.insert((first.clone(), signature));

@@ -341,6 +341,9 @@ impl Queue {
     pub(super) fn join(&mut self, now: Time, id: PodId, with: Surroundings<'_>) {
         let other = self.first_waiting_with(id, with);
         self.set_waits(id, true);
+        if other.is_some_and(|other| self.waits_beside(now, id, other, with)) {
+            return;
+        }
         let place = match other.map(|other| self.pods[other].info.place.clone()) {
             None => {
                 if !self.is_in_cycle(id, with)
@@ -364,6 +367,26 @@ impl Queue {
             },
         };
         self.place_members(now, &[id], Some(id), (&place, EventLabel::PENDING_POD_ADD), with);
+    }
+
+    /// Puts a pod that is on no shelf behind the gate of another of its entry, if the two are equal. What the other waits for is
+    /// then what it waits for. Returns whether it was done.
+    fn waits_beside(&mut self, now: Time, id: PodId, other: PodId, with: Surroundings<'_>) -> bool {
+        let (one, other) = (&self.pods[id], &self.pods[other]);
+        let QueuePlace::Gated { .. } = other.info.place else { return false };
+        let Some((group, _)) = other.group else { return false };
+        let is_shared = self.groups.get(group).key.signature.is_some();
+        if !is_shared || !self.signatures.are_alike(&other.info.pod, &one.info.pod) {
+            return false;
+        }
+        let place = other.info.place.clone();
+        let entry = self.entry_of(id, with);
+        let queued = self.so_far_of(entry).map_or(now, |so_far| so_far.queued);
+        let info = &mut self.pods[id].info;
+        (info.place, info.queued) = (place, queued);
+        self.came(now, id, EventLabel::PENDING_POD_ADD, entry);
+        self.pods[id].group = Some((group, self.groups.join(group, id)));
+        true
     }
 
     /// Moves the whole entry of a pod: behind the first gate of one of its pods, or to where `strategy` says. The pod

@@ -74,9 +74,21 @@ impl WaitingGroups {
             Some(&id) => id,
             None => self.make(key),
         };
+        (id, self.push(id, pod))
+    }
+
+    /// Inserts a pod that is equal to those of a group and waits for the same as they, and returns its index there.
+    pub(super) fn join(&mut self, id: GroupId, pod: PodId) -> usize {
+        if matches!(self.all[id].key.wait, WaitReason::Change(_)) {
+            self.n_for_change += 1;
+        }
+        self.push(id, pod)
+    }
+
+    fn push(&mut self, id: GroupId, pod: PodId) -> usize {
         let pods = &mut self.all[id].pods;
         pods.push(pod);
-        (id, pods.len() - 1)
+        pods.len() - 1
     }
 
     /// Removes the pod at index `at` of a group, and returns the pod that has moved there.
