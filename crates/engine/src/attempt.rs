@@ -165,13 +165,18 @@ impl Scheduler {
             }
             Ok((mut binding, pending)) => {
                 self.log(attempt, cycle, described);
-                self.expect_node(now, &attempt.pod, &mut binding, !pending.is_empty(), effects);
+                if pending.is_empty() {
+                    self.expect_node(now, &mut binding, effects);
+                }
                 let activated = binding.take_activated();
                 self.activate_all(now, &activated);
                 if pending.is_empty() {
                     self.proceed(now, binding, effects);
                 } else {
                     binding.permit_began = now;
+                    if self.options.gates.says_expected_node {
+                        self.unsaid.push(binding.id);
+                    }
                     let (pod, node) = (binding.pod.clone(), binding.node().clone());
                     let waits = WaitingPod { pod, node, since: now, pending };
                     self.waiting.add(binding.id, waits);
@@ -189,26 +194,35 @@ impl Scheduler {
         }
     }
 
-    /// Writes the expected node of a pod that cannot be bound at once. As in schedule_one.go,
-    /// bindingCycle: if it waits at Permit, or PreBind has work to do.
-    fn expect_node(
-        &mut self,
-        now: Time,
-        pod: &PodInfo,
-        binding: &mut BindingCycle,
-        waits: bool,
-        effects: &mut Vec<Effect>,
-    ) {
-        let profile = self.profiles.get(&pod.scheduler_name).expect("it was just used");
-        let gates = self.options.gates;
-        let waiting = self.waiting.pods();
-        let prepares = || binding.has_to_prepare(now, profile, &self.cache, waiting);
-        if gates.says_expected_node && (waits || prepares()) {
-            let node = binding.node().clone();
-            binding.says_node = true;
-            self.expected.set(binding.id, node.clone());
-            self.write_nomination(pod, Some(node), effects);
+    /// Writes the expected node of a pod if PreBind has work to do, so that it cannot be bound at once. As in
+    /// schedule_one.go, bindingCycle.
+    fn expect_node(&mut self, now: Time, binding: &mut BindingCycle, effects: &mut Vec<Effect>) {
+        if !self.options.gates.says_expected_node || binding.says_node {
+            return;
         }
+        let waiting = self.waiting.pods();
+        if binding.has_to_prepare(now, &self.cache, waiting) {
+            self.say_node(binding, effects);
+        }
+    }
+
+    /// Writes the expected nodes of the pods that have come to wait at Permit, and wait there still. Those of a gang whose last
+    /// pod has just allowed them are bound at once, and the binding says where.
+    fn expect_nodes_of_waiting(&mut self, effects: &mut Vec<Effect>) {
+        for id in std::mem::take(&mut self.unsaid) {
+            let waits = self.bindings.get(id).is_some_and(BindingCycle::waits_at_permit);
+            if waits && let Some(mut binding) = self.bindings.take(id) {
+                self.say_node(&mut binding, effects);
+                self.bindings.put(binding);
+            }
+        }
+    }
+
+    fn say_node(&mut self, binding: &mut BindingCycle, effects: &mut Vec<Effect>) {
+        let node = binding.node().clone();
+        binding.says_node = true;
+        self.expected.set(binding.id, node.clone());
+        self.write_nomination(&binding.pod, Some(node), effects);
     }
 
     /// Advances binding cycles: answers, decisions of plugins, deadlines, and changes of the cluster.
@@ -243,6 +257,12 @@ impl Scheduler {
         }
     }
 
+    /// Carries out what an attempt has decided about pods that wait at Permit.
+    pub(crate) fn settle_waiting(&mut self, now: Time, effects: &mut Vec<Effect>) {
+        self.carry_out_waiting_decisions(now, effects);
+        self.expect_nodes_of_waiting(effects);
+    }
+
     /// Carries out what plugins have decided about waiting pods, and what they decide meanwhile.
     fn carry_out_waiting_decisions(&mut self, now: Time, effects: &mut Vec<Effect>) {
         while !self.waiting_decisions.is_empty() {
@@ -254,11 +274,14 @@ impl Scheduler {
 
     fn permit_over(&mut self, now: Time, verdicts: Verdicts, effects: &mut Vec<Effect>) {
         for (id, verdict) in verdicts {
-            let Some(cycle) = self.bindings.take(id) else { continue };
+            let Some(mut cycle) = self.bindings.take(id) else { continue };
             let status = verdict.as_ref().err().map_or(Status::Success, Unbound::status);
             self.counts.permit_over(status, now.since(cycle.permit_began));
             match verdict {
-                Ok(()) => self.proceed(now, cycle, effects),
+                Ok(()) => {
+                    self.expect_node(now, &mut cycle, effects);
+                    self.proceed(now, cycle, effects);
+                }
                 Err(why) => {
                     self.queue.waited_in_vain(cycle.id);
                     self.give_up(now, *cycle, why, effects);

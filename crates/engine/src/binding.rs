@@ -240,14 +240,8 @@ impl BindingCycle {
     }
 
     /// Whether something has to be done or awaited before it can be bound.
-    pub(crate) fn has_to_prepare(
-        &self,
-        now: Time,
-        profile: &Profile,
-        cache: &Cache,
-        waiting: &[WaitingPod],
-    ) -> bool {
-        profile.at(Point::PreBind).any(|(plugin, _)| {
+    pub(crate) fn has_to_prepare(&self, now: Time, cache: &Cache, waiting: &[WaitingPod]) -> bool {
+        self.profile.at(Point::PreBind).any(|(plugin, _)| {
             let held = self.held_by(plugin.name);
             let point = plugin.points.pre_bind.as_ref().filter(|point| point.applies(held));
             let Some(point) = point else { return false };
@@ -414,6 +408,11 @@ impl BindingCycle {
                 Some((MeteredPoint::Bind, self.lap))
             }
         }
+    }
+
+    /// Whether it waits at Permit.
+    pub(crate) fn waits_at_permit(&self) -> bool {
+        self.stage == BindingStage::Permit
     }
 
     /// The extension point at which it waits.

@@ -160,6 +160,8 @@ pub struct Scheduler {
     /// Pods whose expected node was written, until that is observed or withdrawn. No resources are
     /// reserved for them, since they are assumed to be there.
     pub(crate) expected: ByPod<Str>,
+    /// The pods that have come to wait at Permit in this step, and whose expected node is not written.
+    pub(crate) unsaid: Vec<PodId>,
     /// Decisions about waiting pods since the last step.
     pub(crate) waiting_decisions: Vec<WaitingDecision>,
     /// Pods that were preempted since the last step and before their binding was sent.
@@ -250,6 +252,7 @@ impl Scheduler {
             refusals: Refusals::default(),
             unhelped: Pauses::default(),
             expected: ByPod::default(),
+            unsaid: Vec::new(),
             waiting_decisions: Vec::new(),
             cancelled: Vec::new(),
             answers: Vec::new(),
@@ -291,9 +294,15 @@ impl Scheduler {
     fn advance(&mut self, now: Time, effects: &mut Vec<Effect>) -> Next {
         self.end_overdue_reservation(now);
         self.carry_on(now, effects);
-        if self.take_turn(now, effects) {
-            return self.next(now);
+        if !self.take_turn(now, effects) {
+            self.try_next(now, effects);
         }
+        self.settle_waiting(now, effects);
+        self.next(now)
+    }
+
+    /// Tries the next pod, with the others of its group if it has one.
+    fn try_next(&mut self, now: Time, effects: &mut Vec<Effect>) {
         let with = Surroundings { profiles: &self.profiles, cache: &self.cache };
         let next = match &self.reservation {
             None => self.queue.pop(now, self.ready(), with),
@@ -310,7 +319,6 @@ impl Scheduler {
                 None => self.attempt(now, &attempt, effects),
             }
         }
-        self.next(now)
     }
 
     /// Advances binding cycles but decides no more pods. This is for shutdown, to finish what was

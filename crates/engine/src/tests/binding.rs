@@ -615,14 +615,14 @@ fn a_pod_that_waits_at_permit_is_given_up_where_a_write_fails() {
          5 wait",
         expect![[r#"
             0s p #1 -> a
-            0s nominate p to a
             0s create p {"at":"a"}
+            0s nominate p to a
             4s p #1 !! 0/1 nodes are available: 1 Refused: refused.
             4s delete p
             4s nominate p to nothing
             4s p #2 -> a
-            4s nominate p to a
             4s create p {"at":"a"}
+            4s nominate p to a
         "#]],
     );
 }

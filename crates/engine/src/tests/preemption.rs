@@ -193,10 +193,10 @@ fn a_victim_that_waits_at_permit_is_rejected_instead() {
             0s low #1 -> a
             0s nominate low to a
             1s high #1 !! 0/1 nodes are available: 1 Insufficient cpu.
-            1s nominate high to a
             1s low #1 !! 0/1 nodes are available: 1 preempted.
-            1s high #2 -> a
+            1s nominate high to a
             1s nominate low to nothing
+            1s high #2 -> a
             1s bind high to a
             1s low #2 !! 0/1 nodes are available: 1 Insufficient cpu.
         "#]],

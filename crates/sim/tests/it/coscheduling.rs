@@ -233,19 +233,19 @@ fn two_gangs_of_which_each_could_hold_half_the_nodes_do_not_block_each_other() {
         &objects,
         12,
         &expect![[r#"
-        0 p0-left has a node
-        0 p0-right has a node
-        0 p1-left has a node
-        0 p1-right has a node
-        0 p2-left: 0/1 nodes are available: 1 Insufficient cpu. no new claims to deallocate, preemption: 0/1 nodes are available: 1 No preemption victims found for incoming pod., PodGroup default/left gets rejected due to Pod p2-left is unschedulable even after PostFilter
-        0 p0-left: 0/1 nodes are available: 1 optimistic rejection in PostFilter.
-        0 p1-left: 0/1 nodes are available: 1 optimistic rejection in PostFilter.
-        0 p2-right has a node
-        0 p2-right is bound
-        0 p0-left has a node
-        0 p0-right is bound
-        0 p1-right is bound
-    "#]],
+            0 p0-left has a node
+            0 p0-right has a node
+            0 p1-left has a node
+            0 p1-right has a node
+            0 p2-left: 0/1 nodes are available: 1 Insufficient cpu. no new claims to deallocate, preemption: 0/1 nodes are available: 1 No preemption victims found for incoming pod., PodGroup default/left gets rejected due to Pod p2-left is unschedulable even after PostFilter
+            0 p0-left: 0/1 nodes are available: 1 optimistic rejection in PostFilter.
+            0 p1-left: 0/1 nodes are available: 1 optimistic rejection in PostFilter.
+            0 p2-right has a node
+            0 p2-right is bound
+            0 p0-right is bound
+            0 p1-right is bound
+            0 p0-left has a node
+        "#]],
     );
     assert_eq!(n_bound(&simulation).into_values().collect::<Vec<_>>(), [3]);
 
@@ -256,23 +256,23 @@ fn two_gangs_of_which_each_could_hold_half_the_nodes_do_not_block_each_other() {
         &objects,
         16,
         &expect![[r#"
-        0 p0-left has a node
-        0 p0-right has a node
-        0 p1-left has a node
-        0 p1-right has a node
-        0 p2-left: 0/1 nodes are available: 1 Insufficient cpu. no new claims to deallocate, preemption: 0/1 nodes are available: 1 No preemption victims found for incoming pod.
-        0 p2-right: 0/1 nodes are available: 1 Insufficient cpu. no new claims to deallocate, preemption: 0/1 nodes are available: 1 No preemption victims found for incoming pod.
-        30 p0-left: 0/1 nodes are available: 1 rejected due to timeout after waiting 30s at plugin Coscheduling.
-        30 p0-right: 0/1 nodes are available: 1 rejected due to timeout after waiting 30s at plugin Coscheduling.
-        30 p1-left: 0/1 nodes are available: 1 rejected due to timeout after waiting 30s at plugin Coscheduling.
-        30 p1-right: 0/1 nodes are available: 1 rejected due to timeout after waiting 30s at plugin Coscheduling.
-        30 p2-left has a node
-        30 p0-left has a node
-        30 p1-left has a node
-        30 p1-left is bound
-        30 p2-right has a node
-        30 p2-left is bound
-    "#]],
+            0 p0-left has a node
+            0 p0-right has a node
+            0 p1-left has a node
+            0 p1-right has a node
+            0 p2-left: 0/1 nodes are available: 1 Insufficient cpu. no new claims to deallocate, preemption: 0/1 nodes are available: 1 No preemption victims found for incoming pod.
+            0 p2-right: 0/1 nodes are available: 1 Insufficient cpu. no new claims to deallocate, preemption: 0/1 nodes are available: 1 No preemption victims found for incoming pod.
+            30 p0-left: 0/1 nodes are available: 1 rejected due to timeout after waiting 30s at plugin Coscheduling.
+            30 p0-right: 0/1 nodes are available: 1 rejected due to timeout after waiting 30s at plugin Coscheduling.
+            30 p1-left: 0/1 nodes are available: 1 rejected due to timeout after waiting 30s at plugin Coscheduling.
+            30 p1-right: 0/1 nodes are available: 1 rejected due to timeout after waiting 30s at plugin Coscheduling.
+            30 p2-left has a node
+            30 p0-left has a node
+            30 p1-left has a node
+            30 p1-left is bound
+            30 p2-left is bound
+            30 p0-left is bound
+        "#]],
     );
     assert_eq!(n_bound(&simulation).into_values().collect::<Vec<_>>(), [3]);
 }

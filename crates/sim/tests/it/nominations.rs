@@ -1,12 +1,14 @@
 //! Nominated pods and pods that are being bound, and others that are added meanwhile.
 
-use plimsoll_api::{Pod, PodKey};
+use plimsoll_api::{Pod, PodKey, wire};
 use plimsoll_engine::{
-    Decision, Detail, Engine, Event, Next, Observation, Options, Outcome, Scheduler,
+    Decision, Detail, Engine, Event, Next, Observation, Options, Outcome, Scheduler, Write,
 };
 use plimsoll_framework::Time;
 use plimsoll_testkit::Scenario;
+use serde_json::json;
 
+use crate::groups::{RULES, gated_scheduler};
 use crate::profiles::default_profiles;
 
 /// A scheduler that has observed a cluster and uses `engine`. Every decision from remembered results is
@@ -226,4 +228,42 @@ fn a_nominated_pod_shares_the_slot_of_its_volume() {
         &gated("sharing", "own"),
         &["p on a"],
     );
+}
+
+/// The last pod of a gang lets the others go on that wait for it at Permit. Where they are to be is not written first: that would
+/// double the writes of every gang.
+#[test]
+fn pods_of_a_gang_that_are_bound_at_once_are_not_nominated() {
+    let member = |number: u32| {
+        json!({
+            "apiVersion": "v1", "kind": "Pod", "metadata": {"name": format!("p{number}"), "namespace": "default"},
+            "spec": {"containers": [{"name": "c"}], "schedulingGroup": {"podGroupName": "train"}},
+        })
+    };
+    let gang = [
+        json!({
+            "apiVersion": "v1", "kind": "Node", "metadata": {"name": "n1"},
+            "status": {"allocatable": {"cpu": "4", "pods": "10"}},
+        }),
+        json!({
+            "apiVersion": "scheduling.k8s.io/v1alpha2", "kind": "PodGroup",
+            "metadata": {"name": "train", "namespace": "default", "uid": "train"},
+            "spec": {"schedulingPolicy": {"gang": {"minCount": 3}}},
+        }),
+        member(0),
+        member(1),
+        member(2),
+    ];
+    for release in RULES {
+        let mut scheduler = gated_scheduler(&[], release, |options| options);
+        for object in &gang {
+            let object = wire::object_from_str(&object.to_string()).expect("it is an object");
+            scheduler.observe(Time::ZERO, Event::is(object).expect("its kind is read"));
+        }
+        let mut effects = Vec::new();
+        while scheduler.step(Time::ZERO, &mut effects) == Next::Again {}
+        let of = |what: fn(&Write) -> bool| effects.iter().filter(|one| what(&one.write)).count();
+        assert_eq!(of(|write| matches!(write, Write::Bind(_))), 3, "{release}");
+        assert_eq!(of(|write| matches!(write, Write::Nominate(_))), 0, "{release}");
+    }
 }
