@@ -83,7 +83,7 @@ impl Api {
         made.buffer_unordered(AT_ONCE).try_for_each(|_| async { Ok(()) }).await
     }
 
-    /// Creates nodes, pods, and their Services and ReplicaSets.
+    /// Creates nodes, pods, and their Services and ReplicaSets, or PodGroups.
     pub(super) async fn make(
         &self,
         nodes: usize,
@@ -102,6 +102,11 @@ impl Api {
             let sets = (0..objects::DEPLOYMENTS).map(|number| objects::replica_set(name, number));
             self.create_all(&self.replica_sets(), sets).await?;
         }
+        if workload == Workload::Gangs {
+            let groups =
+                (0..objects::gangs(pods)).map(|number| objects::pod_group(name, number, pods));
+            self.create_all(&self.pod_groups(), groups).await?;
+        }
         let pod = |number| objects::pod(name, number, workload, scheduler_name);
         self.create_all(&self.pods(), (0..pods).map(pod)).await
     }
@@ -112,6 +117,10 @@ impl Api {
 
     fn replica_sets(&self) -> String {
         format!("/apis/apps/v1/namespaces/{}/replicasets", self.namespace)
+    }
+
+    fn pod_groups(&self) -> String {
+        format!("/apis/{}/namespaces/{}/podgroups", objects::GROUP_VERSION, self.namespace)
     }
 
     /// Deletes everything. The namespace may still be terminating afterwards, but it is empty: remaining pods would use

@@ -77,6 +77,8 @@ pub(crate) enum Workload {
     Basic,
     /// Pods of 100 ReplicaSets, each with a Service, spread by default
     Deployments,
+    /// The pods of basic in gangs of 1,000, as PodGroups of 1.37; the last has the rest
+    Gangs,
 }
 
 /// What binds them.
@@ -207,7 +209,7 @@ struct Measured {
 
 fn measure(task: &E2e, setting: Setting, plimsoll: &std::path::Path) -> Result<Measured> {
     let Setting { who, viewers, journal } = setting;
-    let own = task.kubeconfig.is_none().then(|| TestServer::start(Options::default()));
+    let own = task.kubeconfig.is_none().then(|| TestServer::start(test_server(task.workload)));
     let kubeconfig = match (&task.kubeconfig, &own) {
         (Some(file), _) => file.clone(),
         (None, Some(server)) => server.kubeconfig_file().context("cannot write a kubeconfig")?,
@@ -224,7 +226,7 @@ fn measure(task: &E2e, setting: Setting, plimsoll: &std::path::Path) -> Result<M
                 Who::Plimsoll => {
                     let port = viewers.map(|_| viewers::free_port()).transpose()?;
                     let place = (kubeconfig.as_path(), port);
-                    let of = (scheduler_name, journal);
+                    let of = (scheduler_name, task.workload, journal);
                     let child = process::Child::plimsoll(plimsoll, place, of)?;
                     let open = match (viewers, port) {
                         (Some(number), Some(port)) if 0 < number => {
@@ -246,6 +248,18 @@ fn measure(task: &E2e, setting: Setting, plimsoll: &std::path::Path) -> Result<M
         }
         measured
     })
+}
+
+/// The in-memory API server. It has PodGroups only for gangs, so that nothing else changes.
+fn test_server(workload: Workload) -> Options {
+    match workload {
+        Workload::Basic | Workload::Deployments => Options::default(),
+        Workload::Gangs => Options {
+            release: 37,
+            also: vec![objects::GROUP_VERSION.to_owned()],
+            ..Options::default()
+        },
+    }
 }
 
 /// Waits until all pods are bound and have an event, and as long as pages are to be looked at.

@@ -7,6 +7,12 @@ use super::Workload;
 /// The number of Deployments that the pods belong to.
 pub(super) const DEPLOYMENTS: usize = 100;
 
+/// The version of the PodGroups.
+pub(super) const GROUP_VERSION: &str = "scheduling.k8s.io/v1beta1";
+
+/// The number of pods of a gang.
+const GANG: usize = 1000;
+
 const ZONES: [&str; 3] = ["moon-1", "moon-2", "moon-3"];
 
 pub(super) fn node_name(number: usize) -> String {
@@ -53,6 +59,22 @@ pub(super) fn replica_set(namespace: &str, number: usize) -> Value {
     })
 }
 
+/// How many gangs so many pods make.
+pub(super) fn gangs(pods: usize) -> usize {
+    pods.div_ceil(GANG)
+}
+
+/// A gang of `pods` pods in all; the last one may be smaller.
+pub(super) fn pod_group(namespace: &str, number: usize, pods: usize) -> Value {
+    let members = GANG.min(pods - number * GANG);
+    json!({
+        "apiVersion": GROUP_VERSION,
+        "kind": "PodGroup",
+        "metadata": {"name": format!("gang-{number}"), "namespace": namespace},
+        "spec": {"schedulingPolicy": {"gang": {"minCount": members}}},
+    })
+}
+
 pub(super) fn pod(
     namespace: &str,
     number: usize,
@@ -63,7 +85,7 @@ pub(super) fn pod(
     if workload == Workload::Deployments {
         metadata["labels"] = json!({"app": format!("app-{}", number % DEPLOYMENTS)});
     }
-    json!({
+    let mut pod = json!({
         "apiVersion": "v1",
         "kind": "Pod",
         "metadata": metadata,
@@ -75,5 +97,9 @@ pub(super) fn pod(
                 "limits": {"cpu": "100m", "memory": "500Mi"},
             },
         }]},
-    })
+    });
+    if workload == Workload::Gangs {
+        pod["spec"]["schedulingGroup"] = json!({"podGroupName": format!("gang-{}", number / GANG)});
+    }
+    pod
 }

@@ -8,7 +8,7 @@ use anyhow::{Context, Result, bail, ensure};
 use tempfile::{NamedTempFile, TempDir};
 use tokio::process::Command;
 
-use super::Journal;
+use super::{Journal, Workload};
 
 /// The cost of a process so far.
 pub(super) struct Cost {
@@ -45,7 +45,7 @@ impl Child {
     pub(super) fn plimsoll(
         binary: &Path,
         (kubeconfig, port): (&Path, Option<u16>),
-        (scheduler_name, journal): (&str, Journal),
+        (scheduler_name, workload, journal): (&str, Workload, Journal),
     ) -> Result<Self> {
         let config = tempfile::Builder::new().suffix(".yaml").tempfile()?;
         let kubeconfig = kubeconfig.display();
@@ -65,6 +65,9 @@ impl Child {
         let mut command = Command::new(binary);
         command.arg("run").arg(format!("--secure-port={}", port.unwrap_or(0)));
         command.arg("--journal").arg(journal);
+        if workload == Workload::Gangs {
+            command.arg("--feature-gates=GenericWorkload=true");
+        }
         if port.is_some() {
             command.arg("--bind-address=127.0.0.1");
             command.arg("--authorization-always-allow-paths=/healthz,/readyz,/livez,/api/v1/*");
