@@ -1,15 +1,16 @@
 //! Pods and groups in the way of a group.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use plimsoll_api::{ObjectKey, PodKey, Str};
-use plimsoll_framework::GroupForest;
-use plimsoll_framework::pod_groups::{PodGroupState, group_of};
+use plimsoll_framework::pod_groups::group_of;
+use plimsoll_framework::{GroupForest, GroupRef, PodInfo, View};
 
 use super::search::GroupSearch;
 use super::ways::count;
 use crate::change::{Change, Reference};
 use crate::cluster::{ClusterChange, Edit, names, stays_on_its_node};
+use crate::device_users::{self, HeldClaim, HeldClaims};
 use crate::remedy::size;
 
 /// At most so many pods, or groups that go as a whole, are evicted for a group.
@@ -24,8 +25,25 @@ pub(super) struct Unit {
     group: Option<ObjectKey>,
     priority: i32,
     pods: Vec<PodKey>,
+    uids: Vec<Str>,
+    /// The claims that they use, if the devices could matter.
+    claims: Vec<HeldClaim>,
     /// It is terminating: it goes by itself.
     goes: bool,
+}
+
+impl Unit {
+    /// These pods, without their group.
+    fn of<'p>(pods: impl Iterator<Item = &'p PodInfo>, priority: i32, held: &HeldClaims) -> Self {
+        let (group, goes) = (None, false);
+        let mut unit = Unit { group, priority, pods: vec![], uids: vec![], claims: vec![], goes };
+        for pod in pods {
+            unit.pods.push(pod.key.clone());
+            unit.uids.push(pod.uid.clone());
+            unit.claims.extend_from_slice(held.by(pod));
+        }
+        unit
+    }
 }
 
 /// Without these pods.
@@ -39,12 +57,15 @@ pub(super) fn without(pods: &[PodKey]) -> ClusterChange {
 }
 
 /// What could go: pods that are terminating, and for each domain of the topology, or for the cluster, pods that run, the least
-/// important ones first.
+/// important ones first. For a group that claims devices also those alone that use some.
 pub(super) fn units(search: &GroupSearch<'_>, key: Option<&Str>) -> Vec<Vec<Unit>> {
     let view = search.scheduler.view();
     let forest = GroupForest::of(view.stores, search.scheduler.group_gates());
+    let of_groups = pods_of_groups(view, forest);
     let own = &search.plan.as_it_is.objects;
     let is_own = |group: &ObjectKey| own.iter().any(|object| object.group.key() == group);
+    let held =
+        if claims_devices(search) { HeldClaims::of(view.stores) } else { HeldClaims::default() };
     let mut terminating: BTreeMap<&PodKey, Unit> = BTreeMap::new();
     let mut domains: BTreeMap<Str, BTreeMap<(i32, Str, PodKey), Unit>> = BTreeMap::new();
     for row in view.nodes.rows() {
@@ -60,49 +81,84 @@ pub(super) fn units(search: &GroupSearch<'_>, key: Option<&Str>) -> Vec<Vec<Unit
             if group_of(pod).is_some_and(|group| is_own(&group)) {
                 continue;
             }
-            let (priority, pods) = (pod.priority, vec![pod.key.clone()]);
-            let single = Unit { group: None, priority, pods, goes: pod.is_terminating() };
-            if single.goes {
-                terminating.insert(&pod.key, single);
+            let single = || Unit::of(std::iter::once(pod), pod.priority, &held);
+            if pod.is_terminating() {
+                terminating.insert(&pod.key, Unit { goes: true, ..single() });
                 continue;
             }
             if stays_on_its_node(pod) {
                 continue;
             }
-            let unit = match forest.evicted_with(pod) {
-                None => single,
-                Some(group) => {
-                    let leaves = forest.leaves(&group);
-                    let states = leaves.iter().filter_map(|leaf| view.stores.groups.get(leaf));
-                    let pods = states.flat_map(PodGroupState::placed);
-                    let pods: Vec<PodKey> = pods.map(|(pod, _)| pod.clone()).collect();
-                    let priority = forest.priority_of(pod);
-                    Unit { group: Some(group.key().clone()), priority, pods, goes: false }
+            let units = domains.entry(domain.clone()).or_default();
+            match forest.evicted_with(pod) {
+                None => {
+                    let place = (pod.priority, node.name.clone(), pod.key.clone());
+                    units.insert(place, single());
                 }
-            };
-            let name = unit.group.clone().unwrap_or_else(|| pod.key.clone());
-            let place = if unit.group.is_some() { Str::default() } else { node.name.clone() };
-            domains.entry(domain.clone()).or_default().insert((unit.priority, place, name), unit);
+                Some(group) => {
+                    let priority = forest.priority_of(pod);
+                    let place = (priority, Str::default(), group.key().clone());
+                    units.entry(place).or_insert_with(|| {
+                        let pods = of_groups.get(&group).into_iter().flatten().copied();
+                        let key = Some(group.key().clone());
+                        Unit { group: key, ..Unit::of(pods, priority, &held) }
+                    });
+                }
+            }
         }
     }
     let terminating: Vec<_> = terminating.into_values().collect();
     let domains = domains.into_values().take(MOST_DOMAINS);
-    let running = domains.map(|units| units.into_values().collect());
-    let all = std::iter::once(terminating).chain(running).map(|mut units: Vec<Unit>| {
+    let running: Vec<Vec<Unit>> = domains.map(|units| units.into_values().collect()).collect();
+    let users = running.iter().filter_map(|units| {
+        let uses = |unit: &&Unit| !unit.claims.is_empty();
+        let users: Vec<Unit> = units.iter().filter(uses).cloned().collect();
+        (users.len() < units.len()).then_some(users)
+    });
+    let users: Vec<Vec<Unit>> = users.collect();
+    let all = std::iter::once(terminating).chain(running).chain(users).map(|mut units| {
         units.truncate(MOST_VICTIMS);
         units
     });
     all.filter(|units| !units.is_empty()).collect()
 }
 
-/// These are gone.
+/// Whether a pod of the group claims devices, so that it matters who has them.
+fn claims_devices(search: &GroupSearch<'_>) -> bool {
+    search.plan.as_it_is.members.iter().any(|member| !member.pod.resource_claims.is_empty())
+}
+
+/// The pods on nodes of each group that goes as a whole, by name.
+fn pods_of_groups<'v>(
+    view: View<'v>,
+    forest: GroupForest<'_>,
+) -> BTreeMap<GroupRef, Vec<&'v PodInfo>> {
+    let mut all: BTreeMap<GroupRef, Vec<&PodInfo>> = BTreeMap::new();
+    for pod in view.nodes.rows().flat_map(|row| view.nodes.pods_on(row).iter()) {
+        if let Some(group) = forest.evicted_with(pod) {
+            all.entry(group).or_default().push(pod);
+        }
+    }
+    all.values_mut().for_each(|pods| pods.sort_by(|a, b| a.key.cmp(&b.key)));
+    all
+}
+
+/// These are gone, and the claims that only they use end.
 pub(super) fn change(gone: &[Unit], priority: i32) -> ClusterChange {
     let pods: Vec<PodKey> = gone.iter().flat_map(|unit| unit.pods.clone()).collect();
+    let uids: BTreeSet<&Str> = gone.iter().flat_map(|unit| &unit.uids).collect();
+    let claims = gone.iter().flat_map(|unit| &unit.claims);
+    let claims = device_users::free_without(claims, &uids);
+    let mut change = without(&pods);
+    for (edit, said) in claims.iter().map(|claim| device_users::end(claim)) {
+        change.edits.push(edit);
+        change.changes.push(said);
+    }
     if gone.iter().all(|unit| unit.goes) {
         let are = if pods.len() == 1 { "which is" } else { "which are" };
         let is = if pods.len() == 1 { "is" } else { "are" };
         let text = format!("wait until {}, {are} terminating, {is} gone", names(&pods));
-        return ClusterChange { text, size: size::WAIT * count(pods.len()), ..without(&pods) };
+        return ClusterChange { text, size: size::WAIT * count(pods.len()), ..change };
     }
     let single = gone.iter().filter(|unit| unit.group.is_none());
     let single: Vec<PodKey> = single.flat_map(|unit| unit.pods.clone()).collect();
@@ -116,11 +172,15 @@ pub(super) fn change(gone: &[Unit], priority: i32) -> ClusterChange {
         parts.push(format!("{group} {}", names(&groups)));
     }
     let important = gone.iter().filter(|unit| priority <= unit.priority).count();
+    let mut text = format!("evict {}", parts.join(" and "));
+    if !claims.is_empty() {
+        text = format!("{text}, {}", device_users::then_free(pods.len()));
+    }
     ClusterChange {
-        text: format!("evict {}", parts.join(" and ")),
+        text,
         size: size::EVICTION
             + size::ONE_EVICTION * count(pods.len())
             + size::IMPORTANT_EVICTION * count(important),
-        ..without(&pods)
+        ..change
     }
 }

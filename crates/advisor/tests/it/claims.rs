@@ -263,7 +263,7 @@ pub(crate) fn taint_devices(world: &mut World) {
 }
 
 /// Each device is held by a pod on its node.
-fn hold_all(world: &mut World) {
+pub(crate) fn hold_all(world: &mut World) {
     for node in nodes(world) {
         for number in 0..2 {
             let name = format!("user-{node}-{number}");

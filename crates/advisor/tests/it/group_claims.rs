@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::broken::nodes;
 use crate::claims::{
-    GPU, ZONE, bind_elsewhere, claim, devices, object, of_devices, storage, taint_devices,
+    GPU, ZONE, bind_elsewhere, claim, devices, hold_all, object, of_devices, storage, taint_devices,
 };
 use crate::groups::{self, GROUP, check_all, check_undone, find, member, texts};
 use crate::world::World;
@@ -189,4 +189,23 @@ fn what_all_claims_of_a_template_ask_for_is_changed_once() {
     let (_, fewer) = fewer.unwrap_or_else(|| panic!("none of {n_pods}: {:#?}", texts(&why)));
     assert!(fewer.ends_with("instead of 3 devices in request gpu of the claim template gpu"));
     assert_eq!(find(&why, fewer).changes.len(), 1, "no pod is changed");
+}
+
+#[test]
+fn pods_that_hold_the_devices_of_a_group_are_named_and_their_claims_go_with_them() {
+    for release in [Release::V1_36, Release::V1_37] {
+        let has_room = |seed: u64| {
+            let (world, n_pods) = cluster(seed);
+            (world.group_placed_under(release, GROUP) == Some(n_pods)).then_some((world, n_pods))
+        };
+        let (mut world, n_pods) = (0..).find_map(has_room).expect("there are many");
+        hold_all(&mut world);
+        let why = world.ask_group_under(release, GROUP);
+        let is_eviction =
+            |text: &str| text.starts_with("evict ") && text.contains("devices are then free");
+        let remedy = why.remedies.iter().find(|one| is_eviction(&one.text));
+        let remedy = remedy.unwrap_or_else(|| panic!("{release}: {:#?}", texts(&why)));
+        assert_eq!(remedy.changes.len(), 2 * n_pods, "each pod and its claim: {remedy:#?}");
+        check_all(&world, (release, GROUP), &why, "devices that others hold");
+    }
 }
