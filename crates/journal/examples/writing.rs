@@ -1,0 +1,180 @@
+//! Measures what a pod takes of the processor time of the thread of the journal, as in a burst: all pods are decided at once, and
+//! their bindings are answered while later batches gather. With `together` an answer comes at once after its attempt, as in a
+//! simulation. It also says how large the journal is.
+//!
+//! `cargo run --release -p plimsoll-journal --example writing -- PODS TIMES [together]`
+
+use std::path::Path;
+use std::time::Duration;
+
+use plimsoll_api::{PodKey, Str};
+use plimsoll_engine::{AttemptContext, Decision, Outcome};
+use plimsoll_framework::Time;
+use plimsoll_journal::{AttemptEntry, Entry, Journal, Retention, Sender, WhenFull};
+
+/// The answers come in so many batches.
+const BATCHES: usize = 4;
+const NODES: u64 = 5_000;
+const BEGUN: i64 = 1_767_225_600_000;
+
+/// A pod of a Deployment, with what an API server gives it.
+struct Pod {
+    key: PodKey,
+    uid: Str,
+    node: Str,
+}
+
+/// When bindings are answered.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Answers {
+    Together,
+    Later,
+}
+
+/// Mixes the bits of a number, so that names look like chance.
+fn mixed(n: u64) -> u64 {
+    let n = (n ^ (n >> 31)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    let n = (n ^ (n >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    n ^ (n >> 29)
+}
+
+fn pod(number: u64) -> Pod {
+    let letters = "bcdfghjklmnpqrstvwxz2456789";
+    let bits = usize::try_from(mixed(number + 1) >> 1).expect("it has 64 bits");
+    let suffix = (0..5).filter_map(|place| letters.chars().nth(bits / 27_usize.pow(place) % 27));
+    let suffix: String = suffix.collect();
+    let deployment = number / 1000;
+    let set = mixed(deployment) & 0xff_ffff_ffff;
+    let name = format!("web-{set:010x}-{suffix}");
+    let (high, low) = (mixed(2 * number + 7), mixed(2 * number + 8));
+    let uid = format!(
+        "{:08x}-{:04x}-4{:03x}-a{:03x}-{:012x}",
+        high >> 32,
+        high & 0xffff,
+        (high >> 16) & 0xfff,
+        low >> 52,
+        low & 0xffff_ffff_ffff
+    );
+    let node = format!("node-{:04}", mixed(number) % NODES);
+    Pod {
+        key: PodKey::new(format!("team-{}", deployment % 10), name),
+        uid: uid.into(),
+        node: node.into(),
+    }
+}
+
+fn millis(number: usize) -> i64 {
+    i64::try_from(number).expect("there are few")
+}
+
+fn attempt(number: usize, pod: &Pod) -> Entry {
+    let now = BEGUN + millis(number) / 70;
+    let context = AttemptContext {
+        uid: pod.uid.clone(),
+        profile: "default-scheduler".into(),
+        fingerprint: 0,
+        woken_by: "UnscheduledPodAdd".to_owned(),
+        queued: Time::from_millis(BEGUN - 900),
+        first_ready: Some(Time::from_millis(BEGUN - 900)),
+        judged: 5_000,
+        rejections: Vec::new().into(),
+        rejectors: Vec::new(),
+        feasible: Some(4_711),
+        margin: Some(2),
+        best: None,
+    };
+    let outcome = Outcome::Scheduled { node: pod.node.clone(), best: vec![pod.node.clone()] };
+    let decision = Decision {
+        context: Some(Box::new(context)),
+        ..Decision::of_pod(pod.key.clone(), 1, outcome)
+    };
+    let entry = AttemptEntry::of(Time::from_millis(now), &decision);
+    Entry::Attempt(Box::new(entry.expect("it was an attempt")))
+}
+
+fn bound(number: usize, pod: &Pod) -> Entry {
+    let at = Time::from_millis(BEGUN + 400 + millis(number) / 10);
+    Entry::Bound { at, pod: pod.key.clone(), uid: pod.uid.clone(), error: None }
+}
+
+/// The time that the thread of the journal has had a processor.
+fn used() -> Duration {
+    let tasks = std::fs::read_dir("/proc/self/task").expect("this is Linux");
+    let journal = tasks.flatten().map(|task| task.path()).find(|task| {
+        std::fs::read_to_string(task.join("comm")).is_ok_and(|name| name.trim() == "journal")
+    });
+    let text = std::fs::read_to_string(journal.expect("it runs").join("schedstat"));
+    let text = text.expect("this is Linux");
+    let nanos = text.split(' ').next().and_then(|nanos| nanos.parse().ok());
+    Duration::from_nanos(nanos.expect("it is a number"))
+}
+
+fn send(journal: &Journal, sender: &mut Sender, entries: Vec<Entry>) {
+    let target =
+        journal.counts().read().written + u64::try_from(entries.len()).expect("it has 64 bits");
+    for entry in entries {
+        sender.send(entry);
+    }
+    sender.flush();
+    while journal.counts().read().written < target {
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    // The thread then measures its file.
+    std::thread::sleep(Duration::from_millis(20));
+}
+
+fn measure(path: &Path, pods: &[Pod], answers: Answers) -> (Duration, Duration) {
+    let keep = Retention { size: u64::MAX, age: Duration::MAX };
+    let (journal, mut sender) =
+        Journal::begin(path, keep, WhenFull::Wait, |_| ()).expect("it can be written");
+    std::thread::sleep(Duration::from_millis(20));
+    let before = used();
+    let mut middle = before;
+    if answers == Answers::Together {
+        let entries = pods.iter().enumerate().flat_map(|(n, pod)| [attempt(n, pod), bound(n, pod)]);
+        send(&journal, &mut sender, entries.collect());
+    } else {
+        let attempts = pods.iter().enumerate().map(|(number, pod)| attempt(number, pod)).collect();
+        send(&journal, &mut sender, attempts);
+        middle = used();
+        let mut answers: Vec<usize> = (0..pods.len()).collect();
+        // The order of answers is that of the attempts, but for those that are in flight at once.
+        answers.sort_by_key(|number| millis(*number) + millis(*number) * 37 % 64);
+        for chunk in answers.chunks(pods.len().div_ceil(BATCHES)) {
+            let answers = chunk.iter().map(|number| bound(*number, &pods[*number])).collect();
+            send(&journal, &mut sender, answers);
+        }
+    }
+    let used = (middle.saturating_sub(before), used().saturating_sub(before));
+    drop(sender);
+    assert_eq!(journal.finish().error, None);
+    used
+}
+
+#[expect(clippy::print_stdout, reason = "it is for whoever runs it")]
+fn main() {
+    let mut arguments = std::env::args().skip(1);
+    let n: usize = arguments.next().map_or(20_000, |n| n.parse().expect("a number of pods"));
+    let times: usize = arguments.next().map_or(5, |n| n.parse().expect("a number of times"));
+    let answers = match arguments.next().as_deref() {
+        Some("together") => Answers::Together,
+        _ => Answers::Later,
+    };
+    let pods: Vec<Pod> = (0_u64..).take(n).map(pod).collect();
+    let folder = tempfile::tempdir().expect("there is room");
+    let mut all = Vec::new();
+    for time in 0..times {
+        let path = folder.path().join(format!("{time}.db"));
+        let (attempts, used) = measure(&path, &pods, answers);
+        let per = |used: Duration| used / u32::try_from(n).expect("there are few");
+        let bytes = std::fs::metadata(&path).expect("it is there").len();
+        all.push(per(used));
+        let bytes = bytes * 1000 / u64::try_from(n).expect("it has 64 bits");
+        let (of_all, of_attempts) = (per(used), per(attempts));
+        println!(
+            "{of_all:?} a pod, {of_attempts:?} of them before answers; {bytes} bytes for 1,000 pods"
+        );
+    }
+    all.sort_unstable();
+    println!("median {:?} a pod", all[all.len() / 2]);
+}
