@@ -4,11 +4,11 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use plimsoll_api::{PodKey, Str};
+use hashbrown::HashTable;
 use plimsoll_framework::Time;
-use rustc_hash::FxHashMap;
 
 use crate::entry::{AttemptEntry, Entry, GroupEntry};
+use crate::pods::PodRef;
 
 /// An hour, in milliseconds.
 pub(crate) const HOUR: i64 = 3_600_000;
@@ -17,9 +17,6 @@ const SECOND: i64 = 1000;
 /// Of the pods of a batch that are bound at their first attempt, so many that waited longest have their history in short. The
 /// slowest of the whole journal are then among them, and no page shows more.
 const MOST_SLOW: usize = 200;
-
-/// A pod: its name and its uid.
-pub(crate) type PodRef<'a> = (&'a PodKey, &'a Str);
 
 /// The answer to the binding of a pod.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,7 +34,7 @@ pub(crate) struct PodChange {
     pub(crate) number: u32,
     pub(crate) ready_at: Option<i64>,
     pub(crate) bound_at: Option<i64>,
-    /// Whether it is one of those that [waited longest](mark_slowest).
+    /// Whether it is one of those that [waited longest](Slowest).
     pub(crate) is_slow: bool,
 }
 
@@ -47,21 +44,42 @@ impl PodChange {
         1 < self.number || 1 < self.attempts || self.is_slow
     }
 
-    fn waited(&self) -> Option<i64> {
+    /// From when it was first ready until it was bound.
+    pub(crate) fn waited(&self) -> Option<i64> {
         self.bound_at.zip(self.ready_at).map(|(bound, ready)| bound - ready)
     }
 }
 
-/// Marks the pods that waited longest until they were bound, of those that waited a second or longer.
-pub(crate) fn mark_slowest<'a>(pods: impl Iterator<Item = &'a mut PodChange>) {
-    let waited = |pod: &mut PodChange| pod.waited().filter(|waited| SECOND <= *waited);
-    let mut slow: Vec<_> = pods.filter_map(|pod| Some((waited(pod)?, pod))).collect();
-    if MOST_SLOW < slow.len() {
-        slow.select_nth_unstable_by_key(MOST_SLOW, |(waited, _)| Reverse(*waited));
-        slow.truncate(MOST_SLOW);
+/// Of pods that are bound together, those that waited longest, if they waited a second or longer.
+#[derive(Debug)]
+pub(crate) struct Slowest<T> {
+    /// How long each waited. A few more than are wanted, so that they need not be sorted out one by one.
+    pods: Vec<(i64, T)>,
+}
+
+impl<T> Slowest<T> {
+    pub(crate) fn new() -> Self {
+        Slowest { pods: Vec::new() }
     }
-    for (_, pod) in slow {
-        pod.is_slow = true;
+
+    pub(crate) fn add(&mut self, waited: Option<i64>, pod: T) {
+        let Some(waited) = waited.filter(|waited| SECOND <= *waited) else { return };
+        self.pods.push((waited, pod));
+        if 4 * MOST_SLOW <= self.pods.len() {
+            self.cut();
+        }
+    }
+
+    pub(crate) fn into_pods(mut self) -> impl Iterator<Item = T> {
+        self.cut();
+        self.pods.into_iter().map(|(_, pod)| pod)
+    }
+
+    fn cut(&mut self) {
+        if MOST_SLOW < self.pods.len() {
+            self.pods.select_nth_unstable_by_key(MOST_SLOW, |(waited, _)| Reverse(*waited));
+            self.pods.truncate(MOST_SLOW);
+        }
     }
 }
 
@@ -69,7 +87,8 @@ pub(crate) fn mark_slowest<'a>(pods: impl Iterator<Item = &'a mut PodChange>) {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct BatchAttempt<'a> {
     /// The place of its pod among those of the batch.
-    pod: usize,
+    place: usize,
+    pub(crate) pod: PodRef<'a>,
     pub(crate) entry: &'a AttemptEntry,
     /// The answer to its binding, if that is in the batch.
     pub(crate) answer: Option<Answer<'a>>,
@@ -90,64 +109,101 @@ pub(crate) struct Batch<'a> {
     pub(crate) hours: BTreeMap<(i64, &'a str), i64>,
 }
 
-/// Where a pod stands in a batch.
-struct Place {
-    /// Among its pods.
-    pod: usize,
-    /// The attempt whose binding is not answered yet.
-    binding: Option<usize>,
+/// The pods of a batch by name and uid.
+#[derive(Default)]
+struct Places {
+    /// Their places among those of the batch.
+    by_pod: HashTable<usize>,
+    /// The last attempt of each whose binding is not answered yet.
+    binding: Vec<Option<usize>>,
+}
+
+impl Places {
+    fn reserve(&mut self, n: usize) {
+        // There is no place yet whose hash would be asked for.
+        self.by_pod = HashTable::with_capacity(n);
+        self.binding.reserve_exact(n);
+    }
+
+    fn find(&self, batch: &Batch<'_>, pod: PodRef<'_>) -> Option<usize> {
+        self.by_pod.find(pod.hash, |&place| batch.pods[place].0 == pod).copied()
+    }
+
+    /// The place of a pod, which is added if it is not there.
+    fn get<'a>(&mut self, batch: &mut Batch<'a>, pod: PodRef<'a>) -> usize {
+        if let Some(place) = self.find(batch, pod) {
+            return place;
+        }
+        let place = batch.pods.len();
+        batch.pods.push((pod, PodChange::default()));
+        self.binding.push(None);
+        self.by_pod.insert_unique(pod.hash, place, |&place| batch.pods[place].0.hash);
+        place
+    }
 }
 
 impl<'a> Batch<'a> {
     pub(crate) fn of(entries: &'a [Entry]) -> Self {
         let mut batch = Batch::default();
-        let mut places = FxHashMap::<PodRef<'a>, Place>::default();
+        let mut places = Places::default();
+        let n = entries.iter().filter(|entry| matches!(entry, Entry::Attempt(_))).count();
+        batch.pods.reserve_exact(n);
+        batch.attempts.reserve_exact(n);
+        places.reserve(n);
         for entry in entries {
             match entry {
-                Entry::Attempt(attempt) => {
-                    let pod = (&attempt.pod, &attempt.uid);
-                    let place = places.entry(pod).or_insert_with(|| {
-                        batch.pods.push((pod, PodChange::default()));
-                        Place { pod: batch.pods.len() - 1, binding: None }
-                    });
-                    let change = &mut batch.pods[place.pod].1;
-                    change.attempts += 1;
-                    change.number = attempt.number;
-                    change.ready_at = change.ready_at.or(attempt.first_ready.map(Time::millis));
-                    if attempt.node.is_some() {
-                        place.binding = Some(batch.attempts.len());
-                    }
-                    let attempt = BatchAttempt { pod: place.pod, entry: attempt, answer: None };
-                    batch.attempts.push(attempt);
-                    batch.count(attempt.entry);
-                }
+                Entry::Attempt(attempt) => batch.attempt(&mut places, attempt),
                 Entry::Group(group) => batch.groups.push(group),
                 Entry::Bound { at, pod, uid, error } => {
-                    let (pod, answer) = ((pod, uid), Answer { at: *at, error: error.as_deref() });
-                    let awaited = places.get_mut(&pod).and_then(|place| place.binding.take());
-                    let Some(attempt) = awaited else {
-                        batch.answers.push((pod, answer));
-                        continue;
-                    };
-                    let attempt = &mut batch.attempts[attempt];
-                    attempt.answer = Some(answer);
-                    if error.is_none() {
-                        batch.pods[attempt.pod].1.bound_at = Some(at.millis());
-                    }
+                    let answer = Answer { at: *at, error: error.as_deref() };
+                    batch.answer(&mut places, PodRef::new(pod, uid), answer);
                 }
             }
         }
-        mark_slowest(batch.pods.iter_mut().map(|(_, change)| change));
+        let mut slowest = Slowest::new();
+        for (place, (_, change)) in batch.pods.iter().enumerate() {
+            slowest.add(change.waited(), place);
+        }
+        slowest.into_pods().for_each(|place| batch.pods[place].1.is_slow = true);
         batch
+    }
+
+    fn attempt(&mut self, places: &mut Places, entry: &'a AttemptEntry) {
+        let pod = PodRef::new(&entry.pod, &entry.uid);
+        let place = places.get(self, pod);
+        let change = &mut self.pods[place].1;
+        change.attempts += 1;
+        change.number = entry.number;
+        change.ready_at = change.ready_at.or(entry.first_ready.map(Time::millis));
+        if entry.node.is_some() {
+            places.binding[place] = Some(self.attempts.len());
+        }
+        self.attempts.push(BatchAttempt { place, pod, entry, answer: None });
+        self.count(entry);
+    }
+
+    fn answer(&mut self, places: &mut Places, pod: PodRef<'a>, answer: Answer<'a>) {
+        let place = places.find(self, pod);
+        let Some(attempt) = place.and_then(|place| places.binding[place].take()) else {
+            self.answers.push((pod, answer));
+            return;
+        };
+        let attempt = &mut self.attempts[attempt];
+        attempt.answer = Some(answer);
+        if answer.error.is_none() {
+            self.pods[attempt.place].1.bound_at = Some(answer.at.millis());
+        }
     }
 
     fn count(&mut self, attempt: &'a AttemptEntry) {
         let at = attempt.at.millis();
         let hour = at - at.rem_euclid(HOUR);
-        let mut plugins: Vec<&str> = match attempt.result {
-            "scheduled" => vec![""],
-            _ => attempt.rejections.iter().map(|one| one.plugin.as_str()).collect(),
-        };
+        if attempt.result == "scheduled" {
+            *self.hours.entry((hour, "")).or_default() += 1;
+            return;
+        }
+        let mut plugins: Vec<&str> =
+            attempt.rejections.iter().map(|one| one.plugin.as_str()).collect();
         plugins.sort_unstable();
         plugins.dedup();
         for plugin in plugins {

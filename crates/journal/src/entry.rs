@@ -62,7 +62,7 @@ pub struct AttemptEntry {
     pub(crate) message: Option<String>,
     pub(crate) nominated: Option<Str>,
     pub(crate) victims: Vec<PodKey>,
-    pub(crate) woken_by: String,
+    pub(crate) woken_by: Str,
     pub(crate) queued: Time,
     pub(crate) first_ready: Option<Time>,
     pub(crate) judged: usize,
@@ -114,7 +114,7 @@ impl AttemptEntry {
             message: None,
             nominated: None,
             victims: Vec::new(),
-            woken_by: context.woken_by.clone(),
+            woken_by: context.woken_by.as_str().into(),
             queued: context.queued,
             first_ready: context.first_ready,
             judged: context.judged,
@@ -141,6 +141,11 @@ impl AttemptEntry {
             entry.add_rejections(decision, context);
         }
         Some(entry)
+    }
+
+    /// Whether it has more than what is in its row of `attempts`.
+    pub(crate) fn has_details(&self) -> bool {
+        !(self.rejections.is_empty() && self.best.is_empty() && self.victims.is_empty())
     }
 
     /// Adds why nodes rejected the pod, or why all of them did at once, and the other plugins that had a part in it.

@@ -6,9 +6,11 @@
 
 mod batch;
 mod entry;
+mod pods;
 mod questions;
 mod reader;
 mod recorder;
+mod rows;
 mod sender;
 mod store;
 mod writer;

@@ -59,12 +59,17 @@ CREATE TABLE IF NOT EXISTS attempts (
     judged INTEGER NOT NULL,
     -- How many of them were feasible, and by how much the chosen one was better; only if the decision knew it.
     feasible INTEGER,
-    margin INTEGER,
-    -- The answer to the binding: when, and the error if it failed.
-    answered_at INTEGER,
-    error INTEGER REFERENCES texts (id)
+    margin INTEGER
 );
 CREATE INDEX IF NOT EXISTS attempts_by_pod ON attempts (name, namespace);
+
+-- The answers to bindings. An attempt that found a node and has no row here was not answered yet.
+CREATE TABLE IF NOT EXISTS bindings (
+    attempt INTEGER PRIMARY KEY REFERENCES attempts (id),
+    answered_at INTEGER NOT NULL,
+    -- Why it failed.
+    error INTEGER REFERENCES texts (id)
+);
 
 -- The plugins that rejected a pod that got no node, for which reason, and how many nodes.
 CREATE TABLE IF NOT EXISTS rejections (
@@ -142,14 +147,15 @@ CREATE VIEW IF NOT EXISTS history AS
 SELECT attempts.id, attempts.at, attempts.namespace, attempts.name, attempts.uid, attempts.number, profile.text AS profile,
        attempts.result, node.text AS node, message.text AS message, nominated.text AS nominated,
        woken_by.text AS woken_by, attempts.ready_at, attempts.queued_at, attempts.judged, attempts.feasible, attempts.margin,
-       attempts.answered_at, error.text AS error
+       bindings.answered_at, error.text AS error
 FROM attempts
 JOIN texts AS profile ON profile.id = attempts.profile
 LEFT JOIN texts AS node ON node.id = attempts.node
 LEFT JOIN texts AS message ON message.id = attempts.message
 LEFT JOIN texts AS nominated ON nominated.id = attempts.nominated
 LEFT JOIN texts AS woken_by ON woken_by.id = attempts.woken_by
-LEFT JOIN texts AS error ON error.id = attempts.error;
+LEFT JOIN bindings ON bindings.attempt = attempts.id
+LEFT JOIN texts AS error ON error.id = bindings.error;
 
 CREATE VIEW IF NOT EXISTS preemptions AS
 SELECT attempts.at, victims.pod AS victim, attempts.namespace || '/' || attempts.name AS preemptor, node.text AS node,

@@ -3,22 +3,24 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use hashbrown::HashSet;
 use plimsoll_api::{CompositePodGroup, Kind, PodGroup, PodKey, Str};
 use plimsoll_framework::Time;
 use rusqlite::{
-    Connection, ErrorCode, OptionalExtension as _, Statement, Transaction, TransactionBehavior,
-    params,
+    Connection, ErrorCode, OptionalExtension as _, Transaction, TransactionBehavior, params,
 };
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::{FxBuildHasher, FxHashMap, FxHashSet};
 
-use crate::batch::{Answer, Batch, HOUR, PodChange, PodRef, mark_slowest};
+use crate::batch::{Answer, Batch, BatchAttempt, HOUR, PodChange, Slowest};
 use crate::entry::{AttemptEntry, Entry, GroupEntry};
+use crate::pods::{Awaited, AwaitedAnswers, Pod, PodRef};
+use crate::rows::{Columns, Values};
 
 /// The schema of a journal, with comments: an interface for other programs.
 pub const SCHEMA: &str = include_str!("schema.sql");
 
 /// The version of the schema (`PRAGMA user_version`).
-pub const VERSION: i64 = 2;
+pub const VERSION: i64 = 3;
 
 /// That a file is a journal (`PRAGMA application_id`): "PLIM".
 const APPLICATION: i64 = 0x504c_494d;
@@ -31,18 +33,32 @@ const MOST_TEXTS: usize = 100_000;
 /// At most so many pods are remembered.
 const MOST_PODS: usize = 200_000;
 
+/// How a journal is written. Rows are only written with numbers of rows that are there, and deleted before these: SQLite need not
+/// look for them. It copies the log into the file after 16 MiB, four times as much as usual, since the pages of an index are changed
+/// again and again; no more is lost by that, whatever ends the process.
+const PRAGMAS: &str = "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA foreign_keys = OFF; \
+     PRAGMA wal_autocheckpoint = 4000; PRAGMA cache_size = -16384;";
+
 /// What has changed of a pod: its names, the number of its last attempt, the number of new ones, and its times.
 const WRITE_POD: &str = "INSERT INTO pods (namespace, name, uid, attempts, ready_at, bound_at, waited) VALUES (?1, ?2, ?3, ?4, ?6, ?7, \
      ?7 - ?6) ON CONFLICT (name, namespace, uid) DO UPDATE SET attempts = attempts + ?5, ready_at = coalesce(ready_at, ?6), \
      bound_at = coalesce(?7, bound_at), waited = coalesce(?7 - coalesce(ready_at, ?6), waited)";
-/// That a pod was evicted: its names, and when. It was placed by the last attempt.
+/// That a pod was evicted: its namespace and name, when, and an id. It was placed by the last attempt with a lower one.
 const EVICT_POD: &str = "INSERT INTO pods (namespace, name, uid, attempts, ready_at, bound_at, waited, evicted_at) SELECT namespace, \
      name, uid, number, ready_at, iif(error IS NULL, answered_at, NULL), iif(error IS NULL, answered_at, NULL) - ready_at, ?3 FROM \
-     attempts WHERE namespace = ?1 AND name = ?2 ORDER BY id DESC LIMIT 1 ON CONFLICT (name, namespace, uid) DO UPDATE SET evicted_at \
+     attempts LEFT JOIN bindings ON attempt = id WHERE namespace = ?1 AND name = ?2 AND id < ?4 ORDER BY id DESC LIMIT 1 ON CONFLICT (name, namespace, uid) DO UPDATE SET evicted_at \
      = excluded.evicted_at RETURNING uid";
-const INSERT_ATTEMPT: &str = "INSERT INTO attempts (at, namespace, name, uid, number, profile, result, node, message, nominated, \
-     woken_by, ready_at, queued_at, judged, feasible, margin, answered_at, error) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, \
-     ?12, ?13, ?14, ?15, ?16, ?17, ?18)";
+/// Attempts. An error undoes the whole transaction, so SQLite need not note how to undo the statement (`OR FAIL`).
+const ATTEMPTS: Columns = Columns {
+    insert: "INSERT OR FAIL INTO attempts (at, namespace, name, uid, number, profile, result, node, message, nominated, woken_by, \
+     ready_at, queued_at, judged, feasible, margin)",
+    width: 16,
+};
+/// Texts that may be there already.
+const TEXTS: Columns = Columns { insert: "INSERT OR IGNORE INTO texts (text)", width: 1 };
+/// The answers to bindings. Another program may have deleted an attempt whose id is given again, but not its answer.
+const BINDINGS: Columns =
+    Columns { insert: "INSERT OR REPLACE INTO bindings (attempt, answered_at, error)", width: 3 };
 
 const INSERT_GROUP: &str = "INSERT INTO group_attempts (at, kind, namespace, name, number, result, message, placement, pods, scheduled) \
      VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)";
@@ -104,18 +120,8 @@ pub(crate) struct Store {
     pub(crate) connection: Connection,
     texts: FxHashMap<Str, i64>,
     /// Pods that are known to be in the table of that name, and may be tried or bound yet.
-    pods: FxHashSet<(PodKey, Str)>,
-    /// The last attempt of each pod that waits for the answer to its binding.
-    binding: FxHashMap<(PodKey, Str), Awaited>,
-}
-
-/// An attempt whose binding is not answered yet.
-#[derive(Clone, Copy)]
-struct Awaited {
-    id: i64,
-    number: u32,
-    /// When the pod was first ready to be tried.
-    ready_at: Option<i64>,
+    pods: HashSet<Pod, FxBuildHasher>,
+    binding: AwaitedAnswers,
 }
 
 impl Store {
@@ -129,9 +135,7 @@ impl Store {
         }
         check(&connection, path)?;
         connection.execute_batch(SCHEMA).map_err(failed)?;
-        connection
-            .execute_batch("PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA cache_size = -16384;")
-            .map_err(failed)?;
+        connection.execute_batch(PRAGMAS).map_err(failed)?;
         let pods = not_bound(&connection).map_err(failed)?;
         let (texts, binding) = <_>::default();
         Ok(Store { connection, texts, pods, binding })
@@ -225,7 +229,7 @@ impl Store {
         let kept = transaction.query_row(kept, [value], |row| Ok((row.get(0)?, row.get(1)?)));
         let Some((id, at)) = kept.optional()? else { return Ok(()) };
         let (id, at): (i64, i64) = (id, at);
-        for table in ["rejections", "scores", "victims"] {
+        for table in ["bindings", "rejections", "scores", "victims"] {
             transaction.execute(&format!("DELETE FROM {table} WHERE attempt < ?1"), [id])?;
         }
         let gone = transaction.execute("DELETE FROM attempts WHERE id < ?1", [id])?;
@@ -242,7 +246,7 @@ impl Store {
                 [at],
             )?;
             transaction.execute("DELETE FROM group_attempts WHERE at < ?1", [at])?;
-            self.binding.clear();
+            self.binding.forget_before(id);
         }
         transaction.commit()
     }
@@ -262,13 +266,13 @@ fn is_empty(connection: &Connection) -> rusqlite::Result<bool> {
 }
 
 /// The pods that are in `pods` and have no node yet.
-fn not_bound(connection: &Connection) -> rusqlite::Result<FxHashSet<(PodKey, Str)>> {
+fn not_bound(connection: &Connection) -> rusqlite::Result<HashSet<Pod, FxBuildHasher>> {
     let mut query = connection.prepare(
         "SELECT namespace, name, uid FROM pods WHERE bound_at IS NULL ORDER BY id DESC LIMIT ?1",
     )?;
     let pods = query.query_map([number(MOST_PODS)], |row| {
         let text = |column| row.get::<_, String>(column).map(Str::from);
-        Ok((PodKey::new(text(0)?, text(1)?), text(2)?))
+        Ok(Pod::new(&PodKey::new(text(0)?, text(1)?), &text(2)?))
     })?;
     pods.collect()
 }
@@ -299,25 +303,52 @@ fn check(connection: &Connection, path: &Path) -> Result<(), JournalError> {
     Ok(())
 }
 
+/// Answers to bindings, by the ids of their attempts.
+type Answers<'b> = Vec<(i64, Answer<'b>)>;
+/// What has changed of pods.
+type Changes<'b> = Vec<(PodRef<'b>, PodChange)>;
+
+/// Pods that are evicted.
+struct Victims<'b> {
+    /// The attempt, of a pod or of a group, that evicts them.
+    attempt: i64,
+    pods: &'b [PodKey],
+    at: Time,
+    /// The attempts that placed them have lower ids: another pod may have the name of one of them by now.
+    placed_before: i64,
+}
+
+/// Texts of the last attempt, with their numbers.
+#[derive(Default)]
+struct LastTexts<'b> {
+    profile: Option<(&'b str, i64)>,
+    woken_by: Option<(&'b str, i64)>,
+}
+
 /// A transaction in which entries are written.
 struct Writing<'a> {
     on: &'a Transaction<'a>,
     texts: &'a mut FxHashMap<Str, i64>,
-    pods: &'a mut FxHashSet<(PodKey, Str)>,
-    binding: &'a mut FxHashMap<(PodKey, Str), Awaited>,
+    pods: &'a mut HashSet<Pod, FxBuildHasher>,
+    binding: &'a mut AwaitedAnswers,
 }
 
 impl Writing<'_> {
     /// Writes each row once, with all that the batch says of it.
     fn batch(&mut self, batch: &Batch<'_>) -> rusqlite::Result<()> {
-        for (pod, change) in &batch.pods {
+        let (mut answers, bound) = self.late_answers(&batch.answers);
+        let detailed = self.attempts(&batch.attempts, &mut answers)?;
+        BINDINGS.insert(self.on, &answers, |row, (id, answer)| {
+            row.number(*id)?;
+            row.number(answer.at.millis())?;
+            row.number(self.optional(answer.error)?)
+        })?;
+        for (pod, change) in batch.pods.iter().chain(&bound) {
             self.pod(*pod, change)?;
         }
-        let mut insert = self.on.prepare_cached(INSERT_ATTEMPT)?;
-        for attempt in &batch.attempts {
-            self.attempt(&mut insert, attempt.entry, attempt.answer)?;
+        for (id, entry) in detailed {
+            self.details(id, entry)?;
         }
-        self.answers(&batch.answers)?;
         for group in &batch.groups {
             self.group(group)?;
         }
@@ -330,39 +361,137 @@ impl Writing<'_> {
         Ok(())
     }
 
-    /// Writes the answers to bindings of attempts that are in the file.
-    fn answers(&mut self, answers: &[(PodRef<'_>, Answer<'_>)]) -> rusqlite::Result<()> {
-        let mut bound = Vec::new();
+    /// Finds the attempts of earlier batches whose bindings are answered: the answers by the ids of these, in their order, and what
+    /// changes of the pods that are bound now and are in `pods`.
+    fn late_answers<'b>(
+        &mut self,
+        answers: &[(PodRef<'b>, Answer<'b>)],
+    ) -> (Answers<'b>, Changes<'b>) {
+        let mut found = Vec::with_capacity(answers.len());
+        let (mut bound, mut slow) = (Vec::new(), Slowest::new());
         for &(pod, answer) in answers {
-            let awaited = self.binding.remove(&(pod.0.clone(), pod.1.clone()));
-            let Some(Awaited { id, number, ready_at }) = awaited else { continue };
-            let (at, error) = (answer.at.millis(), self.optional(answer.error)?);
-            self.on
-                .prepare_cached("UPDATE attempts SET answered_at = ?2, error = ?3 WHERE id = ?1")?
-                .execute(params![id, at, error])?;
-            if error.is_none() {
-                let bound_at = Some(at);
-                bound.push((pod, PodChange { number, ready_at, bound_at, ..PodChange::default() }));
+            let Some(attempt) = self.binding.remove(pod) else { continue };
+            found.push((attempt.id, answer));
+            if answer.error.is_some() {
+                continue;
+            }
+            let Awaited { number, ready_at, .. } = attempt;
+            let bound_at = Some(answer.at.millis());
+            let change = PodChange { number, ready_at, bound_at, ..PodChange::default() };
+            if change.is_notable() || self.pods.contains(&pod) {
+                bound.push((pod, change));
+            } else {
+                slow.add(change.waited(), (pod, PodChange { is_slow: true, ..change }));
             }
         }
-        mark_slowest(bound.iter_mut().map(|(_, change)| change));
-        bound.iter().try_for_each(|(pod, change)| self.pod(*pod, change))
+        bound.extend(slow.into_pods());
+        // SQLite appends a row faster than it finds the place of one.
+        found.sort_unstable_by_key(|(id, _)| *id);
+        (found, bound)
+    }
+
+    /// Writes attempts. Adds the answers to their bindings to `answers`, and returns those that have more than their row.
+    fn attempts<'b>(
+        &mut self,
+        attempts: &[BatchAttempt<'b>],
+        answers: &mut Answers<'b>,
+    ) -> rusqlite::Result<Vec<(i64, &'b AttemptEntry)>> {
+        self.new_texts(attempts.iter().filter_map(|attempt| attempt.entry.node.as_deref()))?;
+        let (mut detailed, mut last) = (Vec::new(), LastTexts::default());
+        // SQLite counts on from the last attempt, and nobody else writes during the transaction.
+        let sql = "SELECT coalesce(max(id), 0) FROM attempts";
+        let mut id: i64 = self.on.prepare_cached(sql)?.query_row([], |row| row.get(0))?;
+        ATTEMPTS.insert(self.on, attempts, |row, attempt| {
+            let BatchAttempt { pod, entry, answer, .. } = *attempt;
+            id += 1;
+            self.attempt(row, &mut last, entry)?;
+            if let Some(answer) = answer {
+                answers.push((id, answer));
+                self.binding.remove(pod);
+            } else if entry.node.is_some() {
+                let ready_at = entry.first_ready.map(Time::millis);
+                self.binding.insert(pod, Awaited { id, number: entry.number, ready_at });
+            }
+            if entry.has_details() {
+                detailed.push((id, entry));
+            }
+            Ok(())
+        })?;
+        debug_assert!(attempts.is_empty() || id == self.on.last_insert_rowid());
+        Ok(detailed)
+    }
+
+    fn attempt<'b>(
+        &mut self,
+        row: &mut Values<'_, '_>,
+        last: &mut LastTexts<'b>,
+        entry: &'b AttemptEntry,
+    ) -> rusqlite::Result<()> {
+        row.number(entry.at.millis())?;
+        row.text(&entry.pod.namespace)?;
+        row.text(&entry.pod.name)?;
+        row.text(&entry.uid)?;
+        row.number(i64::from(entry.number))?;
+        row.number(self.repeated(&mut last.profile, &entry.profile)?)?;
+        row.word(entry.result)?;
+        row.number(self.optional(entry.node.as_deref())?)?;
+        row.number(self.optional(entry.message.as_deref())?)?;
+        row.number(self.optional(entry.nominated.as_deref())?)?;
+        row.number(self.repeated(&mut last.woken_by, &entry.woken_by)?)?;
+        row.number(entry.first_ready.map(Time::millis))?;
+        row.number(entry.queued.millis())?;
+        row.number(number(entry.judged))?;
+        row.number(entry.feasible.map(number))?;
+        row.number(entry.margin)
+    }
+
+    /// Writes those of many texts that are not remembered, which takes less time than one by one.
+    fn new_texts<'b>(&mut self, texts: impl Iterator<Item = &'b str>) -> rusqlite::Result<()> {
+        let new: FxHashSet<&str> = texts.filter(|text| !self.texts.contains_key(*text)).collect();
+        // In the order of their index.
+        let mut new: Vec<&str> = new.into_iter().collect();
+        new.sort_unstable();
+        let written = TEXTS.insert(self.on, &new, |row, text| row.text(text))?;
+        // Otherwise some were there already, and are found one by one.
+        if written == new.len() {
+            let last = self.on.last_insert_rowid();
+            let ids = (last + 1 - number(written)..).zip(new);
+            self.texts.extend(ids.map(|(id, text)| (text.into(), id)));
+        }
+        Ok(())
     }
 
     fn text(&mut self, text: &str) -> rusqlite::Result<i64> {
         if let Some(id) = self.texts.get(text) {
             return Ok(*id);
         }
-        let mut find = self.on.prepare_cached("SELECT id FROM texts WHERE text = ?1")?;
-        let found: Option<i64> = find.query_row([text], |row| row.get(0)).optional()?;
-        let id = if let Some(id) = found {
-            id
-        } else {
-            self.on.prepare_cached("INSERT INTO texts (text) VALUES (?1)")?.execute([text])?;
+        // Most texts that are not remembered are new.
+        let mut insert =
+            self.on.prepare_cached("INSERT OR IGNORE INTO texts (text) VALUES (?1)")?;
+        let id = if insert.execute([text])? == 1 {
             self.on.last_insert_rowid()
+        } else {
+            let mut find = self.on.prepare_cached("SELECT id FROM texts WHERE text = ?1")?;
+            find.query_row([text], |row| row.get(0))?
         };
         self.texts.insert(text.into(), id);
         Ok(id)
+    }
+
+    /// The number of a text that is most often that of the last attempt, too.
+    fn repeated<'b>(
+        &mut self,
+        last: &mut Option<(&'b str, i64)>,
+        text: &'b str,
+    ) -> rusqlite::Result<i64> {
+        match *last {
+            Some((before, id)) if before == text => Ok(id),
+            _ => {
+                let id = self.text(text)?;
+                *last = Some((text, id));
+                Ok(id)
+            }
+        }
     }
 
     fn optional(&mut self, text: Option<&str>) -> rusqlite::Result<Option<i64>> {
@@ -370,61 +499,21 @@ impl Writing<'_> {
     }
 
     /// Writes what has changed of a pod, if it is one of those that are in `pods`.
-    fn pod(&mut self, (pod, uid): PodRef<'_>, change: &PodChange) -> rusqlite::Result<()> {
-        let is_known = !self.pods.is_empty() && self.pods.contains(&(pod.clone(), uid.clone()));
+    fn pod(&mut self, pod: PodRef<'_>, change: &PodChange) -> rusqlite::Result<()> {
+        let is_known = self.pods.contains(&pod);
         if !is_known && !change.is_notable() {
             return Ok(());
         }
         let PodChange { attempts, number, ready_at, bound_at, .. } = *change;
-        let (namespace, name, uid_text) = (pod.namespace.as_str(), pod.name.as_str(), uid.as_str());
+        let (namespace, name) = (pod.key.namespace.as_str(), pod.key.name.as_str());
+        let uid = pod.uid.as_str();
         self.on
             .prepare_cached(WRITE_POD)?
-            .execute(params![namespace, name, uid_text, number, attempts, ready_at, bound_at])?;
-        self.pods.insert((pod.clone(), uid.clone()));
-        Ok(())
-    }
-
-    fn attempt(
-        &mut self,
-        insert: &mut Statement<'_>,
-        entry: &AttemptEntry,
-        answer: Option<Answer<'_>>,
-    ) -> rusqlite::Result<()> {
-        let profile = self.text(&entry.profile)?;
-        let node = self.optional(entry.node.as_deref())?;
-        let message = self.optional(entry.message.as_deref())?;
-        let nominated = self.optional(entry.nominated.as_deref())?;
-        let woken_by = self.text(&entry.woken_by)?;
-        let error = self.optional(answer.and_then(|answer| answer.error))?;
-        insert.execute(params![
-            entry.at.millis(),
-            entry.pod.namespace.as_str(),
-            entry.pod.name.as_str(),
-            entry.uid.as_str(),
-            entry.number,
-            profile,
-            entry.result,
-            node,
-            message,
-            nominated,
-            woken_by,
-            entry.first_ready.map(Time::millis),
-            entry.queued.millis(),
-            number(entry.judged),
-            entry.feasible.map(number),
-            entry.margin,
-            answer.map(|answer| answer.at.millis()),
-            error,
-        ])?;
-        let id = self.on.last_insert_rowid();
-        if entry.node.is_some() && answer.is_none() {
-            let ready_at = entry.first_ready.map(Time::millis);
-            let awaited = Awaited { id, number: entry.number, ready_at };
-            self.binding.insert((entry.pod.clone(), entry.uid.clone()), awaited);
-        } else if entry.node.is_some() && !self.binding.is_empty() {
-            self.binding.remove(&(entry.pod.clone(), entry.uid.clone()));
+            .execute(params![namespace, name, uid, number, attempts, ready_at, bound_at])?;
+        if !is_known {
+            self.pods.insert(pod.into());
         }
-        self.details(id, entry)
+        Ok(())
     }
 
     fn details(&mut self, id: i64, entry: &AttemptEntry) -> rusqlite::Result<()> {
@@ -442,23 +531,22 @@ impl Writing<'_> {
             let values = params![id, number(rank + 1), node, scored.total, by_plugin];
             self.on.prepare_cached(sql)?.execute(values)?;
         }
-        self.victims("INSERT INTO victims VALUES (?1, ?2)", id, (entry.at, &entry.victims))
+        let victims =
+            Victims { attempt: id, pods: &entry.victims, at: entry.at, placed_before: id };
+        self.victims("INSERT INTO victims VALUES (?1, ?2)", &victims)
     }
 
     /// Writes the pods that are evicted by an attempt, by a statement for its number and their names.
-    fn victims(
-        &mut self,
-        insert: &str,
-        attempt: i64,
-        (at, victims): (Time, &[PodKey]),
-    ) -> rusqlite::Result<()> {
-        for victim in victims {
+    fn victims(&mut self, insert: &str, victims: &Victims<'_>) -> rusqlite::Result<()> {
+        let Victims { attempt, pods, at, placed_before } = *victims;
+        for victim in pods {
             self.on.prepare_cached(insert)?.execute(params![attempt, victim.to_string()])?;
-            let values = params![victim.namespace.as_str(), victim.name.as_str(), at.millis()];
+            let (namespace, name) = (victim.namespace.as_str(), victim.name.as_str());
+            let values = params![namespace, name, at.millis(), placed_before];
             let mut evict = self.on.prepare_cached(EVICT_POD)?;
             let uid: Option<String> = evict.query_row(values, |row| row.get(0)).optional()?;
             // Its binding may not be answered yet.
-            self.pods.extend(uid.map(|uid| (victim.clone(), Str::from(uid))));
+            self.pods.extend(uid.map(|uid| Pod::new(victim, &uid.into())));
         }
         Ok(())
     }
@@ -479,11 +567,65 @@ impl Writing<'_> {
             number(entry.scheduled),
         ])?;
         let id = self.on.last_insert_rowid();
-        let insert = "INSERT INTO group_victims VALUES (?1, ?2)";
-        self.victims(insert, id, (entry.at, &entry.victims))
+        let (attempt, at) = (id, entry.at);
+        let victims = Victims { attempt, pods: &entry.victims, at, placed_before: i64::MAX };
+        self.victims("INSERT INTO group_victims VALUES (?1, ?2)", &victims)
     }
 }
 
 fn number(n: usize) -> i64 {
     i64::try_from(n).unwrap_or(i64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use plimsoll_engine::{AttemptContext, Decision, Outcome};
+
+    use super::*;
+
+    fn attempt(name: &str, now: i64) -> Entry {
+        let context = AttemptContext {
+            uid: Str::from(name),
+            profile: "default-scheduler".into(),
+            fingerprint: 0,
+            woken_by: "PodAdd".to_owned(),
+            queued: Time::from_millis(now),
+            first_ready: None,
+            judged: 1,
+            rejections: [].into(),
+            rejectors: Vec::new(),
+            feasible: None,
+            margin: None,
+            best: None,
+        };
+        let outcome = Outcome::Scheduled { node: "n1".into(), best: Vec::new() };
+        let decision = Decision {
+            context: Some(Box::new(context)),
+            ..Decision::of_pod(PodKey::new("shop", name), 1, outcome)
+        };
+        let entry = AttemptEntry::of(Time::from_millis(now), &decision);
+        Entry::Attempt(Box::new(entry.expect("it was an attempt")))
+    }
+
+    fn bound(name: &str, now: i64) -> Entry {
+        let (at, pod) = (Time::from_millis(now), PodKey::new("shop", name));
+        Entry::Bound { at, pod, uid: Str::from(name), error: None }
+    }
+
+    #[test]
+    fn a_binding_is_answered_although_older_attempts_were_deleted_meanwhile() {
+        let folder = tempfile::tempdir().expect("there is room");
+        let mut store = Store::open(&folder.path().join("journal.db")).expect("it is new");
+        store.write(&[attempt("old", 0), attempt("new", 90_000)]).expect("it can be written");
+        let age = Duration::from_mins(1);
+        store.keep(Retention { age, ..Retention::default() }).expect("it can be written");
+        store.write(&[bound("old", 90_001), bound("new", 90_002)]).expect("it can be written");
+        let sql = "SELECT group_concat(name || ' ' || answered_at) FROM history";
+        let told: String =
+            store.connection.query_row(sql, [], |row| row.get(0)).expect("it can be read");
+        assert_eq!(told, "new 90002");
+        let sql = "SELECT count(*) FROM bindings";
+        let n: i64 = store.connection.query_row(sql, [], |row| row.get(0)).expect("it is there");
+        assert_eq!(n, 1);
+    }
 }

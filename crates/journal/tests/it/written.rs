@@ -192,6 +192,95 @@ fn a_binding_may_be_answered_after_its_attempt_was_written() {
 }
 
 #[test]
+fn a_binding_that_failed_is_told_of_its_attempt_although_the_next_one_is_written_with_it() {
+    let folder = folder();
+    let path = folder.path().join("journal.db");
+    let (journal, mut sender) =
+        Journal::begin(&path, Retention::default(), WhenFull::Wait, |_| ()).expect("it is new");
+    let tried = |number| {
+        let now = i64::from(number) * 1000;
+        entry(now, &decision("web", number, 1000, scheduled("n1")))
+    };
+    write_now(&journal, &mut sender, [tried(1)]);
+    write_now(&journal, &mut sender, [bound(1500, "web", Some("refused")), tried(2)]);
+    let answers = || {
+        let reader = Reader::open(&path).expect("it is a journal");
+        let history = reader.history(&key("web"), 5).expect("it can be read");
+        history.into_iter().map(|one| (one.answered_at, one.error)).collect::<Vec<_>>()
+    };
+    let refused = (Some(1500), Some("refused".to_owned()));
+    assert_eq!(answers(), [refused.clone(), (None, None)]);
+    sender.send(bound(2500, "web", None));
+    drop(sender);
+    assert_eq!(journal.finish().error, None);
+    assert_eq!(answers(), [refused, (Some(2500), None)]);
+    let slowest = Reader::open(&path).and_then(|reader| reader.slowest(5)).expect("it is there");
+    let waited: Vec<_> = slowest.into_iter().map(|pod| (pod.attempts, pod.waited)).collect();
+    assert_eq!(waited, [(2, Some(2500))]);
+}
+
+#[test]
+fn each_of_many_attempts_that_are_written_together_has_what_belongs_to_it() {
+    let folder = folder();
+    let path = folder.path().join("journal.db");
+    let names: Vec<String> = (0..1000).map(|number| format!("p{number}")).collect();
+    let is_placed = |number: usize| !number.is_multiple_of(3);
+    let entries = names.iter().enumerate().map(|(number, name)| {
+        let outcome = match is_placed(number) {
+            true => scheduled(&format!("n{}", number % 50)),
+            false => unschedulable(&format!("no room for {name}"), &[&format!("v{number}")]),
+        };
+        entry(1000, &decision(name, 1, 1000, outcome))
+    });
+    let (journal, mut sender) =
+        Journal::begin(&path, Retention::default(), WhenFull::Wait, |_| ()).expect("it is new");
+    write_now(&journal, &mut sender, entries);
+    // The answers come in another order.
+    for number in (0..names.len()).rev().filter(|number| is_placed(*number)) {
+        let at = 2000 + i64::try_from(number).expect("small");
+        let error = number.is_multiple_of(7).then(|| format!("refused {number}"));
+        sender.send(bound(at, &names[number], error.as_deref()));
+    }
+    drop(sender);
+    assert_eq!(journal.finish().error, None);
+    let reader = Reader::open(&path).expect("it is a journal");
+    for (number, name) in names.iter().enumerate() {
+        let history = reader.history(&key(name), 5).expect("it can be read");
+        let [attempt] = history.as_slice() else { panic!("{history:?}") };
+        let (answered, node) = (attempt.answered_at, attempt.node.clone());
+        if is_placed(number) {
+            assert_eq!(answered, Some(2000 + i64::try_from(number).expect("small")));
+            assert_eq!(node, Some(format!("n{}", number % 50)));
+            let error = number.is_multiple_of(7).then(|| format!("refused {number}"));
+            assert_eq!(attempt.error, error, "{attempt:?}");
+            assert_eq!((attempt.rejections.len(), attempt.victims.len()), (0, 0), "{attempt:?}");
+        } else {
+            assert_eq!((answered, node), (None, None), "{attempt:?}");
+            assert_eq!(attempt.message, Some(format!("no room for {name}")));
+            assert_eq!(attempt.rejections.len(), 1, "{attempt:?}");
+            assert_eq!(attempt.victims, [format!("shop/v{number}")]);
+        }
+    }
+}
+
+#[test]
+fn an_eviction_is_told_of_the_pod_that_was_there_and_not_of_the_next_one_of_its_name() {
+    let folder = folder();
+    let path = folder.path().join("journal.db");
+    let placed = entry(1000, &decision("web", 1, 1000, scheduled("n1")));
+    let evicts = entry(2000, &decision("db", 1, 2000, unschedulable("no room", &["web"])));
+    let mut again = decision("web", 1, 3000, scheduled("n2"));
+    again.context.as_mut().expect("it was an attempt").uid = "uid-again".into();
+    write(&path, Retention::default(), [placed, evicts, entry(3000, &again)]);
+    let reader = Reader::open(&path).expect("it is a journal");
+    let evicted = |uid| {
+        let pod = reader.pod(&key("web"), uid).expect("it can be read");
+        pod.and_then(|pod| pod.evicted_at)
+    };
+    assert_eq!((evicted("uid-web"), evicted("uid-again")), (Some(2000), None));
+}
+
+#[test]
 fn a_pod_that_was_tried_before_the_scheduler_started_again_goes_on_with_its_history() {
     let folder = folder();
     let path = folder.path().join("journal.db");
@@ -324,9 +413,9 @@ fn what_is_too_old_or_too_much_is_deleted() {
     let folder = folder();
     let path = folder.path().join("journal.db");
     let names: Vec<String> = (0..1000).map(|number| format!("p{number}")).collect();
-    let entries = names.iter().enumerate().map(|(number, name)| {
+    let entries = names.iter().enumerate().flat_map(|(number, name)| {
         let now = i64::try_from(number).expect("small") * 1000;
-        entry(now, &decision(name, 1, now, scheduled("n1")))
+        [entry(now, &decision(name, 1, now, scheduled("n1"))), bound(now, name, None)]
     });
     write(&path, Retention::default(), entries);
     let kept = |retention: Retention| {
@@ -334,7 +423,14 @@ fn what_is_too_old_or_too_much_is_deleted() {
         let reader = Reader::open(&path).expect("it is a journal");
         let is_kept =
             |name: &&String| !reader.history(&key(name), 1).expect("it can be read").is_empty();
-        names.iter().filter(is_kept).count()
+        let kept = names.iter().filter(is_kept).count();
+        let file = rusqlite::Connection::open(&path).expect("it is there");
+        let sql = "SELECT count(*), count(history.id) FROM bindings LEFT JOIN history ON history.id = attempt";
+        let counts: (u32, u32) =
+            file.query_row(sql, [], |row| Ok((row.get(0)?, row.get(1)?))).expect("it is a journal");
+        let n = u32::try_from(kept).expect("small");
+        assert_eq!(counts, (n, n), "answers are kept as long as their attempts");
+        kept
     };
     assert_eq!(kept(Retention::default()), 1000);
     assert_eq!(kept(Retention { age: Duration::from_secs(599), ..Retention::default() }), 600);
@@ -364,10 +460,16 @@ fn another_file_is_refused_and_left_as_it_is() {
     assert!(matches!(begin("other.db").0, JournalError::NotAJournal(_)));
     write(&folder.path().join("old.db"), Retention::default(), []);
     let database = rusqlite::Connection::open(folder.path().join("old.db")).expect("it is there");
-    database.execute_batch("PRAGMA user_version = 99").expect("there is room");
+    // An earlier version, and a later one.
+    for version in [2, 99] {
+        database.pragma_update(None, "user_version", version).expect("there is room");
+        let (error, path) = begin("old.db");
+        let told = format!("has version {version} of the schema");
+        assert!(error.to_string().contains(&told), "{error}");
+        let error = Reader::open(&path).expect_err("it has another schema");
+        assert!(error.to_string().contains(&told), "{error}");
+    }
     drop(database);
-    let (error, _) = begin("old.db");
-    assert!(error.to_string().contains("has version 99 of the schema"), "{error}");
     let missing = Reader::open(&folder.path().join("none.db")).expect_err("it is not there");
     assert!(
         missing.to_string().contains("does not exist: `plimsoll run --journal FILE`"),
