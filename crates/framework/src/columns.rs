@@ -286,6 +286,24 @@ impl Columns {
         self.pods[row.index()].iter().for_each(|pod| self.volumes_in_use.add(row, pod));
     }
 
+    /// Those of these ports that are in use on the node in `row`.
+    pub fn ports_in_use(&self, row: Row, ports: &[HostPort]) -> Vec<HostPort> {
+        let used = self.used_ports.at(row);
+        ports.iter().filter(|port| used.contains(port)).cloned().collect()
+    }
+
+    /// Marks those of these ports as used that pods on the node in `row` have, although somebody else who had them has left.
+    pub fn use_again(&mut self, row: Row, ports: &[HostPort]) {
+        let pods = &self.pods[row.index()];
+        let used = &mut self.used_ports.0[row.index()];
+        for port in ports {
+            let is_there = pods.iter().any(|pod| pod.host_ports.contains(port));
+            if is_there && !used.contains(port) {
+                used.push(port.clone());
+            }
+        }
+    }
+
     /// Replaces the pod at place `at` of the node in `row` by its new version. As in framework/types.go, NodeInfo: the
     /// old pod is removed and the new one added, so that its ports are in use again.
     ///

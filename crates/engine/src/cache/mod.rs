@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use hashbrown::HashMap;
-use plimsoll_api::{AnyObject, KindRef, Node, ObjectKey, Pod, Str};
+use plimsoll_api::{AnyObject, HostPort, KindRef, Node, ObjectKey, Pod, Str};
 use plimsoll_framework::parts::{NodeReads, PodReads, StoreReads};
 use plimsoll_framework::points::ProvidePoint;
 use plimsoll_framework::{Assumption, Columns, PodInfo, Row, Stores, Time, View};
@@ -220,10 +220,12 @@ impl Cache {
         self.put(id, pod, Some(row), Known::Assumed);
     }
 
-    /// The same in the cycle of its group, on trial.
-    pub(crate) fn assume_on_trial(&mut self, id: PodId, pod: PodInfo, row: Row) {
+    /// The same in the cycle of its group, on trial. Returns those of its ports that are in use there already.
+    pub(crate) fn assume_on_trial(&mut self, id: PodId, pod: PodInfo, row: Row) -> Vec<HostPort> {
+        let shared = self.columns.ports_in_use(row, &pod.host_ports);
         self.log_pod(id, pod.node());
         self.put(id, pod, Some(row), Known::OnTrial);
+        shared
     }
 
     /// Reverts an assumption, and returns the pod if it was still only assumed.
@@ -233,20 +235,12 @@ impl Cache {
         self.take(id)
     }
 
-    /// Reverts an assumption that was made on trial. The pod may have been on the node of its victims together with them; ports
-    /// that both have are in use again.
-    pub(crate) fn take_back(&mut self, id: PodId) {
+    /// Reverts an assumption that was made on trial. The pod may have been on the node of its victims together with them: ports
+    /// that were in use before are in use again.
+    pub(crate) fn take_back(&mut self, id: PodId, shared: &[HostPort]) {
         let at = self.pods.get(id).and_then(|cached| cached.at);
-        let (Some(gone), Some((row, _))) = (self.forget(id), at) else { return };
-        if gone.host_ports.is_empty() {
-            return;
-        }
-        let shares =
-            |pod: &PodInfo| pod.host_ports.iter().any(|port| gone.host_ports.contains(port));
-        let there = self.columns.pods_on(row).iter().cloned().enumerate();
-        let sharing: Vec<_> = there.filter(|(_, pod)| shares(pod)).collect();
-        for (at, pod) in sharing {
-            self.columns.exchange(row, at, &pod);
+        if let (Some(_), Some((row, _))) = (self.forget(id), at) {
+            self.columns.use_again(row, shared);
         }
     }
 
@@ -673,7 +667,7 @@ fn zone_of(node: &Node) -> Str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use plimsoll_api::{Pod, PodKey};
+    use plimsoll_api::{Pod, PodKey, PodTemplate};
 
     fn node(name: &str, zone: &str) -> Node {
         let labels = [(ZONE, zone)].into_iter().collect();
@@ -734,6 +728,33 @@ mod tests {
         cache.set_pod(id, pod("p"));
         assert!(cache.forget(id).is_none());
         assert_eq!(cache.view().nodes.pods_on(row).len(), 1);
+    }
+
+    /// Two pods of somebody else have one port, which the first of them to leave frees, as in kube-scheduler.
+    #[test]
+    fn a_trial_leaves_the_ports_of_a_node_as_they_were() {
+        let port = HostPort { protocol: "TCP".into(), ip: "0.0.0.0".into(), port: 80 };
+        let with_port = |name: &str| {
+            let mut template = PodTemplate::clone(&Pod::default().template);
+            template.host_ports = vec![port.clone()];
+            let key = PodKey::new("default", name);
+            let pod = Pod { key, template: Arc::new(template), ..Pod::default() };
+            PodInfo::new(pod).placed_on("a".into())
+        };
+        let mut cache = Cache::default();
+        cache.set_node(node("a", "z"));
+        let row = cache.row("a").expect("the node is known");
+        for (id, name) in [(0, "p"), (1, "q")] {
+            cache.set_pod(PodId::from_index(id), with_port(name));
+        }
+        let trial = PodId::from_index(2);
+        for expected in [vec![port.clone()], vec![]] {
+            let shared = cache.assume_on_trial(trial, with_port("r"), row);
+            cache.take_back(trial, &shared);
+            let ports = std::slice::from_ref(&port);
+            assert_eq!(cache.view().nodes.ports_in_use(row, ports), expected);
+            cache.remove_pod(PodId::from_index(0));
+        }
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use plimsoll_api::{ObjectKey, Str};
+use plimsoll_api::{HostPort, ObjectKey, Str};
 use plimsoll_framework::parts::StoreReads;
 use plimsoll_framework::points::PermitPoint;
 use plimsoll_framework::{CycleState, PodInfo, Point, Row, Time};
@@ -90,6 +90,8 @@ pub(super) struct Placed {
     shared_before: Option<CycleState>,
     /// Its nomination, which counted no longer.
     nomination: Option<(PodInfo, Str)>,
+    /// Those of its host ports that were in use on its node before.
+    ports: Vec<HostPort>,
 }
 
 impl Scheduler {
@@ -133,6 +135,24 @@ impl Scheduler {
         }
     }
 
+    /// Asks plugins that reserve. What they say on trial has no effect, beside what they assume of objects.
+    pub(crate) fn ask_on_trial<T>(
+        &mut self,
+        now: Time,
+        ask: impl FnOnce(&mut Backing<'_>) -> T,
+    ) -> T {
+        let (mut decisions, mut said, mut events) = (Vec::new(), Vec::new(), Vec::new());
+        ask(&mut Backing {
+            now,
+            cache: &mut self.cache,
+            waiting: self.waiting.pods(),
+            decisions: &mut decisions,
+            said: &mut said,
+            metrics: &mut PluginMetrics::default(),
+            events: &mut events,
+        })
+    }
+
     /// Assumes a member on its node, and runs Reserve and, if it is asked, Permit. `shared` is what plugins shared in its
     /// cycle. Returns what it waits for, if it waits.
     pub(super) fn place_on_trial(
@@ -145,38 +165,26 @@ impl Scheduler {
     ) -> Result<Option<String>, Unbound> {
         let node = self.cache.view().nodes.name_of(row).clone();
         let assumed = attempt.pod.placed_on(node);
-        self.cache.assume_on_trial(attempt.id, assumed.clone(), row);
+        let ports = self.cache.assume_on_trial(attempt.id, assumed.clone(), row);
         let key = &attempt.pod.key;
         let pod = self.nominated.get(key).cloned();
         let nomination = pod.and_then(|pod| Some((pod, self.nominated.remove(key)?)));
         let name = &attempt.pod.scheduler_name;
         let profile = self.profiles.shared(name).expect("it was just used");
         let on_trial = Attempt { pod: assumed, ..attempt.clone() };
-        // What plugins say on trial has no effect, beside what they assume of objects.
-        let (mut decisions, mut said, mut events) = (Vec::new(), Vec::new(), Vec::new());
-        let mut metrics = PluginMetrics::default();
-        let mut backing = Backing {
-            now,
-            cache: &mut self.cache,
-            waiting: self.waiting.pods(),
-            decisions: &mut decisions,
-            said: &mut said,
-            metrics: &mut metrics,
-            events: &mut events,
-        };
-        let reserved = BindingCycle::reserve(on_trial, shared, &profile, &mut backing);
-        let permitted = reserved.and_then(|mut binding| {
+        let permitted = self.ask_on_trial(now, |backing| {
+            let mut binding = BindingCycle::reserve(on_trial, shared, &profile, backing)?;
             let (shared_before, pending) = match permits {
                 Permits::Asked => {
                     let before = binding.shared.clone();
-                    (Some(before), binding.permit(&profile, &mut backing))
+                    (Some(before), binding.permit(&profile, backing))
                 }
                 Permits::Unasked => (None, Ok(Vec::new())),
             };
             match pending {
                 Ok(pending) => Ok((binding, shared_before, pending)),
                 Err(why) => {
-                    binding.unreserve(&mut backing);
+                    binding.unreserve(backing);
                     Err(why)
                 }
             }
@@ -189,11 +197,12 @@ impl Scheduler {
                 });
                 let reasons: Vec<&str> = reasons.collect();
                 let waits_for = (!pending.is_empty()).then(|| reasons.join(", "));
-                placed.push(Placed { id: attempt.id, binding, shared_before, nomination });
+                let id = attempt.id;
+                placed.push(Placed { id, binding, shared_before, nomination, ports });
                 Ok(waits_for)
             }
             Err(why) => {
-                self.cache.take_back(attempt.id);
+                self.cache.take_back(attempt.id, &ports);
                 self.nominate_again(nomination);
                 Err(why)
             }
@@ -246,19 +255,9 @@ impl Scheduler {
 
     /// Takes back what [`Self::place_on_trial`] has done.
     fn take_back_from_trial(&mut self, now: Time, placed: Placed) {
-        let Placed { id, mut binding, nomination, .. } = placed;
-        let (mut decisions, mut said, mut events) = (Vec::new(), Vec::new(), Vec::new());
-        let mut metrics = PluginMetrics::default();
-        binding.unreserve(&mut Backing {
-            now,
-            cache: &mut self.cache,
-            waiting: self.waiting.pods(),
-            decisions: &mut decisions,
-            said: &mut said,
-            metrics: &mut metrics,
-            events: &mut events,
-        });
-        self.cache.take_back(id);
+        let Placed { id, mut binding, nomination, ports, .. } = placed;
+        self.ask_on_trial(now, |backing| binding.unreserve(backing));
+        self.cache.take_back(id, &ports);
         self.nominate_again(nomination);
     }
 
