@@ -38,6 +38,14 @@ pub(crate) enum Unbound {
 }
 
 impl Unbound {
+    /// What is said of it.
+    pub(crate) fn message(&self) -> String {
+        match self {
+            Unbound::Rejected { why, .. } | Unbound::TooLate(why) => why.to_string(),
+            Unbound::Error(message) => message.clone(),
+        }
+    }
+
     /// The status of the extension point for metrics.
     pub(crate) fn status(&self) -> Status {
         match self {

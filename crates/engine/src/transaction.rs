@@ -10,10 +10,11 @@ use plimsoll_api::{AnyObject, KindRef, Node, ObjectKey, Pod, PodKey, Str};
 use plimsoll_framework::{PodInfo, Time, View};
 use rand_pcg::Pcg64;
 
+use crate::binding::BindingCycle;
 use crate::cache::Savepoint;
-use crate::cycle::{self, Cycle};
+use crate::cycle::{self, Cycle, CycleResult};
 use crate::decide::DeciderKind;
-use crate::decision::Decision;
+use crate::decision::{Decision, Outcome};
 use crate::event::Event;
 use crate::explain::decision;
 use crate::groups::{GivenNodes, GivenRows, GroupDecision};
@@ -22,6 +23,7 @@ use crate::names::PodId;
 use crate::node_judge::{ChangedPod, ClusterChanges, NodeJudge};
 use crate::pick::TieBreaker;
 use crate::profile::Profile;
+use crate::queue::Attempt;
 use crate::scheduler::{Detail, Scheduler};
 use crate::unit::{Member, Snapshot};
 
@@ -307,14 +309,46 @@ impl<'a> Transaction<'a> {
         detail: Detail,
     ) -> Result<Decision, TransactionError> {
         let pod = self.with_profile(pod.into())?;
+        Ok(self.decide_with_cycle(&pod, detail).0)
+    }
+
+    /// Decides a pod, places it on its node, and runs Reserve there. What plugins then assume of objects, such as the devices of
+    /// its claims, counts for the decisions that follow. If Reserve fails, the pod is placed nowhere, and the outcome is an error.
+    /// If the transaction is committed, the pod is observed on its node, and nothing is reserved for it.
+    pub fn decide_and_reserve(
+        &mut self,
+        pod: impl Into<Arc<Pod>>,
+        detail: Detail,
+    ) -> Result<Decision, TransactionError> {
+        let pod = self.with_profile(pod.into())?;
+        let (mut decision, cycle) = self.decide_with_cycle(&pod, detail);
+        let CycleResult::Found { row, .. } = cycle.result else { return Ok(decision) };
+        let node = self.scheduler.cache.view().nodes.name_of(row).clone();
+        self.place(pod.seen().clone(), &node)?;
+        let scheduler = &mut *self.scheduler;
+        let id = scheduler.names.find(&pod.key).expect("it was just placed");
+        let profile = scheduler.profiles.shared(&pod.scheduler_name).expect("it was just used");
+        let attempt = Attempt { id, pod: pod.placed_on(node), number: decision.attempt };
+        let now = scheduler.cache.view().stores.now;
+        let reserved = scheduler.ask_on_trial(now, |backing| {
+            BindingCycle::reserve(attempt, cycle.shared, &profile, backing)
+        });
+        if let Err(why) = reserved {
+            self.evict(&pod.key)?;
+            decision.outcome = Outcome::Error { message: why.message() };
+        }
+        Ok(decision)
+    }
+
+    fn decide_with_cycle(&mut self, pod: &PodInfo, detail: Detail) -> (Decision, Cycle) {
         let scheduler = &mut *self.scheduler;
         let usual = std::mem::replace(&mut scheduler.options.detail, detail);
-        let cycle = scheduler.decide_alone(&pod);
+        let cycle = scheduler.decide_alone(pod);
         scheduler.options.detail = usual;
         let view = scheduler.cache.view();
         let tried = scheduler.names.find(&pod.key).and_then(|id| scheduler.queue.get(id));
         let attempt = tried.map_or(0, |info| info.attempts) + 1;
-        Ok(decision(&pod.key, attempt, &cycle, view, detail))
+        (decision(&pod.key, attempt, &cycle, view, detail), cycle)
     }
 
     /// Decides a pod from scratch as if it belonged to `profile`, which need not be a profile of this scheduler.

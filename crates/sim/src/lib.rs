@@ -29,7 +29,7 @@ mod workload;
 
 pub use auditor::{Auditor, Extent, Violation};
 pub use capacity::{
-    Copies, GroupShape, MoreCopies, MoreNodes, PlacedCopy, Shape, ShapeCapacity, capacity,
+    Copies, GroupShape, MoreCopies, MoreNodes, PlacedCopy, PodShape, Shape, ShapeCapacity, capacity,
 };
 pub use cluster::InitialCluster;
 pub use faults::{Manner, RequestFaults, RequestVerb};

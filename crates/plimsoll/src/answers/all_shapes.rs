@@ -88,7 +88,8 @@ pub(crate) fn count(
             pod.key = ObjectKey::new(pod.key.namespace.clone(), controller.name.clone());
         }
         // One copy more than may be placed shows that there would be too many.
-        let (shape, most) = (given.shape(), each.min(left.saturating_add(given.pods().count())));
+        let (shape, most) =
+            (given.shape(cluster), each.min(left.saturating_add(given.pods().count())));
         let (found, copies) =
             plimsoll_sim::capacity(simulation.scheduler_mut(), now, &[shape], most)?;
         let Some(rest) = left.checked_sub(copies.pods.len()) else { return Ok(None) };

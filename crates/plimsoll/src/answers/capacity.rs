@@ -1,16 +1,17 @@
 //! How many more pods and groups of pods fit.
 
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 
 use anyhow::{Result, ensure};
 use plimsoll_advisor::{
     GroupRemedy, GroupSubject, Limits, Manifests, Reference, Remedy, Subject, lower_request,
     requested_resources,
 };
-use plimsoll_api::{AnyObject, Pod};
+use plimsoll_api::{AnyObject, ObjectKey, Pod, ResourceClaim};
 use plimsoll_engine::Scheduler;
 use plimsoll_framework::Time;
-use plimsoll_sim::{Copies, InitialCluster, PlacedCopy, Simulation};
+use plimsoll_sim::{Copies, InitialCluster, PlacedCopy, PodShape, Simulation};
 
 use super::shapes::{Given, GivenGroup};
 use super::{Deciders, decided_by};
@@ -25,7 +26,7 @@ const STEPS: i64 = 20;
 const MOST_COPIES: usize = 20_000;
 
 /// So many more changes are looked for as may be those that evict copies, which are left out.
-const OVER_COPIES: usize = 3;
+const OVER_COPIES: usize = 8;
 
 /// Lets rules choose the profiles of what is asked about, and returns what they chose.
 pub(crate) fn choose_profiles(
@@ -68,7 +69,7 @@ pub(crate) fn of_given(
     }
     let mut simulation = Simulation::new(deciders.scheduler()?, cluster.clone());
     let now = simulation.now();
-    let shapes: Vec<_> = given.iter().map(Given::shape).collect();
+    let shapes: Vec<_> = given.iter().map(|one| one.shape(cluster)).collect();
     let scheduler = simulation.scheduler_mut();
     let (capacities, copies) = plimsoll_sim::capacity(scheduler, now, &shapes, limit)?;
     let (n_given, mut shapes) = (given.len(), Vec::new());
@@ -78,7 +79,9 @@ pub(crate) fn of_given(
         if is_stopped && 0 < n_remedies {
             let full = filled(cluster, &copies);
             shape.remedies = match given {
-                Given::Pod(pod) => Remedies::Pod(one_more(deciders, full, pod, n_remedies)?),
+                Given::Pod(pod) => {
+                    Remedies::Pod(one_more(deciders, (full, &copies), pod, n_remedies)?)
+                }
                 Given::Group(group) => {
                     Remedies::Group(one_more_group(deciders, (full, &copies), group, n_remedies)?)
                 }
@@ -86,7 +89,7 @@ pub(crate) fn of_given(
         }
         if let (Given::Pod(pod), true) = (given, is_stopped && n_given == 1) {
             let fits = shape.capacity.fits;
-            shape.smaller_requests = smaller_requests(scheduler, now, pod, fits)?;
+            shape.smaller_requests = smaller_requests(scheduler, now, (pod, cluster), fits)?;
         }
         shapes.push(shape);
     }
@@ -97,7 +100,7 @@ pub(crate) fn of_given(
 fn smaller_requests(
     scheduler: &mut Scheduler,
     now: Time,
-    (pod, manifest): &DescribedPod,
+    ((pod, manifest), cluster): (&DescribedPod, &InitialCluster),
     fits: usize,
 ) -> Result<Vec<SmallerRequest>> {
     let wanted = fits + fits.div_ceil(10).max(1);
@@ -117,7 +120,10 @@ fn smaller_requests(
         while 1 < enough - too_little {
             let middle = too_little + (enough - too_little) / 2;
             let n = match lowered(middle) {
-                Some((_, smaller)) => n_copies(scheduler, now, smaller, wanted)?,
+                Some((_, smaller)) => {
+                    let shape = PodShape::of(as_claimed(smaller, pod), cluster);
+                    n_copies(scheduler, now, shape, wanted)?
+                }
                 None => 0,
             };
             if wanted <= n {
@@ -134,10 +140,15 @@ fn smaller_requests(
 }
 
 /// How many copies of a pod fit, up to `wanted`.
-fn n_copies(scheduler: &mut Scheduler, now: Time, pod: Pod, wanted: usize) -> Result<usize> {
-    let shape = plimsoll_sim::Shape::Pod(Box::new(pod));
-    let (capacities, _) = plimsoll_sim::capacity(scheduler, now, &[shape], wanted)?;
+fn n_copies(scheduler: &mut Scheduler, now: Time, shape: PodShape, wanted: usize) -> Result<usize> {
+    let shapes = [plimsoll_sim::Shape::Pod(Box::new(shape))];
+    let (capacities, _) = plimsoll_sim::capacity(scheduler, now, &shapes, wanted)?;
     Ok(capacities.first().map_or(0, |capacity| capacity.fits))
+}
+
+/// A pod with the claims that were made for another one like it.
+fn as_claimed(pod: Pod, like: &Pod) -> Pod {
+    Pod { devices: like.devices.clone(), ..pod }
 }
 
 /// The cluster with the copies on their nodes.
@@ -148,23 +159,33 @@ fn filled(cluster: &InitialCluster, copies: &Copies) -> InitialCluster {
         |(copy, node): &PlacedCopy| Pod { node_name: Some(node.clone()), ..Pod::clone(copy) };
     full.pods.extend(pods.map(placed));
     full.objects.extend(copies.groups.iter().cloned().map(AnyObject::new));
+    let claimed: BTreeSet<&ObjectKey> = copies.claims.iter().map(|claim| &claim.key).collect();
+    let is_old =
+        |one: &AnyObject| one.get::<ResourceClaim>().is_some_and(|old| claimed.contains(&old.key));
+    full.objects.retain(|one| !is_old(one));
+    full.objects.extend(copies.claims.iter().cloned().map(AnyObject::new));
     full
 }
 
 /// What would let one more pod into a full cluster.
 fn one_more(
     deciders: Deciders<'_>,
-    mut full: InitialCluster,
+    (mut full, copies): (InitialCluster, &Copies),
     (pod, manifest): &DescribedPod,
     n: usize,
 ) -> Result<Vec<Remedy>> {
     full.pods.retain(|known| known.key != pod.key);
     full.pods.push(Pod { node_name: None, ..pod.clone() });
+    if !pod.resource_claims.is_empty() {
+        // Its claims are made.
+        full = full.settled();
+    }
     let mut simulation = Simulation::new(deciders.scheduler()?, full);
     let now = simulation.now();
     let made_from = (deciders.registry, deciders.gates);
     let alternatives = alternatives(deciders.configuration, made_from, &pod.scheduler_name)?;
-    let limits = Limits { remedies: n, nearest: 0, ..Limits::default() };
+    let remedies = n.saturating_add(OVER_COPIES);
+    let limits = Limits { remedies, nearest: 0, ..Limits::default() };
     let subject = Subject {
         pod: &pod.key,
         manifest,
@@ -173,7 +194,18 @@ fn one_more(
         limits,
         pending: None,
     };
-    Ok(plimsoll_advisor::why(simulation.scheduler_mut(), now, &subject)?.remedies)
+    let why = plimsoll_advisor::why(simulation.scheduler_mut(), now, &subject)?;
+    let mut remedies = why.remedies;
+    let is_evicted = evicts(copies);
+    remedies.retain(|remedy| !is_evicted(&remedy.text));
+    remedies.truncate(n);
+    Ok(remedies)
+}
+
+/// Whether a change evicts copies: one more in place of another is none.
+fn evicts(copies: &Copies) -> impl Fn(&str) -> bool {
+    let copies: Vec<String> = copies.pods.iter().map(|(copy, _)| copy.key.to_string()).collect();
+    move |change| copies.iter().any(|copy| change.contains(copy))
 }
 
 /// What would let one more group into a cluster that is full of copies. Nothing is known of a group without a manifest.
@@ -197,9 +229,8 @@ fn one_more_group(
     };
     let why = plimsoll_advisor::why_group(simulation.scheduler_mut(), now, &subject)?;
     let mut remedies = why.remedies;
-    let copies: Vec<String> = copies.pods.iter().map(|(copy, _)| copy.key.to_string()).collect();
-    // One more in place of another is none.
-    remedies.retain(|remedy| !copies.iter().any(|copy| remedy.text.contains(copy)));
+    let is_evicted = evicts(copies);
+    remedies.retain(|remedy| !is_evicted(&remedy.text));
     remedies.truncate(n);
     Ok(remedies)
 }

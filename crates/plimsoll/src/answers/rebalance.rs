@@ -1,6 +1,7 @@
 //! Which pods should move.
 
 use anyhow::{Result, bail};
+use plimsoll_api::{AnyObject, ResourceClaimTemplate};
 use plimsoll_engine::Scheduler;
 use plimsoll_sim::{InitialCluster, RebalanceOptions, RebalancePlan, Simulation};
 
@@ -25,6 +26,9 @@ pub(crate) fn after_pending(
     cluster: InitialCluster,
     most: usize,
 ) -> Result<InitialCluster> {
+    // A scheduler does not keep templates of claims, but pods that are counted or scaled later need them.
+    let is_template = |object: &&AnyObject| object.kind().is::<ResourceClaimTemplate>();
+    let templates: Vec<AnyObject> = cluster.objects.iter().filter(is_template).cloned().collect();
     let mut simulation = Simulation::new(scheduler, cluster);
     simulation.bind_in_turn();
     let mut n_decisions: usize = 0;
@@ -36,5 +40,7 @@ pub(crate) fn after_pending(
             bail!("there would be more than {most} decisions about the pods that are pending");
         }
     }
-    Ok(InitialCluster::from(simulation.scheduler().snapshot(simulation.now())))
+    let mut after = InitialCluster::from(simulation.scheduler().snapshot(simulation.now()));
+    after.objects.extend(templates);
+    Ok(after)
 }

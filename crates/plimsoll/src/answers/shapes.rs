@@ -8,7 +8,7 @@ use plimsoll_api::wire::{self, Object};
 use plimsoll_api::{ObjectKey, Pod, PodGroup, PodKey, PodPhase};
 use plimsoll_engine::Options;
 use plimsoll_framework::pod_groups::group_of;
-use plimsoll_sim::{GroupShape, InitialCluster, Shape};
+use plimsoll_sim::{GroupShape, InitialCluster, PodShape, Shape};
 use serde_json::{Value, json};
 
 use super::groups::check_on;
@@ -62,10 +62,10 @@ impl Given {
         }
     }
 
-    /// What is placed.
-    pub(crate) fn shape(&self) -> Shape {
+    /// What is placed in a cluster.
+    pub(crate) fn shape(&self, cluster: &InitialCluster) -> Shape {
         match self {
-            Given::Pod((pod, _)) => Shape::Pod(Box::new(pod.clone())),
+            Given::Pod((pod, _)) => Shape::Pod(Box::new(PodShape::of(pod.clone(), cluster))),
             Given::Group(given) => Shape::Group(Box::new(GroupShape {
                 group: given.group.clone(),
                 pods: self.pods().cloned().collect(),

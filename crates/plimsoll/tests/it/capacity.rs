@@ -171,3 +171,120 @@ fn wrong_files_are_refused() {
         check_refused(&files, &format!("capacity -f a.yaml --pod-file {file}"), &expected);
     }
 }
+
+/// Two nodes with two and three devices, a template of a claim for one, and a pod that is to use it.
+const DEVICES: &str = r#"
+apiVersion: v1
+kind: Node
+metadata: {name: n1}
+status: {allocatable: {cpu: "16", memory: 64Gi, pods: "100"}}
+---
+apiVersion: v1
+kind: Node
+metadata: {name: n2}
+status: {allocatable: {cpu: "16", memory: 64Gi, pods: "100"}}
+---
+apiVersion: resource.k8s.io/v1
+kind: DeviceClass
+metadata: {name: gpu}
+spec:
+  selectors: [{cel: {expression: 'device.driver == "gpu.example.com"'}}]
+  extendedResourceName: example.com/gpu
+---
+apiVersion: resource.k8s.io/v1
+kind: ResourceSlice
+metadata: {name: n1-gpus}
+spec:
+  driver: gpu.example.com
+  nodeName: n1
+  pool: {name: n1, generation: 1, resourceSliceCount: 1}
+  devices: [{name: gpu-0}, {name: gpu-1}]
+---
+apiVersion: resource.k8s.io/v1
+kind: ResourceSlice
+metadata: {name: n2-gpus}
+spec:
+  driver: gpu.example.com
+  nodeName: n2
+  pool: {name: n2, generation: 1, resourceSliceCount: 1}
+  devices: [{name: gpu-0}, {name: gpu-1}, {name: gpu-2}]
+---
+apiVersion: resource.k8s.io/v1
+kind: ResourceClaimTemplate
+metadata: {name: one-gpu, namespace: default}
+spec: {spec: {devices: {requests: [{name: gpu, exactly: {deviceClassName: gpu}}]}}}
+---
+apiVersion: resource.k8s.io/v1
+kind: ResourceClaim
+metadata: {name: shared-gpu, namespace: default, uid: shared-gpu}
+spec: {devices: {requests: [{name: gpu, exactly: {deviceClassName: gpu}}]}}
+---
+apiVersion: v1
+kind: Pod
+metadata:
+  {name: first-0, namespace: default, uid: f, ownerReferences: [{apiVersion: apps/v1, kind: StatefulSet, name: first, uid: s, controller: true}]}
+spec:
+  containers: [{name: c, resources: {requests: {cpu: "1"}, claims: [{name: gpu}]}}]
+  resourceClaims: [{name: gpu, resourceClaimTemplateName: one-gpu}]
+"#;
+
+/// A pod that claims devices as `source` says, or asks for them as a resource.
+fn claiming(source: &str) -> String {
+    let resources = match source {
+        "" => r#"{requests: {cpu: "1", example.com/gpu: "1"}, limits: {example.com/gpu: "1"}}"#,
+        _ => r#"{requests: {cpu: "1"}, claims: [{name: gpu}]}"#,
+    };
+    let claims = match source {
+        "" => String::new(),
+        _ => format!("  resourceClaims: [{{name: gpu, {source}}}]\n"),
+    };
+    format!(
+        "apiVersion: v1\nkind: Pod\nmetadata: {{name: train, namespace: default}}\nspec:\n  \
+         containers: [{{name: c, resources: {resources}}}]\n{claims}"
+    )
+}
+
+#[test]
+fn each_copy_uses_the_devices_that_it_claims() {
+    let of_template = claiming("resourceClaimTemplateName: one-gpu");
+    let files = [("a.yaml", DEVICES), ("p.yaml", &of_template)];
+    let told = answer(&files, "capacity -f a.yaml --pod-file p.yaml -o json");
+    let told = &told["shapes"][0];
+    assert_eq!((&told["fits"], &told["byNode"]), (&json!(5), &json!({"n1": 2, "n2": 3})));
+    let stopped = told["stoppedBy"].as_str().unwrap_or_default();
+    assert!(stopped.contains("2 cannot allocate all claims"), "{stopped}");
+    assert_eq!(told["tenPercentMore"], json!({"nodes": 1, "like": "n1", "pods": 1}));
+    let remedies = told["remedies"].as_array().expect("it has some");
+    let texts: Vec<&str> = remedies.iter().filter_map(|one| one["text"].as_str()).collect();
+    // One more in place of a copy is none.
+    assert_eq!(texts, ["drop the claim gpu on devices"]);
+    // The pod that is pending has a device first.
+    let line = "capacity -f a.yaml --pod-file p.yaml --after-pending -o json --remedies 0";
+    assert_eq!(answer(&files, line)["shapes"][0]["fits"], 4);
+    let all = answer(&files, "capacity -f a.yaml --all-shapes -o json");
+    assert_eq!(
+        (&all["shapes"][0]["pod"], &all["shapes"][0]["fits"]),
+        (&json!("default/first"), &json!(5))
+    );
+}
+
+#[test]
+fn copies_that_share_a_claim_go_where_its_device_is() {
+    let shared = claiming("resourceClaimName: shared-gpu");
+    let files = [("a.yaml", DEVICES), ("p.yaml", &shared)];
+    let told = answer(&files, "capacity -f a.yaml --pod-file p.yaml -o json --remedies 0");
+    let told = &told["shapes"][0];
+    assert_eq!(
+        (&told["fits"], &told["byNode"]),
+        (&json!(16), &json!({"n1": 16})),
+        "its processors"
+    );
+}
+
+#[test]
+fn devices_that_stand_for_a_resource_are_used_up() {
+    let extended = claiming("");
+    let files = [("a.yaml", DEVICES), ("p.yaml", &extended)];
+    let told = answer(&files, "capacity -f a.yaml --pod-file p.yaml -o json --remedies 0");
+    assert_eq!(told["shapes"][0]["byNode"], json!({"n1": 2, "n2": 3}));
+}

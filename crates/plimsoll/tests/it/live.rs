@@ -72,6 +72,13 @@ fn objects() -> Vec<Value> {
             ]}},
         }),
         json!({
+            "apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaimTemplate",
+            "metadata": {"namespace": "shop", "name": "one-gpu"},
+            "spec": {"spec": {"devices": {"requests": [
+                {"name": "gpu", "exactly": {"deviceClassName": "gpu"}},
+            ]}}},
+        }),
+        json!({
             "apiVersion": "scheduling.k8s.io/v1alpha2", "kind": "PodGroup",
             "metadata": {"namespace": "shop", "name": "train"},
             "spec": {"schedulingPolicy": {"gang": {"minCount": 2}}},
@@ -92,6 +99,7 @@ fn as_file(server: &TestServer) -> String {
         "deviceclasses",
         "resourceslices",
         "resourceclaims",
+        "resourceclaimtemplates",
         "podgroups",
         "compositepodgroups",
     ];
@@ -125,7 +133,8 @@ fn post(client: &HttpsClient, path: &str, body: &Value) -> Value {
 #[test]
 fn groups_claims_and_moves_are_answered_as_on_files() {
     let pods = Right::on("", &["pods"], &["get", "list"]).within("shop");
-    let claims = Right::on("resource.k8s.io", &["resourceclaims"], &["get"]).within("shop");
+    let kinds = ["resourceclaims", "resourceclaimtemplates"];
+    let claims = Right::on("resource.k8s.io", &kinds, &["get"]).within("shop");
     let slices = Right::on("resource.k8s.io", &["resourceslices"], &["get"]);
     let groups = Right::on("scheduling.k8s.io", &["podgroups"], &["get"]).within("shop");
     let users = vec![
@@ -213,6 +222,18 @@ fn groups_claims_and_moves_are_answered_as_on_files() {
         let expected = on_files(&file, &format!("capacity -f all.json {flags} {emulated}"));
         assert_eq!(told["shapes"], expected["shapes"], "{flags}");
     }
+    // Each copy has a claim of its own, from a template that the scheduler does not keep.
+    let mut one = pod("one", "100m");
+    one["spec"]["resourceClaims"] =
+        json!([{"name": "gpu", "resourceClaimTemplateName": "one-gpu"}]);
+    let told = post(&sre, "/api/v1/capacity", &json!({"pods": [one]}));
+    let line = format!("capacity -f all.json --pod-file one.json {emulated}");
+    let files = [("all.json", file.as_str()), ("one.json", &one.to_string())];
+    let expected: Value = serde_json::from_str(&run(&files, &line).out).expect("it is JSON");
+    assert_eq!(told["shapes"], expected["shapes"], "{told}");
+    assert_eq!(told["shapes"][0]["fits"], 2, "{told}");
+    let told = post(&intern, "/api/v1/capacity", &json!({"pods": [one]}));
+    assert_eq!(told["shapes"][0]["fits"], 0, "who may not read the template: {told}");
     let told = post(&sre, "/api/v1/capacity", &json!({"group": "shop/train", "text": true}));
     assert_eq!((&told["shapes"][0]["fits"], &told["shapes"][0]["pods"]), (&json!(0), &json!(2)));
     assert!(told["shapes"][0]["remedies"][0].is_object(), "something would help: {told}");

@@ -1,15 +1,17 @@
 //! Makes copies, and places them within a transaction.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use plimsoll_api::{ObjectKey, Pod, PodGroup, PodKey, PodPhase, Str};
+use plimsoll_api::devices::ClaimConsumer;
+use plimsoll_api::{KindRef, ObjectKey, Pod, PodGroup, PodKey, PodPhase, ResourceClaim, Str};
 use plimsoll_engine::{
     Detail, GroupDecision, GroupResult, MemberResult, Transaction, TransactionError,
 };
-use plimsoll_framework::Time;
+use plimsoll_framework::{Time, View};
 
-use super::{GroupShape, PlacedCopy};
+use super::{GroupShape, PlacedCopy, PodShape};
+use crate::claims::named;
 
 /// A copy that was placed.
 pub(super) struct Placed {
@@ -59,19 +61,73 @@ fn name_of_copy(name: &str, (shape, copy): (usize, usize)) -> String {
     format!("{name}-copy{}-{}", shape + 1, copy + 1)
 }
 
-/// Places a pod where it goes, or returns why it goes nowhere.
+/// Places a copy of a pod where it goes, or returns why it goes nowhere. It uses the devices that it claims.
 pub(super) fn place_pod(
     transaction: &mut Transaction<'_>,
-    pod: Arc<Pod>,
+    shape: &PodShape,
+    number: (usize, usize),
 ) -> Result<Result<Placed, String>, TransactionError> {
-    let outcome = transaction.decide_in_detail(pod.clone(), Detail::Choice)?.outcome;
-    match outcome.node() {
-        Ok(node) => {
-            transaction.place(pod.clone(), node)?;
-            Ok(Ok(Placed { pods: vec![(pod, node.clone())], group: None, placement: None }))
-        }
-        Err(why) => Ok(Err(why.into_owned())),
+    let (pod, claims) = shape.copy(number);
+    let placed =
+        |pod, node: &Str| Placed { pods: vec![(pod, node.clone())], group: None, placement: None };
+    let pod = Arc::new(pod);
+    if !claims_devices(&pod) {
+        let outcome = transaction.decide_in_detail(pod.clone(), Detail::Choice)?.outcome;
+        return match outcome.node() {
+            Ok(node) => {
+                transaction.place(pod.clone(), node)?;
+                Ok(Ok(placed(pod, node)))
+            }
+            Err(why) => Ok(Err(why.into_owned())),
+        };
     }
+    transaction.transaction(|trial| {
+        claims.into_iter().for_each(|claim| trial.set_object(claim));
+        let outcome = trial.decide_and_reserve(pod.clone(), Detail::Choice)?.outcome;
+        match outcome.node() {
+            Ok(node) => {
+                let placed = placed(pod.clone(), node);
+                write_claims(trial, &pod);
+                trial.commit();
+                Ok(Ok(placed))
+            }
+            Err(why) => Ok(Err(why.into_owned())),
+        }
+    })
+}
+
+/// Whether a pod may use devices: it claims some, or asks for resources that devices may stand for.
+fn claims_devices(pod: &Pod) -> bool {
+    let extended = pod.container_devices.iter().any(|container| !container.extended.is_empty());
+    extended || !pod.resource_claims.is_empty()
+}
+
+/// Writes the claims that a pod names as they are once it is bound: what was reserved for it is there, and others can share it.
+fn write_claims(trial: &mut Transaction<'_>, pod: &Pod) {
+    let keys: BTreeSet<ObjectKey> = named(pod).collect();
+    for key in keys {
+        let store = trial.view().stores.of::<ResourceClaim>();
+        let Some(reserved) = store.get(&key) else { continue };
+        let mut claim = ResourceClaim { holders: Vec::new(), ..ResourceClaim::clone(reserved) };
+        if !claim.is_reserved_for(pod) {
+            claim.reserved_for.push(ClaimConsumer::pod(&pod.key, &pod.uid));
+        }
+        // Otherwise what was reserved would still count in place of what is written.
+        trial.remove_object(KindRef::of::<ResourceClaim>(), key);
+        trial.set_object(claim);
+    }
+}
+
+/// The claims of copies, with the devices that they use.
+pub(super) fn claims_of(view: View<'_>, copies: &[PlacedCopy]) -> Vec<ResourceClaim> {
+    let uids: BTreeSet<&Str> = copies.iter().map(|(copy, _)| &copy.uid).collect();
+    let store = view.stores.of::<ResourceClaim>();
+    let is_of_copy =
+        |claim: &ResourceClaim| claim.reserved_for.iter().any(|one| uids.contains(&one.uid));
+    let claims = store.iter().filter(|claim| is_of_copy(claim));
+    claims
+        .map(|claim| ResourceClaim { holders: Vec::new(), ..ResourceClaim::clone(claim) })
+        .collect()
 }
 
 /// Places all pods of a group where they go, or returns why not all of them go anywhere.

@@ -2,23 +2,25 @@
 
 mod copies;
 mod new_nodes;
+mod pod_shape;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use plimsoll_api::{Pod, PodGroup, Str};
+use plimsoll_api::{Pod, PodGroup, ResourceClaim, Str};
 use plimsoll_engine::{Scheduler, Transaction, TransactionError};
 use plimsoll_framework::Time;
 use serde::Serialize;
 
-use self::copies::{Placed, copy_of_group, copy_of_pod, place_group, place_pod};
+use self::copies::{Placed, copy_of_group, place_group, place_pod};
 use self::new_nodes::ten_percent_more;
+pub use self::pod_shape::PodShape;
 
 /// What is placed again and again.
 #[derive(Clone, Debug)]
 pub enum Shape {
     /// A pod.
-    Pod(Box<Pod>),
+    Pod(Box<PodShape>),
     /// A group of pods. Either all of them are placed or none.
     Group(Box<GroupShape>),
 }
@@ -83,6 +85,8 @@ pub struct Copies {
     pub pods: Vec<PlacedCopy>,
     /// The groups.
     pub groups: Vec<PodGroup>,
+    /// Their claims, with the devices that they use.
+    pub claims: Vec<ResourceClaim>,
 }
 
 /// A copy, and its node.
@@ -122,6 +126,7 @@ pub fn capacity(
             }
             open = still_open;
         }
+        copies.claims = copies::claims_of(transaction.view(), &copies.pods);
         for (shape, result) in shapes.iter().zip(&mut results) {
             if result.stopped_by.is_some() {
                 let fits = result.fits;
@@ -149,7 +154,7 @@ impl Shape {
         number: (usize, usize),
     ) -> Result<Result<Placed, String>, TransactionError> {
         match self {
-            Shape::Pod(pod) => place_pod(transaction, Arc::new(copy_of_pod(pod, number))),
+            Shape::Pod(pod) => place_pod(transaction, pod, number),
             Shape::Group(group) => place_group(transaction, now, copy_of_group(group, number)),
         }
     }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use plimsoll_api::devices::{ClaimConsumer, ClaimSource, PodClaimStatus};
+use plimsoll_api::devices::{ClaimConsumer, ClaimSource, ClaimSpec, PodClaimStatus};
 use plimsoll_api::{
     AnyObject, Controller, KindRef, ObjectKey, Pod, PodKey, PodPhase, PodResourceClaim,
     ResourceClaim, ResourceClaimTemplate, Str,
@@ -137,18 +137,7 @@ impl ClaimController {
             devices
                 .claims
                 .push(PodClaimStatus { name: name.clone(), claim: Some(key.name.clone()) });
-            let owner = Controller {
-                api_version: Str::const_new("v1"),
-                kind: Str::const_new("Pod"),
-                name: pod.key.name.clone(),
-                uid: pod.uid.clone(),
-            };
-            let claim = claims.created(ResourceClaim {
-                key,
-                controller: Some(owner),
-                spec: template.spec.clone(),
-                ..ResourceClaim::default()
-            });
+            let claim = claims.created(claim_for(pod, key, &template.spec));
             let object = AnyObject::new(claim);
             // Its name is taken from now on.
             claims.observe(&Observation::Is(object.clone()));
@@ -210,6 +199,17 @@ impl ClaimController {
 /// Whether a pod will not run any more. As in controller.go of resourceclaim, isPodDone.
 fn is_done(pod: &Pod) -> bool {
     pod.phase == PodPhase::Ended || pod.is_terminating() && pod.node_name.is_none()
+}
+
+/// The claim of a pod that is made from a template with this spec.
+pub(crate) fn claim_for(pod: &Pod, key: ObjectKey, spec: &ClaimSpec) -> ResourceClaim {
+    let owner = Controller {
+        api_version: Str::const_new("v1"),
+        kind: Str::const_new("Pod"),
+        name: pod.key.name.clone(),
+        uid: pod.uid.clone(),
+    };
+    ResourceClaim { key, controller: Some(owner), spec: spec.clone(), ..ResourceClaim::default() }
 }
 
 /// The claims of a pod that are to be made, and their templates.

@@ -6,7 +6,7 @@ mod group_claims;
 mod objects;
 mod pod_status;
 
-pub(crate) use self::controller::ClaimController;
+pub(crate) use self::controller::{ClaimController, claim_for, named};
 pub(crate) use self::drivers::Preparation;
 pub(crate) use self::objects::{ClaimObjects, deleted, next};
-pub(crate) use self::pod_status::patched_pod;
+pub(crate) use self::pod_status::{boxed, patched_pod};

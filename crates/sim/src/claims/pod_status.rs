@@ -54,7 +54,7 @@ fn pod_with(pod: Option<&Pod>, write: &ObjectWrite, merge: &Value) -> Result<Pod
 }
 
 /// What a pod has: nothing if nothing is said.
-pub(super) fn boxed(devices: PodDevices) -> Option<Box<PodDevices>> {
+pub(crate) fn boxed(devices: PodDevices) -> Option<Box<PodDevices>> {
     (!devices.is_empty()).then(|| Box::new(devices))
 }
 

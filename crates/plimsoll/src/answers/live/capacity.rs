@@ -4,7 +4,9 @@ use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 use plimsoll_advisor::Reference;
-use plimsoll_api::{ObjectKey, PodKey};
+use plimsoll_api::devices::ClaimSource;
+use plimsoll_api::wire::Object;
+use plimsoll_api::{AnyObject, KindRef, Kinds, ObjectKey, PodKey, ResourceClaimTemplate};
 use plimsoll_engine::ClusterSnapshot;
 use plimsoll_kube::serve::{AdviceError, CapacityRequest, CapacitySubject};
 use plimsoll_sim::InitialCluster;
@@ -23,6 +25,9 @@ use crate::report::CapacityAnswer;
 
 /// How many changes are returned if nothing is said.
 const REMEDIES: usize = 3;
+
+/// At most so many templates of claims are read for one question.
+const MOST_TEMPLATES: usize = 32;
 
 /// At most so many shapes are counted for one question. One that fits nowhere takes some milliseconds in a cluster of 5,000
 /// nodes, since nodes that could be added are tried.
@@ -58,7 +63,7 @@ impl Answers {
         }
         let answer = match &request.subject {
             CapacitySubject::Manifests(manifests) => {
-                present.of_manifests(manifests, &asked, limits)?
+                present.of_manifests(manifests, (&mut asked, find), limits)?
             }
             CapacitySubject::Group(group) => present.of_group(group, (&asked, find), limits)?,
             CapacitySubject::AllShapes { namespace } => {
@@ -74,18 +79,43 @@ impl Answers {
     }
 }
 
+/// The templates of the claims of pods, as far as whoever asks may read them. A scheduler does not keep them.
+fn claim_templates(given: &[Given], find: Find<'_>) -> Vec<AnyObject> {
+    let pods = given.iter().flat_map(Given::pods);
+    let named = pods.flat_map(|pod| {
+        pod.resource_claims.iter().filter_map(|claim| match &claim.source {
+            ClaimSource::Template(name) => {
+                Some(ObjectKey::new(pod.key.namespace.clone(), name.clone()))
+            }
+            ClaimSource::Claim(_) | ClaimSource::Unknown => None,
+        })
+    });
+    let named: BTreeSet<ObjectKey> = named.collect();
+    let kind = KindRef::of::<ResourceClaimTemplate>();
+    let kinds = Kinds::built_in().with(kind);
+    let templates = named.iter().take(MOST_TEMPLATES).filter_map(|key| {
+        let manifest = find(&Reference::of(kind.as_str(), key))?;
+        match kinds.object(&manifest).ok()? {
+            Object::Other(template) => Some(template),
+            _ => None,
+        }
+    });
+    templates.collect()
+}
+
 impl Present {
     /// The pods and groups that manifests describe.
     fn of_manifests(
         &self,
         manifests: &[Value],
-        Asked { cluster, .. }: &Asked,
+        (Asked { cluster, .. }, find): (&mut Asked, Find<'_>),
         limits: (usize, usize),
     ) -> Result<CapacityAnswer, AdviceError> {
         let described = described(manifests).map_err(AdviceError::Wrong)?;
         let given = shapes::given(described, &self.options, cluster);
         let mut given = given.map_err(|error| AdviceError::Wrong(format!("{error:#}")))?;
         let chosen = choose_profiles(self.canaries.as_ref(), &mut given);
+        cluster.objects.extend(claim_templates(&given, find));
         let counted = of_given(self.deciders(), cluster, &given, limits);
         Ok(counted.map_err(failed)?.with(chosen))
     }
