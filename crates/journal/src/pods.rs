@@ -6,10 +6,9 @@ use hashbrown::{Equivalent, HashTable};
 use plimsoll_api::{PodKey, Str};
 use rustc_hash::FxHasher;
 use slab::Slab;
-use smallvec::SmallVec;
 
-/// Names of so many bytes need no memory of their own.
-const NAMES: usize = 96;
+/// A UUID as a text has so many bytes.
+const UUID: usize = 36;
 /// Ends a name: no text has this byte.
 const END: u8 = 0xff;
 
@@ -38,9 +37,19 @@ impl<'a> PodRef<'a> {
 /// A pod that is remembered longer than its entries.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Pod {
+    /// That of its namespace, name and uid.
     hash: u64,
-    /// Its namespace, name and uid, which are together in memory, most often without memory of their own: a UUID has 36 bytes.
-    names: SmallVec<[u8; NAMES]>,
+    /// What it is told from others by, besides.
+    names: Names,
+}
+
+/// What is remembered of the names of a pod.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Names {
+    /// Its uid, if that is a UUID: no other pod has it. In files that somebody has written another may have, but not the same hash.
+    Uuid([u8; UUID]),
+    /// Its namespace, name and uid.
+    All(Box<[u8]>),
 }
 
 impl Pod {
@@ -50,22 +59,31 @@ impl Pod {
 
     fn is(&self, pod: PodRef<'_>) -> bool {
         let [namespace, name, uid] = pod.parts();
-        let after_namespace =
-            || self.names.as_slice().strip_prefix(namespace)?.strip_prefix(&[END]);
-        let after_name = || after_namespace()?.strip_prefix(name)?.strip_prefix(&[END]);
-        self.hash == pod.hash && after_name() == Some(uid)
+        let is_named = |names: &[u8]| {
+            let after_namespace = names.strip_prefix(namespace)?.strip_prefix(&[END])?;
+            Some(after_namespace.strip_prefix(name)?.strip_prefix(&[END])? == uid)
+        };
+        self.hash == pod.hash
+            && match &self.names {
+                Names::Uuid(own) => uid == own,
+                Names::All(names) => is_named(names) == Some(true),
+            }
     }
 }
 
 impl From<PodRef<'_>> for Pod {
     fn from(pod: PodRef<'_>) -> Self {
         let [namespace, name, uid] = pod.parts();
-        let mut names = SmallVec::new();
-        for part in [namespace, &[END], name, &[END], uid] {
-            names.extend_from_slice(part);
-        }
+        let names = match uid.try_into() {
+            Ok(uuid) if is_uuid(&uuid) => Names::Uuid(uuid),
+            _ => Names::All([namespace, &[END], name, &[END], uid].concat().into()),
+        };
         Pod { hash: pod.hash, names }
     }
+}
+
+fn is_uuid(uid: &[u8; UUID]) -> bool {
+    [8, 13, 18, 23].iter().all(|place| uid[*place] == b'-')
 }
 
 impl Hash for PodRef<'_> {
@@ -163,5 +181,20 @@ mod tests {
         assert_eq!(awaited.remove(pod(49)), None);
         assert_eq!(awaited.remove(pod(50)), Some(attempt(1050)));
         assert_eq!(awaited.attempts.len(), 49);
+    }
+
+    #[test]
+    fn pods_are_told_apart_by_their_names_and_by_their_uids() {
+        let uuid = "0b7a1c3e-52d4-4f6a-9c1b-2f3e4d5c6b7a";
+        let other = "0b7a1c3e-52d4-4f6a-9c1b-2f3e4d5c6b7b";
+        for uids in [[uuid, other], ["1", "2"]] {
+            let [uid, other] = uids.map(Str::from);
+            let key = PodKey::new("shop", "web");
+            let pod = Pod::new(&key, &uid);
+            assert!(pod.is(PodRef::new(&key, &uid)) && !pod.is(PodRef::new(&key, &other)));
+            for key in [PodKey::new("shop", "web2"), PodKey::new("sho", "pweb")] {
+                assert!(!pod.is(PodRef::new(&key, &uid)));
+            }
+        }
     }
 }

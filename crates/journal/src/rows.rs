@@ -1,5 +1,6 @@
 //! Rows that are inserted many at a time: to begin and to end a statement takes SQLite about as long as a row does.
 
+use plimsoll_api::Str;
 use rusqlite::{Connection, Statement, ToSql};
 
 /// A statement inserts so many rows, as long as there are so many. More of them would save little.
@@ -19,6 +20,8 @@ pub(crate) struct Values<'a, 's> {
     statement: &'a mut Statement<'s>,
     /// Those that the statement has. What SQLite has already it need not be told again.
     bound: &'a mut [Bound],
+    /// Those that are texts which are remembered.
+    texts: &'a mut [Option<Str>],
     /// How many are there.
     len: usize,
 }
@@ -44,6 +47,17 @@ impl Values<'_, '_> {
         self.remembered(Bound::Word(word), word)
     }
 
+    /// Adds the value of the next column: a text that the rows close by mostly have, too.
+    pub(crate) fn repeated(&mut self, text: &Str) -> rusqlite::Result<()> {
+        let before = &mut self.texts[self.len];
+        if before.as_ref() == Some(text) {
+            self.len += 1;
+            return Ok(());
+        }
+        *before = Some(text.clone());
+        self.text(text)
+    }
+
     /// Adds the value of the next column: a text.
     pub(crate) fn text(&mut self, text: &str) -> rusqlite::Result<()> {
         self.bound[self.len] = Bound::Other;
@@ -52,11 +66,12 @@ impl Values<'_, '_> {
     }
 
     fn remembered(&mut self, value: Bound, bound: impl ToSql) -> rusqlite::Result<()> {
-        let before = std::mem::replace(&mut self.bound[self.len], value);
+        let before = &mut self.bound[self.len];
         self.len += 1;
-        if before == value {
+        if *before == value {
             return Ok(());
         }
+        *before = value;
         self.statement.raw_bind_parameter(self.len, bound)
     }
 }
@@ -91,9 +106,12 @@ impl Columns {
     ) -> rusqlite::Result<usize> {
         let mut statement = on.prepare_cached(&self.sql(rows))?;
         let mut bound = vec![Bound::Other; rows * self.width];
+        let mut texts = vec![None; rows * self.width];
         let mut inserted = 0;
         for chunk in chunks {
-            let mut added = Values { statement: &mut statement, bound: &mut bound, len: 0 };
+            let statement = &mut statement;
+            let (bound, texts) = (&mut bound, &mut texts);
+            let mut added = Values { statement, bound, texts, len: 0 };
             chunk.iter().try_for_each(|row| values(&mut added, row))?;
             debug_assert_eq!(added.len, rows * self.width, "{}", self.insert);
             inserted += statement.raw_execute()?;
