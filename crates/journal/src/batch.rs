@@ -34,6 +34,8 @@ pub(crate) struct PodChange {
     pub(crate) number: u32,
     pub(crate) ready_at: Option<i64>,
     pub(crate) bound_at: Option<i64>,
+    /// Its last attempt.
+    pub(crate) last: i64,
     /// Whether it is one of those that [waited longest](Slowest).
     pub(crate) is_slow: bool,
 }
@@ -86,6 +88,7 @@ impl<T> Slowest<T> {
 /// An attempt of a batch.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct BatchAttempt<'a> {
+    pub(crate) id: i64,
     /// The place of its pod among those of the batch.
     place: usize,
     pub(crate) pod: PodRef<'a>,
@@ -143,16 +146,21 @@ impl Places {
 }
 
 impl<'a> Batch<'a> {
-    pub(crate) fn of(entries: &'a [Entry]) -> Self {
+    /// Gathers entries. The attempts are numbered from the first one.
+    pub(crate) fn of(entries: &'a [Entry], first: i64) -> Self {
         let mut batch = Batch::default();
         let mut places = Places::default();
         let n = entries.iter().filter(|entry| matches!(entry, Entry::Attempt(_))).count();
         batch.pods.reserve_exact(n);
         batch.attempts.reserve_exact(n);
         places.reserve(n);
+        let mut ids = first..;
         for entry in entries {
             match entry {
-                Entry::Attempt(attempt) => batch.attempt(&mut places, attempt),
+                Entry::Attempt(attempt) => {
+                    let id = ids.next().expect("there are fewer than an i64 can count");
+                    batch.attempt(&mut places, id, attempt);
+                }
                 Entry::Group(group) => batch.groups.push(group),
                 Entry::Bound { at, pod, uid, error } => {
                     let answer = Answer { at: *at, error: error.as_deref() };
@@ -168,17 +176,18 @@ impl<'a> Batch<'a> {
         batch
     }
 
-    fn attempt(&mut self, places: &mut Places, entry: &'a AttemptEntry) {
+    fn attempt(&mut self, places: &mut Places, id: i64, entry: &'a AttemptEntry) {
         let pod = PodRef::new(&entry.pod, &entry.uid);
         let place = places.get(self, pod);
         let change = &mut self.pods[place].1;
         change.attempts += 1;
         change.number = entry.number;
+        change.last = id;
         change.ready_at = change.ready_at.or(entry.first_ready.map(Time::millis));
         if entry.node.is_some() {
             places.binding[place] = Some(self.attempts.len());
         }
-        self.attempts.push(BatchAttempt { place, pod, entry, answer: None });
+        self.attempts.push(BatchAttempt { id, place, pod, entry, answer: None });
         self.count(entry);
     }
 

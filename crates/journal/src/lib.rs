@@ -6,6 +6,7 @@
 
 mod batch;
 mod entry;
+mod names;
 mod pods;
 mod questions;
 mod reader;

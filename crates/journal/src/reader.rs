@@ -8,6 +8,7 @@ use plimsoll_api::{ObjectKey, PodKey};
 use rusqlite::{Connection, Row, params};
 use serde::Serialize;
 
+use crate::names::bucket;
 use crate::questions;
 use crate::store::{JournalError, Store};
 
@@ -198,7 +199,8 @@ impl Reader {
 
     /// The last attempts of a pod, oldest first.
     pub fn history(&self, pod: &PodKey, limit: usize) -> Result<Vec<JournalAttempt>, JournalError> {
-        let values = params![pod.namespace.as_str(), pod.name.as_str(), number(limit)];
+        let (namespace, name) = (pod.namespace.as_str(), pod.name.as_str());
+        let values = params![bucket(name), name, namespace, number(limit)];
         let found: Vec<(i64, JournalAttempt)> =
             self.rows(questions::HISTORY, values, |row| Ok((row.get("id")?, attempt(row)?)))?;
         let attempts = found.into_iter().map(|(id, mut attempt)| {
@@ -232,7 +234,8 @@ impl Reader {
 
     /// The pods with this name in whatever namespace, as `namespace/name`.
     pub fn namesakes(&self, name: &str, limit: usize) -> Result<Vec<String>, JournalError> {
-        self.rows(questions::NAMESAKES, params![name, number(limit)], |row| row.get(0))
+        let values = params![bucket(name), name, number(limit)];
+        self.rows(questions::NAMESAKES, values, |row| row.get(0))
     }
 
     /// The last attempts to schedule a group, oldest first.
@@ -324,9 +327,8 @@ impl Reader {
         let found = match pod {
             None => self.rows(questions::PREEMPTIONS, [number(limit)], read)?,
             Some(pod) => {
-                let name = pod.to_string();
-                let values =
-                    params![name, pod.namespace.as_str(), pod.name.as_str(), number(limit)];
+                let (namespace, name) = (pod.namespace.as_str(), pod.name.as_str());
+                let values = params![bucket(name), name, namespace, pod.to_string(), number(limit)];
                 self.rows(questions::PREEMPTIONS_OF_POD, values, read)?
             }
         };

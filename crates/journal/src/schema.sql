@@ -19,6 +19,8 @@ CREATE TABLE IF NOT EXISTS pods (
     waited INTEGER,
     -- When it was last evicted for another pod.
     evicted_at INTEGER,
+    -- Its last attempt.
+    last_attempt INTEGER NOT NULL,
     UNIQUE (name, namespace, uid)
 );
 CREATE INDEX IF NOT EXISTS pods_by_attempts ON pods (attempts) WHERE attempts > 1;
@@ -61,7 +63,18 @@ CREATE TABLE IF NOT EXISTS attempts (
     feasible INTEGER,
     margin INTEGER
 );
-CREATE INDEX IF NOT EXISTS attempts_by_pod ON attempts (name, namespace);
+
+-- The attempts by the names of their pods, but for those that came after the highest segment. Each segment has many attempts that
+-- follow each other, so that its rows are appended together: it takes much less time than to add each name to an index.
+CREATE TABLE IF NOT EXISTS names (
+    -- The last attempt of the segment. Some of its attempts may be deleted.
+    segment INTEGER NOT NULL,
+    -- FNV-1a of the name with 64 bits, its halves combined by exclusive or, modulo 2048.
+    bucket INTEGER NOT NULL,
+    -- The attempts of all names that have this bucket: a JSON array.
+    attempts TEXT NOT NULL,
+    PRIMARY KEY (segment, bucket)
+) WITHOUT ROWID;
 
 -- The answers to bindings. An attempt that found a node and has no row here was not answered yet.
 CREATE TABLE IF NOT EXISTS bindings (

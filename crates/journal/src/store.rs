@@ -13,6 +13,7 @@ use rustc_hash::{FxBuildHasher, FxHashMap, FxHashSet};
 
 use crate::batch::{Answer, Batch, BatchAttempt, HOUR, PodChange, Slowest};
 use crate::entry::{AttemptEntry, Entry, GroupEntry};
+use crate::names::NewNames;
 use crate::pods::{Awaited, AwaitedAnswers, Pod, PodRef};
 use crate::rows::{Columns, Values};
 
@@ -34,20 +35,20 @@ const MOST_TEXTS: usize = 100_000;
 const MOST_PODS: usize = 200_000;
 
 /// How a journal is written. Rows are only written with numbers of rows that are there, and deleted before these: SQLite need not
-/// look for them. It copies the log into the file after 16 MiB, four times as much as usual, since the pages of an index are changed
-/// again and again; no more is lost by that, whatever ends the process.
+/// look for them. It copies the log into the file after 16 MiB, four times as much as usual, since it waits for the disk each time,
+/// and some pages are changed again and again; no more is lost by that, whatever ends the process.
 const PRAGMAS: &str = "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA foreign_keys = OFF; \
      PRAGMA wal_autocheckpoint = 4000; PRAGMA cache_size = -16384;";
 
-/// What has changed of a pod: its names, the number of its last attempt, the number of new ones, and its times.
-const WRITE_POD: &str = "INSERT INTO pods (namespace, name, uid, attempts, ready_at, bound_at, waited) VALUES (?1, ?2, ?3, ?4, ?6, ?7, \
-     ?7 - ?6) ON CONFLICT (name, namespace, uid) DO UPDATE SET attempts = attempts + ?5, ready_at = coalesce(ready_at, ?6), \
+/// What has changed of a pod: its names, the number of its last attempt, the number of new ones, its times, and its last attempt.
+const WRITE_POD: &str = "INSERT INTO pods (namespace, name, uid, attempts, ready_at, bound_at, waited, last_attempt) VALUES (?1, ?2, ?3, \
+     ?4, ?6, ?7, ?7 - ?6, ?8) ON CONFLICT (name, namespace, uid) DO UPDATE SET last_attempt = max(last_attempt, ?8), attempts = attempts + ?5, ready_at = coalesce(ready_at, ?6), \
      bound_at = coalesce(?7, bound_at), waited = coalesce(?7 - coalesce(ready_at, ?6), waited)";
-/// That a pod was evicted: its namespace and name, when, and an id. It was placed by the last attempt with a lower one.
-const EVICT_POD: &str = "INSERT INTO pods (namespace, name, uid, attempts, ready_at, bound_at, waited, evicted_at) SELECT namespace, \
-     name, uid, number, ready_at, iif(error IS NULL, answered_at, NULL), iif(error IS NULL, answered_at, NULL) - ready_at, ?3 FROM \
-     attempts LEFT JOIN bindings ON attempt = id WHERE namespace = ?1 AND name = ?2 AND id < ?4 ORDER BY id DESC LIMIT 1 ON CONFLICT (name, namespace, uid) DO UPDATE SET evicted_at \
-     = excluded.evicted_at RETURNING uid";
+/// That a pod was evicted: the attempt that placed it, and when.
+const EVICT_POD: &str = "INSERT INTO pods (namespace, name, uid, attempts, ready_at, bound_at, waited, evicted_at, last_attempt) SELECT namespace, \
+     name, uid, number, ready_at, iif(error IS NULL, answered_at, NULL), iif(error IS NULL, answered_at, NULL) - ready_at, ?2, \
+     id FROM attempts LEFT JOIN bindings ON attempt = id WHERE id = ?1 ON CONFLICT (name, namespace, uid) DO UPDATE SET evicted_at = \
+     excluded.evicted_at RETURNING uid";
 /// Attempts. An error undoes the whole transaction, so SQLite need not note how to undo the statement (`OR FAIL`).
 const ATTEMPTS: Columns = Columns {
     insert: "INSERT OR FAIL INTO attempts (at, namespace, name, uid, number, profile, result, node, message, nominated, woken_by, \
@@ -122,6 +123,8 @@ pub(crate) struct Store {
     /// Pods that are known to be in the table of that name, and may be tried or bound yet.
     pods: HashSet<Pod, FxBuildHasher>,
     binding: AwaitedAnswers,
+    /// None before the first time that something is written, and after an error.
+    names: Option<NewNames>,
 }
 
 impl Store {
@@ -138,7 +141,7 @@ impl Store {
         connection.execute_batch(PRAGMAS).map_err(failed)?;
         let pods = not_bound(&connection).map_err(failed)?;
         let (texts, binding) = <_>::default();
-        Ok(Store { connection, texts, pods, binding })
+        Ok(Store { connection, texts, pods, binding, names: None })
     }
 
     /// Opens a journal to read it.
@@ -168,11 +171,22 @@ impl Store {
         if MOST_PODS < self.pods.len() {
             self.pods.clear();
         }
-        let Store { connection, texts, pods, binding } = self;
+        let Store { connection, texts, pods, binding, .. } = self;
         // Another program may write, too: a transaction that begins by reading would fail at once.
         let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-        Writing { on: &transaction, texts, pods, binding }.batch(&Batch::of(entries))?;
-        transaction.commit()
+        // SQLite counts on from the last attempt, and nobody else writes during the transaction.
+        let sql = "SELECT coalesce(max(id), 0) FROM attempts";
+        let last = transaction.prepare_cached(sql)?.query_row([], |row| row.get(0))?;
+        let mut names = match self.names.take() {
+            Some(names) if names.last() == last => names,
+            _ => NewNames::load(&transaction, last)?,
+        };
+        let batch = Batch::of(entries, last + 1);
+        Writing { on: &transaction, texts, pods, binding, names: &mut names }.batch(&batch)?;
+        names.write_many(&transaction)?;
+        transaction.commit()?;
+        self.names = Some(names);
+        Ok(())
     }
 
     /// Notes that entries were lost.
@@ -234,11 +248,8 @@ impl Store {
         }
         let gone = transaction.execute("DELETE FROM attempts WHERE id < ?1", [id])?;
         if 0 < gone {
-            transaction.execute(
-                "DELETE FROM pods WHERE NOT EXISTS (SELECT 1 FROM attempts WHERE attempts.name = pods.name AND attempts.namespace = \
-                 pods.namespace AND attempts.uid = pods.uid)",
-                [],
-            )?;
+            transaction.execute("DELETE FROM pods WHERE last_attempt < ?1", [id])?;
+            transaction.execute("DELETE FROM names WHERE segment < ?1", [id])?;
             transaction.execute("DELETE FROM hours WHERE hour < ?1", [at - at.rem_euclid(HOUR)])?;
             transaction.execute("DELETE FROM losses WHERE at < ?1", [at])?;
             transaction.execute(
@@ -331,6 +342,7 @@ struct Writing<'a> {
     texts: &'a mut FxHashMap<Str, i64>,
     pods: &'a mut HashSet<Pod, FxBuildHasher>,
     binding: &'a mut AwaitedAnswers,
+    names: &'a mut NewNames,
 }
 
 impl Writing<'_> {
@@ -375,9 +387,9 @@ impl Writing<'_> {
             if answer.error.is_some() {
                 continue;
             }
-            let Awaited { number, ready_at, .. } = attempt;
+            let Awaited { id: last, number, ready_at } = attempt;
             let bound_at = Some(answer.at.millis());
-            let change = PodChange { number, ready_at, bound_at, ..PodChange::default() };
+            let change = PodChange { number, ready_at, bound_at, last, ..PodChange::default() };
             if change.is_notable() || self.pods.contains(&pod) {
                 bound.push((pod, change));
             } else {
@@ -397,13 +409,10 @@ impl Writing<'_> {
     ) -> rusqlite::Result<Vec<(i64, &'b AttemptEntry)>> {
         self.new_texts(attempts.iter().filter_map(|attempt| attempt.entry.node.as_deref()))?;
         let (mut detailed, mut last) = (Vec::new(), LastTexts::default());
-        // SQLite counts on from the last attempt, and nobody else writes during the transaction.
-        let sql = "SELECT coalesce(max(id), 0) FROM attempts";
-        let mut id: i64 = self.on.prepare_cached(sql)?.query_row([], |row| row.get(0))?;
         ATTEMPTS.insert(self.on, attempts, |row, attempt| {
-            let BatchAttempt { pod, entry, answer, .. } = *attempt;
-            id += 1;
+            let BatchAttempt { id, pod, entry, answer, .. } = *attempt;
             self.attempt(row, &mut last, entry)?;
+            self.names.add(&entry.pod.name, id);
             if let Some(answer) = answer {
                 answers.push((id, answer));
                 self.binding.remove(pod);
@@ -416,7 +425,7 @@ impl Writing<'_> {
             }
             Ok(())
         })?;
-        debug_assert!(attempts.is_empty() || id == self.on.last_insert_rowid());
+        debug_assert!(attempts.last().is_none_or(|last| last.id == self.on.last_insert_rowid()));
         Ok(detailed)
     }
 
@@ -503,12 +512,12 @@ impl Writing<'_> {
         if !is_known && !change.is_notable() {
             return Ok(());
         }
-        let PodChange { attempts, number, ready_at, bound_at, .. } = *change;
+        let PodChange { attempts, number, ready_at, bound_at, last, .. } = *change;
         let (namespace, name) = (pod.key.namespace.as_str(), pod.key.name.as_str());
         let uid = pod.uid.as_str();
         self.on
             .prepare_cached(WRITE_POD)?
-            .execute(params![namespace, name, uid, number, attempts, ready_at, bound_at])?;
+            .execute(params![namespace, name, uid, number, attempts, ready_at, bound_at, last])?;
         if !is_known {
             self.pods.insert(pod.into());
         }
@@ -540,12 +549,12 @@ impl Writing<'_> {
         let Victims { attempt, pods, at, placed_before } = *victims;
         for victim in pods {
             self.on.prepare_cached(insert)?.execute(params![attempt, victim.to_string()])?;
-            let (namespace, name) = (victim.namespace.as_str(), victim.name.as_str());
-            let values = params![namespace, name, at.millis(), placed_before];
+            let placing = self.names.last_before(self.on, victim, placed_before)?;
+            let Some(placing) = placing else { continue };
             let mut evict = self.on.prepare_cached(EVICT_POD)?;
-            let uid: Option<String> = evict.query_row(values, |row| row.get(0)).optional()?;
+            let uid: String = evict.query_row([placing, at.millis()], |row| row.get(0))?;
             // Its binding may not be answered yet.
-            self.pods.extend(uid.map(|uid| Pod::new(victim, &uid.into())));
+            self.pods.insert(Pod::new(victim, &uid.into()));
         }
         Ok(())
     }

@@ -3,4 +3,5 @@
 mod documented;
 mod killed;
 mod made;
+mod named;
 mod written;
