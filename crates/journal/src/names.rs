@@ -5,9 +5,9 @@
 //! are not in it yet; a question reads these one by one, and the writer remembers them.
 
 use plimsoll_api::PodKey;
-use rusqlite::{Connection, OptionalExtension as _, params};
+use rusqlite::{Connection, Row, params};
 
-use crate::questions::LAST_BEFORE;
+use crate::questions::SEGMENT_BEFORE;
 use crate::rows::Columns;
 
 /// So many attempts are added to the index together. The more, the fewer segments a question looks into; but it reads up to as many
@@ -105,19 +105,34 @@ impl NewNames {
     ) -> rusqlite::Result<Option<i64>> {
         let (namespace, name) = (pod.namespace.as_str(), pod.name.as_str());
         let hash = fnv(name);
-        let sql = "SELECT name = ?2 AND namespace = ?3 FROM attempts WHERE id = ?1";
-        let mut is_named = on.prepare_cached(sql)?;
-        for &(own, id) in self.names.iter().rev() {
-            if own == hash && id < before {
-                let named = is_named.query_row(params![id, name, namespace], |row| row.get(0));
-                if named.optional()? == Some(true) {
+        let sql = "SELECT 1 FROM attempts WHERE id = ?1 AND name = ?2 AND namespace = ?3";
+        let mut find = on.prepare_cached(sql)?;
+        let mut newest = |ids: &mut dyn Iterator<Item = i64>| -> rusqlite::Result<Option<i64>> {
+            for id in ids.filter(|id| *id < before) {
+                if find.exists(params![id, name, namespace])? {
                     return Ok(Some(id));
                 }
             }
+            Ok(None)
+        };
+        let same = self.names.iter().rev().filter(|(own, _)| *own == hash);
+        if let Some(id) = newest(&mut same.map(|(_, id)| *id))? {
+            return Ok(Some(id));
         }
-        let mut find = on.prepare_cached(LAST_BEFORE)?;
-        let values = params![bucket_of(hash), name, namespace, before];
-        find.query_row(values, |row| row.get(0)).optional()
+        let mut segments = on.prepare_cached(SEGMENT_BEFORE)?;
+        let mut segment = i64::MAX;
+        loop {
+            let read = |row: &Row<'_>| Ok((row.get(0)?, row.get(1)?));
+            let (last, ids): (Option<i64>, Option<String>) =
+                segments.query_row(params![segment, bucket_of(hash)], read)?;
+            let Some(last) = last else { return Ok(None) };
+            segment = last;
+            let ids: Vec<i64> =
+                ids.and_then(|ids| serde_json::from_str(&ids).ok()).unwrap_or_default();
+            if let Some(id) = newest(&mut ids.into_iter().rev())? {
+                return Ok(Some(id));
+            }
+        }
     }
 }
 

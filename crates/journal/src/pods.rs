@@ -75,7 +75,7 @@ impl From<PodRef<'_>> for Pod {
     fn from(pod: PodRef<'_>) -> Self {
         let [namespace, name, uid] = pod.parts();
         let names = match uid.try_into() {
-            Ok(uuid) if is_uuid(&uuid) => Names::Uuid(uuid),
+            Ok(bytes) if is_uuid(&bytes) => Names::Uuid(bytes),
             _ => Names::All([namespace, &[END], name, &[END], uid].concat().into()),
         };
         Pod { hash: pod.hash, names }
@@ -185,9 +185,9 @@ mod tests {
 
     #[test]
     fn pods_are_told_apart_by_their_names_and_by_their_uids() {
-        let uuid = "0b7a1c3e-52d4-4f6a-9c1b-2f3e4d5c6b7a";
-        let other = "0b7a1c3e-52d4-4f6a-9c1b-2f3e4d5c6b7b";
-        for uids in [[uuid, other], ["1", "2"]] {
+        let first = "0b7a1c3e-52d4-4f6a-9c1b-2f3e4d5c6b7a";
+        let second = "0b7a1c3e-52d4-4f6a-9c1b-2f3e4d5c6b7b";
+        for uids in [[first, second], ["1", "2"]] {
             let [uid, other] = uids.map(Str::from);
             let key = PodKey::new("shop", "web");
             let pod = Pod::new(&key, &uid);

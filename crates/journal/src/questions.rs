@@ -31,13 +31,9 @@ pub(crate) const HISTORY: &str = concat!(
     " ORDER BY id DESC LIMIT ?4) ORDER BY id"
 );
 
-/// The last attempt of the pods of a name (bucket, name, namespace) with an id below one, of those that the index of names has.
-pub(crate) const LAST_BEFORE: &str = concat!(
-    segments!(),
-    " SELECT (SELECT attempts.id FROM names CROSS JOIN json_each(names.attempts) AS one CROSS JOIN attempts WHERE names.segment = \
-     segments.last AND names.bucket = ?1 AND attempts.id = one.value AND attempts.name = ?2 AND namespace = ?3 AND attempts.id < ?4 \
-     ORDER BY attempts.id DESC LIMIT 1) AS found FROM segments WHERE found IS NOT NULL LIMIT 1"
-);
+/// The last segment of the index of names before one (a number, a bucket), and the attempts that it has in a bucket.
+pub(crate) const SEGMENT_BEFORE: &str = "SELECT last, (SELECT attempts FROM names WHERE segment = last AND bucket = ?2) FROM (SELECT \
+     max(segment) AS last FROM names WHERE segment < ?1) AS segments";
 
 /// The plugins that rejected a pod in an attempt.
 pub(crate) const REJECTIONS: &str = "SELECT plugin.text, reason.text, nodes FROM rejections JOIN texts AS plugin ON plugin.id = \
@@ -138,7 +134,7 @@ mod tests {
         steps.expect("it is SQL").collect::<Result<_, _>>().expect("it is text")
     }
 
-    /// The steps that go through a whole table or index. There are few segments, and few attempts in a row of `names`.
+    /// The steps that go through a whole table or index. Segments are few, and so are the attempts in a row of `names`.
     fn scans(question: &str) -> Vec<String> {
         let is_scan = |step: &String| {
             let is_short = ["SCAN segments", "SCAN one "].iter().any(|few| step.starts_with(few));
@@ -151,7 +147,7 @@ mod tests {
     fn questions_find_their_rows_by_an_index() {
         for question in [
             HISTORY,
-            LAST_BEFORE,
+            SEGMENT_BEFORE,
             REJECTIONS,
             SCORES,
             VICTIMS,
