@@ -1,6 +1,7 @@
 //! Rows that are inserted many at a time: to begin and to end a statement takes SQLite about as long as a row does.
 
 use plimsoll_api::Str;
+use rusqlite::types::Null;
 use rusqlite::{Connection, Statement, ToSql};
 
 /// A statement inserts so many rows, as long as there are so many. More of them would save little.
@@ -29,7 +30,8 @@ pub(crate) struct Values<'a, 's> {
 /// A value that a statement has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Bound {
-    Number(Option<i64>),
+    Number(i64),
+    Null,
     Word(&'static str),
     /// None, or one that is not remembered.
     Other,
@@ -38,8 +40,10 @@ enum Bound {
 impl Values<'_, '_> {
     /// Adds the value of the next column: a number, or none.
     pub(crate) fn number(&mut self, number: impl Into<Option<i64>>) -> rusqlite::Result<()> {
-        let number = number.into();
-        self.remembered(Bound::Number(number), number)
+        match number.into() {
+            Some(number) => self.remembered(Bound::Number(number), number),
+            None => self.remembered(Bound::Null, Null),
+        }
     }
 
     /// Adds the value of the next column: a text of which there are few.
