@@ -42,11 +42,12 @@ const PRAGMAS: &str = "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; P
 
 /// What has changed of a pod: its names, the number of its last attempt, the number of new ones, its times, and its last attempt.
 const WRITE_POD: &str = "INSERT INTO pods (namespace, name, uid, attempts, ready_at, bound_at, waited, last_attempt) VALUES (?1, ?2, ?3, \
-     ?4, ?6, ?7, ?7 - ?6, ?8) ON CONFLICT (name, namespace, uid) DO UPDATE SET last_attempt = max(last_attempt, ?8), attempts = attempts + ?5, ready_at = coalesce(ready_at, ?6), \
-     bound_at = coalesce(?7, bound_at), waited = coalesce(?7 - coalesce(ready_at, ?6), waited)";
+     ?4, ?6, ?7, ?7 - ?6, ?8) ON CONFLICT (name, namespace, uid) DO UPDATE SET last_attempt = max(last_attempt, ?8), attempts = \
+     attempts + ?5, ready_at = coalesce(ready_at, ?6), bound_at = coalesce(?7, bound_at), waited = coalesce(?7 - coalesce(ready_at, \
+     ?6), waited)";
 /// That a pod was evicted: the attempt that placed it, and when.
-const EVICT_POD: &str = "INSERT INTO pods (namespace, name, uid, attempts, ready_at, bound_at, waited, evicted_at, last_attempt) SELECT namespace, \
-     name, uid, number, ready_at, iif(error IS NULL, answered_at, NULL), iif(error IS NULL, answered_at, NULL) - ready_at, ?2, \
+const EVICT_POD: &str = "INSERT INTO pods (namespace, name, uid, attempts, ready_at, bound_at, waited, evicted_at, last_attempt) SELECT \
+     namespace, name, uid, number, ready_at, iif(error IS NULL, answered_at, NULL), iif(error IS NULL, answered_at, NULL) - ready_at, ?2, \
      id FROM attempts LEFT JOIN bindings ON attempt = id WHERE id = ?1 ON CONFLICT (name, namespace, uid) DO UPDATE SET evicted_at = \
      excluded.evicted_at RETURNING uid";
 /// Attempts. An error undoes the whole transaction, so SQLite need not note how to undo the statement (`OR FAIL`).
