@@ -111,9 +111,9 @@ pub(super) fn units(search: &GroupSearch<'_>, key: Option<&Str>) -> Vec<Vec<Unit
     let domains = domains.into_values().take(MOST_DOMAINS);
     let running: Vec<Vec<Unit>> = domains.map(|units| units.into_values().collect()).collect();
     let users = running.iter().filter_map(|units| {
-        let uses = |unit: &&Unit| !unit.claims.is_empty();
-        let users: Vec<Unit> = units.iter().filter(uses).cloned().collect();
-        (users.len() < units.len()).then_some(users)
+        let holds_devices = |unit: &&Unit| !unit.claims.is_empty();
+        let holders: Vec<Unit> = units.iter().filter(holds_devices).cloned().collect();
+        (holders.len() < units.len()).then_some(holders)
     });
     let users: Vec<Vec<Unit>> = users.collect();
     let all = std::iter::once(terminating).chain(running).chain(users).map(|mut units| {
@@ -139,7 +139,9 @@ fn pods_of_groups<'v>(
             all.entry(group).or_default().push(pod);
         }
     }
-    all.values_mut().for_each(|pods| pods.sort_by(|a, b| a.key.cmp(&b.key)));
+    for pods in all.values_mut() {
+        pods.sort_by(|a, b| a.key.cmp(&b.key));
+    }
     all
 }
 

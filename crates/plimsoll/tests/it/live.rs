@@ -222,18 +222,7 @@ fn groups_claims_and_moves_are_answered_as_on_files() {
         let expected = on_files(&file, &format!("capacity -f all.json {flags} {emulated}"));
         assert_eq!(told["shapes"], expected["shapes"], "{flags}");
     }
-    // Each copy has a claim of its own, from a template that the scheduler does not keep.
-    let mut one = pod("one", "100m");
-    one["spec"]["resourceClaims"] =
-        json!([{"name": "gpu", "resourceClaimTemplateName": "one-gpu"}]);
-    let told = post(&sre, "/api/v1/capacity", &json!({"pods": [one]}));
-    let line = format!("capacity -f all.json --pod-file one.json {emulated}");
-    let files = [("all.json", file.as_str()), ("one.json", &one.to_string())];
-    let expected: Value = serde_json::from_str(&run(&files, &line).out).expect("it is JSON");
-    assert_eq!(told["shapes"], expected["shapes"], "{told}");
-    assert_eq!(told["shapes"][0]["fits"], 2, "{told}");
-    let told = post(&intern, "/api/v1/capacity", &json!({"pods": [one]}));
-    assert_eq!(told["shapes"][0]["fits"], 0, "who may not read the template: {told}");
+    copies_have_their_own_claims([&sre, &intern], &file, &emulated);
     let told = post(&sre, "/api/v1/capacity", &json!({"group": "shop/train", "text": true}));
     assert_eq!((&told["shapes"][0]["fits"], &told["shapes"][0]["pods"]), (&json!(0), &json!(2)));
     assert!(told["shapes"][0]["remedies"][0].is_object(), "something would help: {told}");
@@ -241,6 +230,21 @@ fn groups_claims_and_moves_are_answered_as_on_files() {
     assert!(text.contains("One more of shop/train would fit"), "{text}");
     let told = post(&intern, "/api/v1/capacity", &json!({"group": "shop/train"}));
     assert_eq!(told["code"], 403, "{told}");
+}
+
+/// Each copy has a claim of its own, from a template that the scheduler does not keep: it is read for who asks.
+fn copies_have_their_own_claims([sre, intern]: [&HttpsClient; 2], file: &str, flags: &str) {
+    let mut one = pod("one", "100m");
+    one["spec"]["resourceClaims"] =
+        json!([{"name": "gpu", "resourceClaimTemplateName": "one-gpu"}]);
+    let told = post(sre, "/api/v1/capacity", &json!({"pods": [one]}));
+    let line = format!("capacity -f all.json --pod-file one.json {flags}");
+    let files = [("all.json", file), ("one.json", &one.to_string())];
+    let expected: Value = serde_json::from_str(&run(&files, &line).out).expect("it is JSON");
+    assert_eq!(told["shapes"], expected["shapes"], "{told}");
+    assert_eq!(told["shapes"][0]["fits"], 2, "{told}");
+    let told = post(intern, "/api/v1/capacity", &json!({"pods": [one]}));
+    assert_eq!(told["shapes"][0]["fits"], 0, "who may not read the template: {told}");
 }
 
 #[test]

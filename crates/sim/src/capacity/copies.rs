@@ -82,7 +82,9 @@ pub(super) fn place_pod(
         };
     }
     transaction.transaction(|trial| {
-        claims.into_iter().for_each(|claim| trial.set_object(claim));
+        for claim in claims {
+            trial.set_object(claim);
+        }
         let outcome = trial.decide_and_reserve(pod.clone(), Detail::Choice)?.outcome;
         match outcome.node() {
             Ok(node) => {
