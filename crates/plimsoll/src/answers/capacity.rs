@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 
-use anyhow::{Result, ensure};
+use anyhow::{Result, bail, ensure};
 use plimsoll_advisor::{
     GroupRemedy, GroupSubject, Limits, Manifests, Reference, Remedy, Subject, lower_request,
     requested_resources,
@@ -67,9 +67,20 @@ pub(crate) fn of_given(
             pod.scheduler_name,
         );
     }
+    let shapes: Vec<_> = given.iter().map(|one| one.shape(cluster)).collect();
+    for (shape, given) in shapes.iter().zip(given) {
+        if let (plimsoll_sim::Shape::Pod(shape), Given::Pod((pod, _))) = (shape, given)
+            && let Some(template) = shape.unknown_templates().next()
+        {
+            bail!(
+                "pod {} claims devices by ResourceClaimTemplate {template} (spec.resourceClaims), which is not there or may not be \
+                 read: add it to the cluster, or ask somebody who may read it",
+                pod.key,
+            );
+        }
+    }
     let mut simulation = Simulation::new(deciders.scheduler()?, cluster.clone());
     let now = simulation.now();
-    let shapes: Vec<_> = given.iter().map(|one| one.shape(cluster)).collect();
     let scheduler = simulation.scheduler_mut();
     let (capacities, copies) = plimsoll_sim::capacity(scheduler, now, &shapes, limit)?;
     let (n_given, mut shapes) = (given.len(), Vec::new());

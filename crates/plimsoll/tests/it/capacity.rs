@@ -269,6 +269,15 @@ fn each_copy_uses_the_devices_that_it_claims() {
 }
 
 #[test]
+fn a_template_that_is_not_there_is_named() {
+    let lost = claiming("resourceClaimTemplateName: lost");
+    let files = [("a.yaml", DEVICES), ("p.yaml", lost.as_str())];
+    let answer = run(&files, "capacity -f a.yaml --pod-file p.yaml");
+    let expected = "pod default/train claims devices by ResourceClaimTemplate default/lost (spec.resourceClaims), which is not there";
+    assert!(answer.status != 0 && answer.err.contains(expected), "{}", answer.err);
+}
+
+#[test]
 fn copies_that_share_a_claim_go_where_its_device_is() {
     let shared = claiming("resourceClaimName: shared-gpu");
     let files = [("a.yaml", DEVICES), ("p.yaml", &shared)];

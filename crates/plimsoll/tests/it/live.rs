@@ -244,7 +244,9 @@ fn copies_have_their_own_claims([sre, intern]: [&HttpsClient; 2], file: &str, fl
     assert_eq!(told["shapes"], expected["shapes"], "{told}");
     assert_eq!(told["shapes"][0]["fits"], 2, "{told}");
     let told = post(intern, "/api/v1/capacity", &json!({"pods": [one]}));
-    assert_eq!(told["shapes"][0]["fits"], 0, "who may not read the template: {told}");
+    assert_eq!(told["code"], 400, "{told}");
+    let message = told["message"].as_str().unwrap_or_default();
+    assert!(message.contains("ResourceClaimTemplate shop/one-gpu"), "who may not read it: {told}");
 }
 
 #[test]

@@ -40,6 +40,18 @@ impl PodShape {
         PodShape { claims: claims.collect(), pod }
     }
 
+    /// The templates that the pod names of claims that are not made for copies, since they are not known.
+    pub fn unknown_templates(&self) -> impl Iterator<Item = ObjectKey> {
+        self.pod.resource_claims.iter().filter_map(|claim| match &claim.source {
+            ClaimSource::Template(name)
+                if self.claims.iter().all(|(one, _)| *one != claim.name) =>
+            {
+                Some(ObjectKey::new(self.pod.key.namespace.clone(), name.clone()))
+            }
+            _ => None,
+        })
+    }
+
     /// A copy with the claims that are made for it. The numbers of the shape and of the copy make its name.
     pub(super) fn copy(&self, number: (usize, usize)) -> (Pod, Vec<ResourceClaim>) {
         let mut pod = copy_of_pod(&self.pod, number);

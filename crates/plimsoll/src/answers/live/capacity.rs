@@ -117,7 +117,7 @@ impl Present {
         let chosen = choose_profiles(self.canaries.as_ref(), &mut given);
         cluster.objects.extend(claim_templates(&given, find));
         let counted = of_given(self.deciders(), cluster, &given, limits);
-        Ok(counted.map_err(failed)?.with(chosen))
+        Ok(counted.map_err(|error| wrong("pods", &error))?.with(chosen))
     }
 
     /// A group of the cluster.
