@@ -18,26 +18,23 @@ const MOST_NODES: usize = 4;
 /// At most so many users of devices are considered on one node.
 const MOST_USERS: usize = 8;
 
-/// A claim that has devices.
-pub(crate) type HeldClaim = Arc<ResourceClaim>;
-
 /// The claims with devices, by the uids of their users.
 #[derive(Debug, Default)]
-pub(crate) struct HeldClaims(BTreeMap<Str, Vec<HeldClaim>>);
+pub(crate) struct ClaimsByUser(BTreeMap<Str, Vec<Arc<ResourceClaim>>>);
 
-impl HeldClaims {
+impl ClaimsByUser {
     pub(crate) fn of(stores: &Stores) -> Self {
-        let mut held: BTreeMap<Str, Vec<HeldClaim>> = BTreeMap::new();
+        let mut held: BTreeMap<Str, Vec<Arc<ResourceClaim>>> = BTreeMap::new();
         for claim in stores.of::<ResourceClaim>().iter().filter(|one| one.allocation.is_some()) {
             for user in &claim.reserved_for {
                 held.entry(user.uid.clone()).or_default().push(claim.clone());
             }
         }
-        HeldClaims(held)
+        ClaimsByUser(held)
     }
 
     /// Those that a pod uses.
-    pub(crate) fn by(&self, pod: &Pod) -> &[HeldClaim] {
+    pub(crate) fn by(&self, pod: &Pod) -> &[Arc<ResourceClaim>] {
         let claims = self.0.get(&pod.uid).filter(|_| !pod.uid.is_empty());
         claims.map_or(&[], Vec::as_slice)
     }
@@ -45,11 +42,12 @@ impl HeldClaims {
 
 /// Of these claims those whose devices are free without the pods of these uids, each once.
 pub(crate) fn free_without<'a>(
-    claims: impl Iterator<Item = &'a HeldClaim>,
+    claims: impl Iterator<Item = &'a Arc<ResourceClaim>>,
     uids: &BTreeSet<&Str>,
-) -> Vec<HeldClaim> {
-    let is_free = |claim: &&HeldClaim| claim.reserved_for.iter().all(|one| uids.contains(&one.uid));
-    let free: BTreeMap<&ObjectKey, &HeldClaim> =
+) -> Vec<Arc<ResourceClaim>> {
+    let is_free =
+        |claim: &&Arc<ResourceClaim>| claim.reserved_for.iter().all(|one| uids.contains(&one.uid));
+    let free: BTreeMap<&ObjectKey, &Arc<ResourceClaim>> =
         claims.filter(is_free).map(|claim| (&claim.key, claim)).collect();
     free.into_values().cloned().collect()
 }
@@ -70,7 +68,7 @@ pub(crate) fn end(claim: &ResourceClaim) -> (Edit, Change) {
 struct User {
     pod: PodKey,
     priority: i32,
-    claims: Vec<HeldClaim>,
+    claims: Vec<Arc<ResourceClaim>>,
 }
 
 /// The fewest and least important users of devices on each of the nearest nodes without which `pod` fits somewhere.
@@ -105,7 +103,7 @@ pub(crate) fn changes(
 /// The nodes with users of devices, each with its users, the least important first.
 fn users_by_node(scheduler: &Scheduler, near: &[Row]) -> Vec<(Row, Vec<User>)> {
     let view = scheduler.view();
-    let held = HeldClaims::of(view.stores);
+    let held = ClaimsByUser::of(view.stores);
     let may_go = |pod: &&PodInfo| !stays_on_its_node(pod) && !pod.is_terminating();
     let of_node = near.iter().map(|&row| {
         let pods = view.nodes.pods_on(row).iter().filter(may_go);

@@ -1,8 +1,9 @@
 //! Pods and groups in the way of a group.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
-use plimsoll_api::{ObjectKey, PodKey, Str};
+use plimsoll_api::{ObjectKey, PodKey, ResourceClaim, Str};
 use plimsoll_framework::pod_groups::group_of;
 use plimsoll_framework::{GroupForest, GroupRef, PodInfo, View};
 
@@ -10,7 +11,7 @@ use super::search::GroupSearch;
 use super::ways::count;
 use crate::change::{Change, Reference};
 use crate::cluster::{ClusterChange, Edit, names, stays_on_its_node};
-use crate::device_users::{self, HeldClaim, HeldClaims};
+use crate::device_users::{self, ClaimsByUser};
 use crate::remedy::size;
 
 /// At most so many pods, or groups that go as a whole, are evicted for a group.
@@ -27,14 +28,14 @@ pub(super) struct Unit {
     pods: Vec<PodKey>,
     uids: Vec<Str>,
     /// The claims that they use, if the devices could matter.
-    claims: Vec<HeldClaim>,
+    claims: Vec<Arc<ResourceClaim>>,
     /// It is terminating: it goes by itself.
     goes: bool,
 }
 
 impl Unit {
     /// These pods, without their group.
-    fn of<'p>(pods: impl Iterator<Item = &'p PodInfo>, priority: i32, held: &HeldClaims) -> Self {
+    fn of<'p>(pods: impl Iterator<Item = &'p PodInfo>, priority: i32, held: &ClaimsByUser) -> Self {
         let (group, goes) = (None, false);
         let mut unit = Unit { group, priority, pods: vec![], uids: vec![], claims: vec![], goes };
         for pod in pods {
@@ -64,8 +65,11 @@ pub(super) fn units(search: &GroupSearch<'_>, key: Option<&Str>) -> Vec<Vec<Unit
     let of_groups = pods_of_groups(view, forest);
     let own = &search.plan.as_it_is.objects;
     let is_own = |group: &ObjectKey| own.iter().any(|object| object.group.key() == group);
-    let held =
-        if claims_devices(search) { HeldClaims::of(view.stores) } else { HeldClaims::default() };
+    let held = if claims_devices(search) {
+        ClaimsByUser::of(view.stores)
+    } else {
+        ClaimsByUser::default()
+    };
     let mut terminating: BTreeMap<&PodKey, Unit> = BTreeMap::new();
     let mut domains: BTreeMap<Str, BTreeMap<(i32, Str, PodKey), Unit>> = BTreeMap::new();
     for row in view.nodes.rows() {

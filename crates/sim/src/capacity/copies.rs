@@ -122,7 +122,11 @@ fn write_claims(trial: &mut Transaction<'_>, pod: &Pod) {
 
 /// The claims of copies, with the devices that they use.
 pub(super) fn claims_of(view: View<'_>, copies: &[PlacedCopy]) -> Vec<ResourceClaim> {
-    let uids: BTreeSet<&Str> = copies.iter().map(|(copy, _)| &copy.uid).collect();
+    let claiming = copies.iter().map(|(copy, _)| copy).filter(|copy| claims_devices(copy));
+    let uids: BTreeSet<&Str> = claiming.map(|copy| &copy.uid).collect();
+    if uids.is_empty() {
+        return Vec::new();
+    }
     let store = view.stores.of::<ResourceClaim>();
     let is_of_copy =
         |claim: &ResourceClaim| claim.reserved_for.iter().any(|one| uids.contains(&one.uid));
