@@ -17,6 +17,7 @@ use crate::metrics::{self, Lap, MeteredPoint, Status};
 use crate::names::PodId;
 use crate::profile::Profile;
 use crate::queue::{Attempt, AttemptVerdict, Audience, Surroundings};
+use crate::recorder::BindingEnd;
 use crate::scheduler::{Detail, Scheduler};
 use crate::waiting::Verdicts;
 
@@ -161,10 +162,10 @@ impl Scheduler {
             // pods that are always denied would wake each other forever.
             Err(why) => {
                 self.send_writes(now, effects);
-                self.unbound(now, attempt, why, effects);
+                self.unbound(now, attempt, why, Some(cycle), effects);
             }
             Ok((mut binding, pending)) => {
-                self.log(attempt, cycle, described);
+                binding.sequence = self.log(attempt, cycle, described);
                 if pending.is_empty() {
                     self.expect_node(now, &mut binding, effects);
                 }
@@ -351,11 +352,29 @@ impl Scheduler {
             BindingProgress::Bound => {
                 let key = &cycle.pod.key;
                 engine.write(&cycle.pod, Write::Record(EventRecord::scheduled(key, cycle.node())));
-                if let Some(bound) = self.queue.done(cycle.id) {
-                    self.counts.bound(now, profile.index, &bound);
+                let bound = self.queue.done(cycle.id);
+                if let Some(bound) = &bound {
+                    self.counts.bound(now, profile.index, bound);
                 }
+                self.binding_ended(now, &cycle, bound.and_then(|bound| bound.first_ready), None);
             }
             BindingProgress::Failed(why) => self.binding_failed(now, *cycle, why, effects),
+        }
+    }
+
+    /// Shows recorders how a binding cycle has ended.
+    pub(crate) fn binding_ended(
+        &mut self,
+        now: Time,
+        cycle: &BindingCycle,
+        first_ready: Option<Time>,
+        error: Option<&str>,
+    ) {
+        let Some(sequence) = cycle.sequence else { return };
+        let (pod, attempt) = (&cycle.pod.key, cycle.attempt);
+        let end = BindingEnd { pod, sequence, attempt, first_ready, error };
+        for recorder in &mut self.recorders {
+            recorder.binding_ended(now, &end);
         }
     }
 
@@ -400,10 +419,13 @@ impl Scheduler {
         self.send_writes(now, effects);
         let (index, point) = (cycle.profile.index, MeteredPoint::Unreserve);
         self.counts.stage(index, point, Status::Success, lap);
+        let queued = self.queue.get(cycle.id);
+        let was_seen = queued.is_none_or(|info| info.pod.nominated_node.is_some());
+        let first_ready = queued.and_then(|info| info.first_ready);
+        self.binding_ended(now, &cycle, first_ready, Some(&why.message()));
         let BindingCycle { id, pod, attempt: number, says_node, .. } = cycle;
         let attempt = Attempt { id, pod, number };
-        let was_seen = self.queue.get(id).is_none_or(|info| info.pod.nominated_node.is_some());
-        let left = self.unbound(now, &attempt, why, effects);
+        let left = self.unbound(now, &attempt, why, None, effects);
         if says_node && !was_seen {
             self.write(&attempt.pod, Write::Nominate(None), effects);
         }
@@ -413,12 +435,13 @@ impl Scheduler {
     }
 
     /// Handles a pod that had a node but was not bound: removes it from its node and puts it back into
-    /// the queue. Returns its state on the node.
+    /// the queue. Returns its state on the node. `cycle` is its scheduling cycle, if that ends with it.
     fn unbound(
         &mut self,
         now: Time,
         attempt: &Attempt,
         why: Unbound,
+        cycle: Option<&Cycle>,
         effects: &mut Vec<Effect>,
     ) -> Option<PodInfo> {
         let &Attempt { id, ref pod, number } = attempt;
@@ -440,8 +463,14 @@ impl Scheduler {
                     nomination: None,
                 },
             };
-            let pod = pod.key.clone();
-            self.decisions.push(Decision::of_pod(pod, number, outcome));
+            let mut decision = Decision::of_pod(pod.key.clone(), number, outcome);
+            let context = cycle.and_then(|cycle| self.attempt_context(attempt, cycle));
+            if let Some(context) = context {
+                let rejectors = failure.rejectors.iter().copied().collect();
+                decision.context = Some(Box::new(AttemptContext { rejectors, ..context }));
+                self.show(&decision);
+            }
+            self.decisions.push(decision);
         }
         let left = self.cache.forget(id);
         match self.queue.get(id).map(|info| info.pod.clone()) {
@@ -526,26 +555,40 @@ impl Scheduler {
         id
     }
 
-    /// Keeps the decision about a pod. One about a member of a group is only shown to recorders.
-    pub(crate) fn log(&mut self, attempt: &Attempt, cycle: &Cycle, described: Description) {
-        if self.options.detail != Detail::None {
-            let view = self.cache.view();
-            let detail = self.options.detail;
-            let decision = decision(&attempt.pod.key, attempt.number, cycle, view, detail);
-            let context = self.attempt_context(attempt, cycle).map(Box::new);
-            let decision = Decision { described, context, ..decision };
-            let now = self.cache.view().stores.now;
-            for recorder in &mut self.recorders {
-                recorder.decided(now, &decision);
-            }
-            if attempt.pod.scheduling_group.is_none() {
-                self.decisions.push(decision);
-            }
+    /// Keeps the decision about a pod, and returns its [sequence](AttemptContext::sequence). One about a member of a group is only
+    /// shown to recorders.
+    pub(crate) fn log(
+        &mut self,
+        attempt: &Attempt,
+        cycle: &Cycle,
+        described: Description,
+    ) -> Option<u64> {
+        if self.options.detail == Detail::None {
+            return None;
+        }
+        let view = self.cache.view();
+        let detail = self.options.detail;
+        let decision = decision(&attempt.pod.key, attempt.number, cycle, view, detail);
+        let context = self.attempt_context(attempt, cycle).map(Box::new);
+        let sequence = context.as_ref().map(|context| context.sequence);
+        let decision = Decision { described, context, ..decision };
+        self.show(&decision);
+        if attempt.pod.scheduling_group.is_none() {
+            self.decisions.push(decision);
+        }
+        sequence
+    }
+
+    /// Shows recorders the decision about a pod.
+    fn show(&mut self, decision: &Decision) {
+        let now = self.cache.view().stores.now;
+        for recorder in &mut self.recorders {
+            recorder.decided(now, decision);
         }
     }
 
-    /// How an attempt came about; `None` if its pod is gone.
-    fn attempt_context(&self, attempt: &Attempt, cycle: &Cycle) -> Option<AttemptContext> {
+    /// How an attempt came about, with the next sequence; `None` if its pod is gone.
+    fn attempt_context(&mut self, attempt: &Attempt, cycle: &Cycle) -> Option<AttemptContext> {
         let info = self.queue.get(attempt.id)?;
         let (rejectors, rejections) = match &cycle.result {
             CycleResult::Unschedulable(failure) => {
@@ -560,10 +603,13 @@ impl Scheduler {
             _ => None,
         };
         let margin = best.as_ref().and_then(|best| best.margin);
+        let fingerprint = self.profile_of(&info.pod).fingerprint();
+        self.last_attempt += 1;
         Some(AttemptContext {
+            sequence: self.last_attempt,
             uid: info.pod.uid.clone(),
             profile: info.pod.scheduler_name.clone(),
-            fingerprint: self.profile_of(&info.pod).fingerprint(),
+            fingerprint,
             woken_by: info.woken_by.name(self.options.release),
             queued: info.queued,
             first_ready: info.first_ready,

@@ -88,6 +88,8 @@ pub(crate) struct BindingCycle {
     /// The pod, on its node.
     pub(crate) pod: PodInfo,
     pub(crate) attempt: u32,
+    /// The [sequence](crate::AttemptContext::sequence) of the attempt; `None` if that was not kept.
+    pub(crate) sequence: Option<u64>,
     /// The profile that placed it. It goes on with this one even if the profile is replaced.
     pub(crate) profile: Arc<Profile>,
     /// When the pod was given its node.
@@ -183,6 +185,7 @@ impl BindingCycle {
             profile: profile.clone(),
             pod: attempt.pod,
             attempt: attempt.number,
+            sequence: None,
             began: backing.now,
             says_node: false,
             permit_began: Time::ZERO,

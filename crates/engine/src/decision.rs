@@ -28,6 +28,8 @@ pub struct Decision {
 /// How an attempt came about.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AttemptContext {
+    /// Which attempt of the scheduler it is: 1 for the first that is kept, and each has one more than the one before.
+    pub sequence: u64,
     /// The uid of the pod.
     pub uid: Str,
     /// The scheduler name of its profile.
@@ -35,7 +37,7 @@ pub struct AttemptContext {
     /// The [fingerprint](crate::Profile::fingerprint) of its profile.
     pub fingerprint: u64,
     /// What moved the pod to where it could be tried, as `scheduler_queue_incoming_pods_total` calls it.
-    pub woken_by: String,
+    pub woken_by: Str,
     /// When the pod was added, or returned after its last attempt.
     pub queued: Time,
     /// When it was first ready to be tried.

@@ -77,7 +77,7 @@ pub use pick::TieBreak;
 pub use plimsoll_framework::{ProfileSpec, WriteCause, WriteError};
 pub use profile::{Profile, ProfileError};
 pub use queue::{Backoff, QueuePlace, QueuedPodInfo};
-pub use recorder::Recorder;
+pub use recorder::{BindingEnd, Recorder};
 pub use scheduler::{Detail, Engine, Next, Options, Scans, Scheduler};
 pub use snapshot::{ClusterSnapshot, PendingPod};
 pub use transaction::{Transaction, TransactionError};

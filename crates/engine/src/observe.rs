@@ -299,7 +299,7 @@ impl Scheduler {
         self.nominated.remove(&pod.key);
         // If the binding was written, its answer is still awaited, since PostBind depends on it.
         if !self.bindings.get(id).is_some_and(BindingCycle::is_binding) {
-            self.cancel_binding(now, id);
+            self.cancel_binding(now, id, "the pod was bound by something else");
             self.extenders.leave(id);
             self.queue.remove(id);
         }
@@ -336,7 +336,7 @@ impl Scheduler {
         };
         let left = self.left_by(id, None).or_else(|| self.left_untried(id));
         self.expected.remove(id);
-        self.cancel_binding(now, id);
+        self.cancel_binding(now, id, "the pod was deleted");
         self.nominated.remove(key);
         self.preemptor_gone(now, key);
         self.may_go(key);
@@ -359,9 +359,10 @@ impl Scheduler {
         self.changed(now, ClusterEvent::of::<Pod>(Action::DELETE), object, audience);
     }
 
-    /// Ends the binding cycle of a pod that no longer needs one.
-    fn cancel_binding(&mut self, now: Time, id: PodId) {
+    /// Ends the binding cycle of a pod that no longer needs one. `why` is told to recorders.
+    fn cancel_binding(&mut self, now: Time, id: PodId, why: &str) {
         if let Some(mut cycle) = self.bindings.take(id) {
+            self.binding_ended(now, &cycle, None, Some(why));
             self.waiting.remove(id);
             cycle.unreserve(&mut self.backing(now));
             // The pod stays in the cache until others have been woken by its deletion.

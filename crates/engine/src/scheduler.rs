@@ -192,6 +192,8 @@ pub struct Scheduler {
     pub(crate) plugin_metrics: PluginMetrics,
     /// Pods that have left the queue because their profile was removed.
     pub(crate) orphans: Vec<Arc<Pod>>,
+    /// The [sequence](crate::AttemptContext::sequence) of the last attempt that was kept.
+    pub(crate) last_attempt: u64,
     /// They are shown everything that enters.
     pub(crate) recorders: Vec<Box<dyn Recorder>>,
     /// The snapshot that is being taken in parts.
@@ -268,6 +270,7 @@ impl Scheduler {
             reservation: None,
             orphans: Vec::new(),
             prepared_filters: PreparedFilters::default(),
+            last_attempt: 0,
             recorders: Vec::new(),
             snapshot_in_parts: None,
         })
@@ -406,6 +409,13 @@ impl Scheduler {
     /// The decisions about groups of pods since the last call, in order. One step decides a pod or a group.
     pub fn take_group_decisions(&mut self) -> Vec<GroupDecision> {
         std::mem::take(&mut self.group_decisions)
+    }
+
+    /// Forgets the decisions so far, of pods and of groups, as to [take](Self::take_decisions) them does. It takes less time, since
+    /// the next ones have their place.
+    pub fn forget_decisions(&mut self) {
+        self.decisions.clear();
+        self.group_decisions.clear();
     }
 
     /// The results of audits so far.

@@ -9,11 +9,13 @@ use std::path::Path;
 use std::time::Duration;
 
 use criterion::{Criterion, criterion_group, criterion_main};
-use plimsoll_journal::{Entry, Journal, Reader, Retention, WhenFull};
+use plimsoll_journal::{Reader, Retention, WhenFull};
 
 use plimsoll_engine::GroupResult;
 
-use crate::made::{bound, decision, entry, group, group_entry, key, scheduled, unschedulable};
+use crate::made::{
+    Entry, begin, bound, decision, entry, group, group_entry, key, scheduled, unschedulable,
+};
 
 const ATTEMPTS: i64 = 1_000_000;
 /// Every tenth attempt fails; every hundredth of these evicts a pod.
@@ -55,10 +57,9 @@ fn entries(from: i64, n: i64) -> impl Iterator<Item = Entry> {
 }
 
 fn write(path: &Path, entries: impl Iterator<Item = Entry>) {
-    let (journal, mut sender) =
-        Journal::begin(path, everything(), WhenFull::Wait, |_| ()).expect("it can be written");
-    entries.for_each(|entry| sender.send(entry));
-    drop(sender);
+    let (journal, mut scheduler) = begin(path, everything(), WhenFull::Wait);
+    entries.for_each(|entry| scheduler.does(entry));
+    drop(scheduler);
     assert_eq!(journal.finish().error, None);
 }
 

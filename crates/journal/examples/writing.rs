@@ -8,9 +8,9 @@ use std::path::Path;
 use std::time::Duration;
 
 use plimsoll_api::{PodKey, Str};
-use plimsoll_engine::{AttemptContext, Decision, Outcome};
+use plimsoll_engine::{AttemptContext, BindingEnd, Decision, Outcome, Recorder as _};
 use plimsoll_framework::Time;
-use plimsoll_journal::{AttemptEntry, Entry, Journal, Retention, Sender, WhenFull};
+use plimsoll_journal::{Journal, JournalRecorder, Retention, WhenFull};
 
 /// The answers come in so many batches.
 const BATCHES: usize = 4;
@@ -67,13 +67,19 @@ fn millis(number: usize) -> i64 {
     i64::try_from(number).expect("there are few")
 }
 
-fn attempt(number: usize, pod: &Pod) -> Entry {
+/// The sequence of the attempt of a pod.
+fn sequence(number: usize) -> u64 {
+    u64::try_from(number).expect("it has 64 bits") + 1
+}
+
+fn decide(recorder: &mut JournalRecorder, number: usize, pod: &Pod) {
     let now = BEGUN + millis(number) / 70;
     let context = AttemptContext {
+        sequence: sequence(number),
         uid: pod.uid.clone(),
         profile: "default-scheduler".into(),
         fingerprint: 0,
-        woken_by: "UnscheduledPodAdd".to_owned(),
+        woken_by: "UnscheduledPodAdd".into(),
         queued: Time::from_millis(BEGUN - 900),
         first_ready: Some(Time::from_millis(BEGUN - 900)),
         judged: 5_000,
@@ -88,13 +94,15 @@ fn attempt(number: usize, pod: &Pod) -> Entry {
         context: Some(Box::new(context)),
         ..Decision::of_pod(pod.key.clone(), 1, outcome)
     };
-    let entry = AttemptEntry::of(Time::from_millis(now), &decision);
-    Entry::Attempt(Box::new(entry.expect("it was an attempt")))
+    recorder.decided(Time::from_millis(now), &decision);
 }
 
-fn bound(number: usize, pod: &Pod) -> Entry {
+fn answer(recorder: &mut JournalRecorder, number: usize, pod: &Pod) {
     let at = Time::from_millis(BEGUN + 400 + millis(number) / 10);
-    Entry::Bound { at, pod: pod.key.clone(), uid: pod.uid.clone(), error: None }
+    let first_ready = Some(Time::from_millis(BEGUN - 900));
+    let (pod, sequence) = (&pod.key, sequence(number));
+    let end = BindingEnd { pod, sequence, attempt: 1, first_ready, error: None };
+    recorder.binding_ended(at, &end);
 }
 
 /// The time that the thread of the journal has had a processor.
@@ -109,14 +117,10 @@ fn used() -> Duration {
     Duration::from_nanos(nanos.expect("it is a number"))
 }
 
-fn send(journal: &Journal, sender: &mut Sender, entries: Vec<Entry>) {
-    let target =
-        journal.counts().read().written + u64::try_from(entries.len()).expect("it has 64 bits");
-    for entry in entries {
-        sender.send(entry);
-    }
-    sender.flush();
-    while journal.counts().read().written < target {
+/// Waits until so many entries are written.
+fn wait(journal: &Journal, recorder: &mut JournalRecorder, entries: usize) {
+    recorder.flush();
+    while journal.counts().read().written < u64::try_from(entries).expect("it has 64 bits") {
         std::thread::sleep(Duration::from_millis(2));
     }
     // The thread then measures its file.
@@ -125,28 +129,34 @@ fn send(journal: &Journal, sender: &mut Sender, entries: Vec<Entry>) {
 
 fn measure(path: &Path, pods: &[Pod], answers: Answers) -> (Duration, Duration) {
     let keep = Retention { size: u64::MAX, age: Duration::MAX };
-    let (journal, mut sender) =
+    let (journal, mut recorder) =
         Journal::begin(path, keep, WhenFull::Wait, |_| ()).expect("it can be written");
     std::thread::sleep(Duration::from_millis(20));
     let before = used();
     let mut middle = before;
-    if answers == Answers::Together {
-        let entries = pods.iter().enumerate().flat_map(|(n, pod)| [attempt(n, pod), bound(n, pod)]);
-        send(&journal, &mut sender, entries.collect());
-    } else {
-        let attempts = pods.iter().enumerate().map(|(number, pod)| attempt(number, pod)).collect();
-        send(&journal, &mut sender, attempts);
-        middle = used();
-        let mut answers: Vec<usize> = (0..pods.len()).collect();
-        // The order of answers is that of the attempts, but for those that are in flight at once.
-        answers.sort_by_key(|number| millis(*number) + millis(*number) * 37 % 64);
-        for chunk in answers.chunks(pods.len().div_ceil(BATCHES)) {
-            let answers = chunk.iter().map(|number| bound(*number, &pods[*number])).collect();
-            send(&journal, &mut sender, answers);
+    for (number, pod) in pods.iter().enumerate() {
+        decide(&mut recorder, number, pod);
+        if answers == Answers::Together {
+            answer(&mut recorder, number, pod);
         }
     }
+    if answers == Answers::Later {
+        wait(&journal, &mut recorder, pods.len());
+        middle = used();
+        let mut order: Vec<usize> = (0..pods.len()).collect();
+        // The order of answers is that of the attempts, but for those that are in flight at once.
+        order.sort_by_key(|number| millis(*number) + millis(*number) * 37 % 64);
+        for (chunk, last) in order.chunks(pods.len().div_ceil(BATCHES)).zip(1..) {
+            for number in chunk {
+                answer(&mut recorder, *number, &pods[*number]);
+            }
+            let done = (last * chunk.len()).min(pods.len());
+            wait(&journal, &mut recorder, pods.len() + done);
+        }
+    }
+    wait(&journal, &mut recorder, 2 * pods.len());
     let used = (middle.saturating_sub(before), used().saturating_sub(before));
-    drop(sender);
+    drop(recorder);
     assert_eq!(journal.finish().error, None);
     used
 }

@@ -1,11 +1,11 @@
-//! What is written to a journal.
+//! What is written to a journal, as it is handed over to the thread that writes.
 
 use std::collections::BTreeMap;
 
 use plimsoll_api::{ObjectKey, PodKey, Str};
 use plimsoll_engine::{
-    AttemptContext, BestNode, BestNodes, Decision, GroupDecision, GroupResult, MemberResult,
-    NodeVerdict, Outcome,
+    AttemptContext, BestNode, BestNodes, BindingEnd, Decision, GroupDecision, GroupResult,
+    MemberResult, NodeVerdict, Outcome,
 };
 use plimsoll_framework::Time;
 
@@ -14,29 +14,36 @@ const MOST_SCORED: usize = 3;
 /// The longest message that is kept, in characters.
 const MESSAGE: usize = 4096;
 
-/// Something that is written.
+/// Entries that are handed over together.
+///
+/// The texts of all attempts are one, and what most attempts do not have is apart. So the thread of the scheduler allocates next to
+/// nothing for an attempt, and the thread that writes reads it from one end to the other: to follow references into what another
+/// processor has written takes it much longer.
+#[derive(Debug, Default)]
+pub(crate) struct Entries {
+    texts: String,
+    /// The chosen nodes. They are apart, since their numbers are looked up before all else.
+    nodes: String,
+    attempts: Vec<AttemptEntry>,
+    pub(crate) endings: Vec<EndingEntry>,
+    pub(crate) groups: Vec<GroupEntry>,
+}
+
+/// How a binding cycle has ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Entry {
-    /// A pod was tried.
-    Attempt(Box<AttemptEntry>),
-    /// The binding of a pod was answered.
-    Bound {
-        /// When.
-        at: Time,
-        /// The pod.
-        pod: PodKey,
-        /// Its uid.
-        uid: Str,
-        /// The error, if it failed.
-        error: Option<String>,
-    },
-    /// A group was tried as a whole.
-    Group(Box<GroupEntry>),
+pub(crate) struct EndingEntry {
+    pub(crate) at: Time,
+    /// The sequence of the attempt that began it.
+    pub(crate) sequence: u64,
+    /// The number of that attempt of the pod.
+    pub(crate) number: u32,
+    pub(crate) first_ready: Option<Time>,
+    pub(crate) error: Option<Box<str>>,
 }
 
 /// An attempt to schedule a group.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct GroupEntry {
+pub(crate) struct GroupEntry {
     pub(crate) at: Time,
     pub(crate) group: ObjectKey,
     pub(crate) is_composite: bool,
@@ -49,27 +56,55 @@ pub struct GroupEntry {
     pub(crate) victims: Vec<PodKey>,
 }
 
-/// An attempt to schedule a pod.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct AttemptEntry {
+/// An attempt to schedule a pod, but for its texts.
+#[derive(Debug)]
+pub(crate) struct AttemptEntry {
     pub(crate) at: Time,
-    pub(crate) pod: PodKey,
-    pub(crate) uid: Str,
+    pub(crate) sequence: u64,
     pub(crate) number: u32,
-    pub(crate) profile: Str,
     pub(crate) result: &'static str,
-    pub(crate) node: Option<Str>,
-    pub(crate) message: Option<String>,
-    pub(crate) nominated: Option<Str>,
-    pub(crate) victims: Vec<PodKey>,
-    pub(crate) woken_by: Str,
     pub(crate) queued: Time,
     pub(crate) first_ready: Option<Time>,
     pub(crate) judged: usize,
     pub(crate) feasible: Option<usize>,
     pub(crate) margin: Option<i64>,
+    lengths: Lengths,
+    pub(crate) details: Option<Box<Details>>,
+}
+
+/// How many bytes the texts of an attempt have, in their order.
+#[derive(Clone, Copy, Debug)]
+struct Lengths {
+    namespace: usize,
+    name: usize,
+    uid: usize,
+    profile: usize,
+    woken_by: usize,
+    /// 0 for none.
+    node: usize,
+}
+
+/// What most attempts do not have.
+#[derive(Debug, Default)]
+pub(crate) struct Details {
+    pub(crate) message: Option<String>,
+    pub(crate) nominated: Option<Str>,
+    pub(crate) victims: Vec<PodKey>,
     pub(crate) rejections: Vec<RejectionEntry>,
     pub(crate) best: Vec<ScoredNode>,
+}
+
+/// An attempt to schedule a pod, as it was handed over.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Attempt<'a> {
+    pub(crate) entry: &'a AttemptEntry,
+    pub(crate) namespace: &'a str,
+    pub(crate) name: &'a str,
+    pub(crate) uid: &'a str,
+    pub(crate) profile: &'a str,
+    pub(crate) woken_by: &'a str,
+    /// Whether it has found a node.
+    pub(crate) is_placed: bool,
 }
 
 /// A plugin that rejected nodes, and for which reason how many.
@@ -82,13 +117,114 @@ pub(crate) struct RejectionEntry {
 
 /// A node with its scores.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ScoredNode {
-    /// The node.
-    pub node: Str,
-    /// Its total.
-    pub total: i64,
+pub(crate) struct ScoredNode {
+    pub(crate) node: Str,
+    pub(crate) total: i64,
     /// By plugin, the normalized score times its weight.
-    pub by_plugin: BTreeMap<String, i64>,
+    pub(crate) by_plugin: BTreeMap<String, i64>,
+}
+
+impl Entries {
+    /// None, with room for as many as there are in others.
+    pub(crate) fn with_room_for(others: &Self) -> Self {
+        Entries {
+            texts: String::with_capacity(others.texts.len()),
+            nodes: String::with_capacity(others.nodes.len()),
+            attempts: Vec::with_capacity(others.attempts.len()),
+            endings: Vec::with_capacity(others.endings.len()),
+            groups: Vec::new(),
+        }
+    }
+
+    /// How many there are.
+    pub(crate) fn len(&self) -> usize {
+        self.attempts.len() + self.endings.len() + self.groups.len()
+    }
+
+    /// Adds a decision, if it was an attempt.
+    pub(crate) fn decided(&mut self, at: Time, decision: &Decision) {
+        let Some(context) = &decision.context else { return };
+        let (result, node) = match &decision.outcome {
+            Outcome::Scheduled { node, .. } => ("scheduled", node.as_str()),
+            Outcome::Unschedulable { .. } => ("unschedulable", ""),
+            Outcome::Error { .. } => ("error", ""),
+        };
+        let mut text = |text: &str| {
+            self.texts.push_str(text);
+            text.len()
+        };
+        let lengths = Lengths {
+            namespace: text(&decision.pod.namespace),
+            name: text(&decision.pod.name),
+            uid: text(&context.uid),
+            profile: text(&context.profile),
+            woken_by: text(&context.woken_by),
+            node: node.len(),
+        };
+        self.nodes.push_str(node);
+        let mut entry = AttemptEntry {
+            at,
+            sequence: context.sequence,
+            number: decision.attempt,
+            result,
+            queued: context.queued,
+            first_ready: context.first_ready,
+            judged: context.judged,
+            feasible: context.feasible,
+            margin: context.margin,
+            lengths,
+            details: None,
+        };
+        let is_plain = !node.is_empty() && decision.nodes.is_empty() && context.best.is_none();
+        if !is_plain {
+            entry.add_details(decision, context);
+        }
+        self.attempts.push(entry);
+    }
+
+    /// Adds the decision about a group.
+    pub(crate) fn decided_group(&mut self, at: Time, decision: &GroupDecision) {
+        self.groups.push(GroupEntry::of(at, decision));
+    }
+
+    /// Adds the end of a binding cycle.
+    pub(crate) fn binding_ended(&mut self, at: Time, end: &BindingEnd<'_>) {
+        let BindingEnd { sequence, attempt: number, first_ready, error, .. } = *end;
+        let error = error.map(|error| shortened(error).into());
+        self.endings.push(EndingEntry { at, sequence, number, first_ready, error });
+    }
+
+    /// The chosen nodes of the attempts, in their order.
+    pub(crate) fn nodes(&self) -> impl Iterator<Item = Option<&str>> {
+        let mut nodes = self.nodes.as_str();
+        self.attempts.iter().map(move |entry| {
+            let (node, rest) = nodes.split_at(entry.lengths.node);
+            nodes = rest;
+            Some(node).filter(|node| !node.is_empty())
+        })
+    }
+
+    /// The attempts in their order.
+    pub(crate) fn attempts(&self) -> impl Iterator<Item = Attempt<'_>> {
+        let mut texts = self.texts.as_str();
+        self.attempts.iter().map(move |entry| {
+            let mut text = |length| {
+                let (text, rest) = texts.split_at(length);
+                texts = rest;
+                text
+            };
+            let Lengths { namespace, name, uid, profile, woken_by, node } = entry.lengths;
+            Attempt {
+                entry,
+                namespace: text(namespace),
+                name: text(name),
+                uid: text(uid),
+                profile: text(profile),
+                woken_by: text(woken_by),
+                is_placed: 0 < node,
+            }
+        })
+    }
 }
 
 impl ScoredNode {
@@ -99,83 +235,31 @@ impl ScoredNode {
 }
 
 impl AttemptEntry {
-    /// The entry of a decision; `None` if it was not an attempt. Rejections are counted by plugin and reason; feasible nodes
-    /// and scores are there if those of all nodes were computed.
-    pub fn of(at: Time, decision: &Decision) -> Option<Self> {
-        let context = decision.context.as_ref()?;
-        let mut entry = AttemptEntry {
-            at,
-            pod: decision.pod.clone(),
-            uid: context.uid.clone(),
-            number: decision.attempt,
-            profile: context.profile.clone(),
-            result: "error",
-            node: None,
-            message: None,
-            nominated: None,
-            victims: Vec::new(),
-            woken_by: context.woken_by.as_str().into(),
-            queued: context.queued,
-            first_ready: context.first_ready,
-            judged: context.judged,
-            feasible: context.feasible,
-            margin: context.margin,
-            rejections: Vec::new(),
-            best: Vec::new(),
-        };
+    fn add_details(&mut self, decision: &Decision, context: &AttemptContext) {
+        let mut details = Details::default();
         match &decision.outcome {
-            Outcome::Scheduled { node, .. } => {
-                (entry.result, entry.node) = ("scheduled", Some(node.clone()));
-            }
+            Outcome::Scheduled { .. } => {}
             Outcome::Unschedulable { message, nomination, .. } => {
-                (entry.result, entry.message) = ("unschedulable", Some(shortened(message)));
+                details.message = Some(shortened(message));
                 if let Some(nomination) = nomination {
-                    entry.nominated = Some(nomination.node.clone());
-                    entry.victims.clone_from(&nomination.victims);
+                    details.nominated = Some(nomination.node.clone());
+                    details.victims.clone_from(&nomination.victims);
                 }
             }
-            Outcome::Error { message } => entry.message = Some(shortened(message)),
+            Outcome::Error { message } => details.message = Some(shortened(message)),
         }
-        entry.add_nodes(decision);
-        if entry.rejections.is_empty() {
-            entry.add_rejections(decision, context);
+        self.add_nodes(&mut details, decision, context);
+        if details.rejections.is_empty() {
+            details.add_rejections(decision, context);
         }
-        Some(entry)
+        self.details = Some(Box::new(details));
     }
 
-    /// Whether it has more than what is in its row of `attempts`.
-    pub(crate) fn has_details(&self) -> bool {
-        !(self.rejections.is_empty() && self.best.is_empty() && self.victims.is_empty())
-    }
-
-    /// Adds why nodes rejected the pod, or why all of them did at once, and the other plugins that had a part in it.
-    fn add_rejections(&mut self, decision: &Decision, context: &AttemptContext) {
-        let reasons = context.rejections.iter().map(|count| RejectionEntry {
-            plugin: count.plugin.into(),
-            reason: Some(shortened(&count.reason.to_string())),
-            nodes: Some(count.nodes),
-        });
-        self.rejections = reasons.collect();
-        if let Outcome::Unschedulable { pre_filter: Some((plugin, why)), .. } = &decision.outcome {
-            self.rejections.push(RejectionEntry {
-                plugin: plugin.clone(),
-                reason: Some(shortened(&why.to_string())),
-                nodes: None,
-            });
-        }
-        for plugin in context.rejectors.iter().filter(|plugin| !plugin.is_empty()) {
-            if self.rejections.iter().all(|known| known.plugin != *plugin) {
-                let plugin = (*plugin).into();
-                self.rejections.push(RejectionEntry { plugin, reason: None, nodes: None });
-            }
-        }
-    }
-
-    fn add_nodes(&mut self, decision: &Decision) {
+    /// Counts the rejections by plugin and reason. Feasible nodes and scores are there if those of all nodes were computed.
+    fn add_nodes(&mut self, details: &mut Details, decision: &Decision, context: &AttemptContext) {
         if decision.nodes.is_empty() {
-            let best = decision.context.as_ref().and_then(|context| context.best.as_ref());
-            if let Some(BestNodes { nodes, .. }) = best {
-                self.best = nodes.iter().map(ScoredNode::of).collect();
+            if let Some(BestNodes { nodes, .. }) = &context.best {
+                details.best = nodes.iter().map(ScoredNode::of).collect();
             }
             return;
         }
@@ -198,7 +282,8 @@ impl AttemptEntry {
         }
         scored.sort_by(|a, b| (b.0, a.1).cmp(&(a.0, b.1)));
         // The chosen one comes first, whatever others are as good.
-        if let Some(at) = scored.iter().position(|(_, name, _)| Some(*name) == self.node.as_ref()) {
+        let is_chosen = |name: &Str| matches!(&decision.outcome, Outcome::Scheduled { node, .. } if node == name);
+        if let Some(at) = scored.iter().position(|(_, name, _)| is_chosen(name)) {
             let chosen = scored.remove(at);
             self.margin = scored.first().map(|(total, ..)| chosen.0 - total);
             scored.insert(0, chosen);
@@ -208,20 +293,44 @@ impl AttemptEntry {
             total,
             by_plugin: scores.iter().map(|(plugin, score)| (plugin.to_string(), *score)).collect(),
         });
-        self.best = best.collect();
+        details.best = best.collect();
         self.feasible = Some(feasible);
         let rejections = rejected.into_iter().map(|((plugin, reason), nodes)| RejectionEntry {
             plugin: plugin.clone(),
             reason: Some(shortened(&reason)),
             nodes: Some(nodes),
         });
-        self.rejections = rejections.collect();
+        details.rejections = rejections.collect();
+    }
+}
+
+impl Details {
+    /// Adds why nodes rejected the pod, or why all of them did at once, and the other plugins that had a part in it.
+    fn add_rejections(&mut self, decision: &Decision, context: &AttemptContext) {
+        let reasons = context.rejections.iter().map(|count| RejectionEntry {
+            plugin: count.plugin.into(),
+            reason: Some(shortened(&count.reason.to_string())),
+            nodes: Some(count.nodes),
+        });
+        self.rejections = reasons.collect();
+        if let Outcome::Unschedulable { pre_filter: Some((plugin, why)), .. } = &decision.outcome {
+            self.rejections.push(RejectionEntry {
+                plugin: plugin.clone(),
+                reason: Some(shortened(&why.to_string())),
+                nodes: None,
+            });
+        }
+        for plugin in context.rejectors.iter().filter(|plugin| !plugin.is_empty()) {
+            if self.rejections.iter().all(|known| known.plugin != *plugin) {
+                let plugin = (*plugin).into();
+                self.rejections.push(RejectionEntry { plugin, reason: None, nodes: None });
+            }
+        }
     }
 }
 
 impl GroupEntry {
-    /// The entry of a decision.
-    pub fn of(at: Time, decision: &GroupDecision) -> Self {
+    fn of(at: Time, decision: &GroupDecision) -> Self {
         let is_scheduled = |result: &MemberResult| matches!(result, MemberResult::Scheduled { .. });
         let scheduled = decision.pods.iter().filter(|member| is_scheduled(&member.result)).count();
         GroupEntry {

@@ -16,8 +16,11 @@ const TOGETHER: usize = 16 * 1024;
 /// Each segment has so many rows, if there is a name for each. A question looks at the names of all attempts of a row, about eight.
 const BUCKETS: u16 = 2048;
 
-const NAMES: Columns =
-    Columns { insert: "INSERT OR FAIL INTO names (segment, bucket, attempts)", width: 3 };
+const NAMES: Columns = Columns {
+    insert: "INSERT OR FAIL INTO names (segment, bucket, attempts)",
+    row: "?, ?, ?",
+    width: 3,
+};
 
 /// The bucket of a name.
 pub(crate) fn bucket(name: &str) -> i64 {
@@ -83,7 +86,7 @@ impl NewNames {
         let rows: Vec<(i64, Vec<i64>)> =
             (0..).zip(buckets).filter(|(_, ids)| !ids.is_empty()).collect();
         let segment = self.last;
-        NAMES.insert(on, &rows, |row, (bucket, ids)| {
+        NAMES.insert(on, rows.len(), &rows, |row, (bucket, ids)| {
             row.number(segment)?;
             row.number(*bucket)?;
             row.text(&serde_json::to_string(ids).unwrap_or_default())

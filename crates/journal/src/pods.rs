@@ -1,200 +1,163 @@
-//! Pods by name and uid, as the writer looks them up: several times for each attempt, so their hash is computed once.
+//! The pods that have their history in short.
 
+use std::cmp::Reverse;
 use std::hash::{Hash, Hasher};
 
-use hashbrown::{Equivalent, HashTable};
-use plimsoll_api::{PodKey, Str};
-use rustc_hash::FxHasher;
-use slab::Slab;
+use hashbrown::{Equivalent, HashMap, HashSet};
+use plimsoll_api::Str;
+use plimsoll_framework::Time;
+use rusqlite::Connection;
+use rustc_hash::FxBuildHasher;
 
-/// A UUID as a text has so many bytes.
-const UUID: usize = 36;
-/// Ends a name: no text has this byte.
-const END: u8 = 0xff;
+use crate::entry::Attempt;
 
-/// A pod of an entry: its name and its uid.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// At most so many pods that were left are remembered.
+const MOST_LEFT: i64 = 200_000;
+/// A second, in milliseconds.
+const SECOND: i64 = 1000;
+/// Of the pods that are bound together at their first attempts, so many that waited longest have their history in short. The slowest
+/// of the whole journal are then among them, and no page shows more.
+const MOST_SLOW: usize = 200;
+
+/// A pod of an attempt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct PodRef<'a> {
-    pub(crate) hash: u64,
-    pub(crate) key: &'a PodKey,
-    pub(crate) uid: &'a Str,
+    pub(crate) namespace: &'a str,
+    pub(crate) name: &'a str,
+    pub(crate) uid: &'a str,
 }
 
-impl<'a> PodRef<'a> {
-    pub(crate) fn new(key: &'a PodKey, uid: &'a Str) -> Self {
-        let mut pod = PodRef { hash: 0, key, uid };
-        let mut hasher = FxHasher::default();
-        pod.parts().iter().for_each(|part| hasher.write(part));
-        pod.hash = hasher.finish();
-        pod
-    }
-
-    fn parts(&self) -> [&'a [u8]; 3] {
-        [self.key.namespace.as_bytes(), self.key.name.as_bytes(), self.uid.as_bytes()]
+impl<'a> From<&Attempt<'a>> for PodRef<'a> {
+    fn from(attempt: &Attempt<'a>) -> Self {
+        let Attempt { namespace, name, uid, .. } = *attempt;
+        PodRef { namespace, name, uid }
     }
 }
 
-/// A pod that is remembered longer than its entries.
+/// A pod that is remembered longer than its attempts.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Pod {
-    /// That of its namespace, name and uid.
-    hash: u64,
-    /// What it is told from others by, besides.
-    names: Names,
-}
-
-/// What is remembered of the names of a pod.
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum Names {
-    /// Its uid, if that is a UUID: no other pod has it. In files that somebody has written another may have, but not the same hash.
-    Uuid([u8; UUID]),
-    /// Its namespace, name and uid.
-    All(Box<[u8]>),
+struct Pod {
+    namespace: Str,
+    name: Str,
+    uid: Str,
 }
 
 impl Pod {
-    pub(crate) fn new(key: &PodKey, uid: &Str) -> Self {
-        PodRef::new(key, uid).into()
-    }
-
-    fn is(&self, pod: PodRef<'_>) -> bool {
-        let [namespace, name, uid] = pod.parts();
-        let is_named = |names: &[u8]| {
-            let after_namespace = names.strip_prefix(namespace)?.strip_prefix(&[END])?;
-            Some(after_namespace.strip_prefix(name)?.strip_prefix(&[END])? == uid)
-        };
-        self.hash == pod.hash
-            && match &self.names {
-                Names::Uuid(own) => uid == own,
-                Names::All(names) => is_named(names) == Some(true),
-            }
-    }
-}
-
-impl From<PodRef<'_>> for Pod {
-    fn from(pod: PodRef<'_>) -> Self {
-        let [namespace, name, uid] = pod.parts();
-        let names = match uid.try_into() {
-            Ok(bytes) if is_uuid(&bytes) => Names::Uuid(bytes),
-            _ => Names::All([namespace, &[END], name, &[END], uid].concat().into()),
-        };
-        Pod { hash: pod.hash, names }
-    }
-}
-
-fn is_uuid(uid: &[u8; UUID]) -> bool {
-    [8, 13, 18, 23].iter().all(|place| uid[*place] == b'-')
-}
-
-impl Hash for PodRef<'_> {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        state.write_u64(self.hash);
+    fn as_ref(&self) -> PodRef<'_> {
+        PodRef { namespace: &self.namespace, name: &self.name, uid: &self.uid }
     }
 }
 
 impl Hash for Pod {
     fn hash<H: Hasher>(&self, state: &mut H) {
-        state.write_u64(self.hash);
+        self.as_ref().hash(state);
     }
 }
 
 impl Equivalent<Pod> for PodRef<'_> {
     fn equivalent(&self, pod: &Pod) -> bool {
-        pod.is(*self)
+        *self == pod.as_ref()
     }
 }
 
-/// An attempt whose binding is not answered yet.
+/// The pods without a node that earlier schedulers have left in `pods`. This one counts their attempts from 1 again.
+#[derive(Debug)]
+pub(crate) struct LeftPods(HashSet<Pod, FxBuildHasher>);
+
+impl LeftPods {
+    /// Finds them in a journal.
+    pub(crate) fn load(on: &Connection) -> rusqlite::Result<Self> {
+        let mut query = on.prepare(
+            "SELECT namespace, name, uid FROM pods WHERE bound_at IS NULL ORDER BY id DESC LIMIT ?1",
+        )?;
+        let pods = query.query_map([MOST_LEFT], |row| {
+            let text = |column| row.get::<_, String>(column).map(Str::from);
+            Ok(Pod { namespace: text(0)?, name: text(1)?, uid: text(2)? })
+        })?;
+        Ok(LeftPods(pods.collect::<Result<_, _>>()?))
+    }
+
+    /// Whether the pod of an attempt is one of them.
+    pub(crate) fn has(&self, attempt: &Attempt<'_>) -> bool {
+        !self.0.is_empty() && self.0.contains(&PodRef::from(attempt))
+    }
+}
+
+/// What has changed of a pod by its attempts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Awaited {
-    pub(crate) id: i64,
+pub(crate) struct PodChange {
+    /// How often it was tried.
+    pub(crate) attempts: i64,
+    /// The number of its last attempt, 1 for the first one.
     pub(crate) number: u32,
-    /// When the pod was first ready to be tried.
+    /// When it was first ready to be tried.
     pub(crate) ready_at: Option<i64>,
+    /// The id of its last attempt.
+    pub(crate) last: i64,
 }
 
-/// The last attempt of each pod that waits for the answer to its binding.
-///
-/// The attempts are apart from the table of their pods: answers come about in the order of the attempts, so that those are mostly
-/// still in a cache of the processor, which all of a table with the pods themselves would not be.
+/// What has changed of pods by attempts that are written together: each has one change.
 #[derive(Debug, Default)]
-pub(crate) struct AwaitedAnswers {
-    attempts: Slab<(Pod, Awaited)>,
-    /// Their places.
-    by_pod: HashTable<usize>,
+pub(crate) struct PodChanges<'a> {
+    changes: Vec<(PodRef<'a>, PodChange)>,
+    places: HashMap<PodRef<'a>, usize, FxBuildHasher>,
 }
 
-impl AwaitedAnswers {
-    /// Remembers the last attempt of a pod.
-    pub(crate) fn insert(&mut self, pod: PodRef<'_>, attempt: Awaited) {
-        let AwaitedAnswers { attempts, by_pod } = self;
-        if let Some(&place) = by_pod.find(pod.hash, |&place| attempts[place].0.is(pod)) {
-            attempts[place].1 = attempt;
+impl<'a> PodChanges<'a> {
+    /// Adds an attempt.
+    pub(crate) fn add(&mut self, id: i64, attempt: &Attempt<'a>) {
+        let pod = PodRef::from(attempt);
+        let new = self.changes.len();
+        let place = *self.places.entry(pod).or_insert(new);
+        let (number, ready_at) =
+            (attempt.entry.number, attempt.entry.first_ready.map(Time::millis));
+        if place == new {
+            self.changes.push((pod, PodChange { attempts: 0, number, ready_at, last: id }));
+        }
+        let change = &mut self.changes[place].1;
+        change.attempts += 1;
+        (change.number, change.last) = (number, id);
+        change.ready_at = change.ready_at.or(ready_at);
+    }
+
+    /// The changes, in the order of the first attempts.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (PodRef<'a>, PodChange)> {
+        self.changes.iter().copied()
+    }
+}
+
+/// Of pods that are bound together, those that waited longest, if they waited a second or longer.
+#[derive(Debug)]
+pub(crate) struct Slowest<T> {
+    /// How long each waited. A few more than are wanted, so that they need not be sorted out one by one.
+    pods: Vec<(i64, T)>,
+}
+
+impl<T> Slowest<T> {
+    pub(crate) fn new() -> Self {
+        Slowest { pods: Vec::new() }
+    }
+
+    /// Adds a pod that waited for so many milliseconds.
+    pub(crate) fn add(&mut self, waited: i64, pod: T) {
+        if waited < SECOND {
             return;
         }
-        let place = attempts.insert((pod.into(), attempt));
-        by_pod.insert_unique(pod.hash, place, |&place| attempts[place].0.hash);
-    }
-
-    /// Forgets the attempt of a pod, and returns it.
-    pub(crate) fn remove(&mut self, pod: PodRef<'_>) -> Option<Awaited> {
-        let AwaitedAnswers { attempts, by_pod } = self;
-        if attempts.is_empty() {
-            return None;
+        self.pods.push((waited, pod));
+        if 4 * MOST_SLOW <= self.pods.len() {
+            self.cut();
         }
-        let entry = by_pod.find_entry(pod.hash, |&place| attempts[place].0.is(pod));
-        let (place, _) = entry.ok()?.remove();
-        Some(attempts.remove(place).1)
     }
 
-    /// Forgets attempts with a lower id.
-    pub(crate) fn forget_before(&mut self, id: i64) {
-        let AwaitedAnswers { attempts, by_pod } = self;
-        by_pod.retain(|&mut place| id <= attempts[place].1.id);
-        attempts.retain(|_, (_, attempt)| id <= attempt.id);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn attempt(id: i64) -> Awaited {
-        Awaited { id, number: 1, ready_at: None }
+    pub(crate) fn into_pods(mut self) -> impl Iterator<Item = T> {
+        self.cut();
+        self.pods.into_iter().map(|(_, pod)| pod)
     }
 
-    #[test]
-    fn the_last_attempt_of_each_pod_is_remembered_until_its_answer_or_its_end() {
-        let keys: Vec<PodKey> = (0..100).map(|n| PodKey::new("shop", format!("web-{n}"))).collect();
-        let uid = Str::from("no uid");
-        let pod = |n: usize| PodRef::new(&keys[n], &uid);
-        let mut awaited = AwaitedAnswers::default();
-        for (n, id) in (0..100).zip(1000..) {
-            awaited.insert(pod(n), attempt(id));
-        }
-        awaited.insert(pod(7), attempt(2000));
-        assert_eq!(awaited.remove(pod(7)), Some(attempt(2000)));
-        assert_eq!(awaited.remove(pod(7)), None);
-        let other = Str::from("another");
-        assert_eq!(awaited.remove(PodRef::new(&keys[50], &other)), None);
-        awaited.forget_before(1050);
-        assert_eq!(awaited.remove(pod(49)), None);
-        assert_eq!(awaited.remove(pod(50)), Some(attempt(1050)));
-        assert_eq!(awaited.attempts.len(), 49);
-    }
-
-    #[test]
-    fn pods_are_told_apart_by_their_names_and_by_their_uids() {
-        let first = "0b7a1c3e-52d4-4f6a-9c1b-2f3e4d5c6b7a";
-        let second = "0b7a1c3e-52d4-4f6a-9c1b-2f3e4d5c6b7b";
-        for uids in [[first, second], ["1", "2"]] {
-            let [uid, other] = uids.map(Str::from);
-            let key = PodKey::new("shop", "web");
-            let pod = Pod::new(&key, &uid);
-            assert!(pod.is(PodRef::new(&key, &uid)) && !pod.is(PodRef::new(&key, &other)));
-            for key in [PodKey::new("shop", "web2"), PodKey::new("sho", "pweb")] {
-                assert!(!pod.is(PodRef::new(&key, &uid)));
-            }
+    fn cut(&mut self) {
+        if MOST_SLOW < self.pods.len() {
+            self.pods.select_nth_unstable_by_key(MOST_SLOW, |(waited, _)| Reverse(*waited));
+            self.pods.truncate(MOST_SLOW);
         }
     }
 }

@@ -60,10 +60,10 @@ pub struct JournalAttempt {
     /// By how much the chosen node was better, if that was recorded.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub margin: Option<i64>,
-    /// When the binding was answered.
+    /// When the binding cycle ended, mostly with the answer to the binding.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub answered_at: Option<i64>,
-    /// Why the binding failed.
+    /// Why the pod was not bound.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
     /// The plugins that rejected it.

@@ -1,71 +1,95 @@
-//! Writes what a scheduler does to a journal.
+//! Shows a journal what a scheduler does.
 
-use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
-use plimsoll_api::{PodKey, Str};
-use plimsoll_engine::{Audit, Decision, Effect, EffectId, Event, GroupDecision, Recorder, Write};
+use plimsoll_engine::{Audit, BindingEnd, Decision, Effect, Event, GroupDecision, Recorder};
 use plimsoll_framework::{Time, WaitingDecision};
-use rustc_hash::FxBuildHasher;
 
-use crate::entry::{AttemptEntry, Entry, GroupEntry};
-use crate::sender::Sender;
+use crate::entry::Entries;
+use crate::queue::{Counts, Waiting, WhenFull};
 
-/// Writes every attempt, of pods and of groups, and how bindings ended. The scheduler must keep decisions: at least
-/// [`Detail::Choice`](plimsoll_engine::Detail::Choice).
+/// Entries are handed over in batches of this many.
+const BATCH: usize = 64;
+
+/// Gives the thread that writes every attempt, of pods and of groups, and how binding cycles ended. Once it is dropped, the journal is
+/// written to its end. The scheduler must keep decisions: at least [`Detail::Choice`](plimsoll_engine::Detail::Choice).
 #[derive(Debug)]
 pub struct JournalRecorder {
-    sender: Sender,
-    /// The bindings that are not answered yet.
-    binding: HashMap<EffectId, (PodKey, Str), FxBuildHasher>,
+    to: Arc<Waiting>,
+    batch: Entries,
+    counts: Arc<Counts>,
+    when_full: WhenFull,
 }
 
 impl JournalRecorder {
-    /// Writes to this journal.
-    pub fn new(sender: Sender) -> Self {
-        JournalRecorder { sender, binding: HashMap::default() }
+    pub(crate) fn new(to: Arc<Waiting>, counts: Arc<Counts>, when_full: WhenFull) -> Self {
+        JournalRecorder { to, batch: Entries::default(), counts, when_full }
     }
 
-    fn note(&mut self, effects: &[Effect]) {
-        for effect in effects {
-            if let Write::Bind(_) = &effect.write {
-                let pod = (effect.pod.key.clone(), effect.pod.uid.clone());
-                self.binding.insert(effect.id, pod);
-            }
+    /// Hands over what was recorded so far. If the writer cannot keep up, it is lost and counted. It is called if a step has no
+    /// effect, since the next one may come late.
+    pub fn flush(&mut self) {
+        let n = self.batch.len();
+        if n == 0 {
+            return;
         }
-        // There is nothing to do at present, so nothing else would hand them over.
+        let next = Entries::with_room_for(&self.batch);
+        if !self.to.add(std::mem::replace(&mut self.batch, next), self.when_full) {
+            self.counts.lost.fetch_add(n as u64, Ordering::Relaxed);
+        }
+    }
+
+    /// How many entries were lost so far.
+    pub fn lost(&self) -> u64 {
+        self.counts.lost.load(Ordering::Relaxed)
+    }
+
+    fn flush_full(&mut self) {
+        if BATCH <= self.batch.len() {
+            self.flush();
+        }
+    }
+
+    fn has_done(&mut self, effects: &[Effect]) {
         if effects.is_empty() {
-            self.sender.flush();
+            self.flush();
         }
     }
 }
 
 impl Recorder for JournalRecorder {
-    fn observed(&mut self, now: Time, event: &Event) {
-        if let Event::Done(id, result) = event
-            && let Some((pod, uid)) = self.binding.remove(id)
-        {
-            let error = result.as_ref().err().map(ToString::to_string);
-            self.sender.send(Entry::Bound { at: now, pod, uid, error });
-        }
-    }
+    fn observed(&mut self, _now: Time, _event: &Event) {}
 
     fn decided(&mut self, now: Time, decision: &Decision) {
-        if let Some(entry) = AttemptEntry::of(now, decision) {
-            self.sender.send(Entry::Attempt(Box::new(entry)));
-        }
+        self.batch.decided(now, decision);
+        self.flush_full();
     }
 
     fn decided_group(&mut self, now: Time, decision: &GroupDecision) {
-        self.sender.send(Entry::Group(Box::new(GroupEntry::of(now, decision))));
+        self.batch.decided_group(now, decision);
+        self.flush_full();
+    }
+
+    fn binding_ended(&mut self, now: Time, end: &BindingEnd<'_>) {
+        self.batch.binding_ended(now, end);
+        self.flush_full();
     }
 
     fn stepped(&mut self, _now: Time, effects: &[Effect], _audit: &Audit) {
-        self.note(effects);
+        self.has_done(effects);
     }
 
     fn wound_up(&mut self, _now: Time, effects: &[Effect]) {
-        self.note(effects);
+        self.has_done(effects);
     }
 
     fn waiting_pod(&mut self, _decision: &WaitingDecision) {}
+}
+
+impl Drop for JournalRecorder {
+    fn drop(&mut self) {
+        self.flush();
+        self.to.complete();
+    }
 }

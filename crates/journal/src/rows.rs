@@ -10,9 +10,12 @@ const MANY: usize = 24;
 /// A table, and the columns that its new rows have values for.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Columns {
-    /// How it is inserted, up to the values: `INSERT INTO … (…)`.
+    /// How it is inserted, up to the values: `INSERT INTO … (…)`. If all columns of the table are there, in its order, SQLite need not
+    /// copy their values.
     pub(crate) insert: &'static str,
-    /// How many columns.
+    /// The values of a row, with a `?` for each that is added.
+    pub(crate) row: &'static str,
+    /// How many these are.
     pub(crate) width: usize,
 }
 
@@ -52,13 +55,13 @@ impl Values<'_, '_> {
     }
 
     /// Adds the value of the next column: a text that the rows close by mostly have, too.
-    pub(crate) fn repeated(&mut self, text: &Str) -> rusqlite::Result<()> {
+    pub(crate) fn repeated(&mut self, text: &str) -> rusqlite::Result<()> {
         let before = &mut self.texts[self.len];
-        if before.as_ref() == Some(text) {
+        if before.as_deref() == Some(text) {
             self.len += 1;
             return Ok(());
         }
-        *before = Some(text.clone());
+        *before = Some(text.into());
         self.text(text)
     }
 
@@ -81,50 +84,50 @@ impl Values<'_, '_> {
 }
 
 impl Columns {
-    /// Inserts rows in their order, and returns how many were not there. `values` adds the values of a row.
+    /// Inserts `n` rows in their order, and returns how many were not there. `values` adds the values of a row.
     pub(crate) fn insert<R>(
         self,
         on: &Connection,
-        rows: &[R],
-        mut values: impl FnMut(&mut Values<'_, '_>, &R) -> rusqlite::Result<()>,
+        n: usize,
+        rows: impl IntoIterator<Item = R>,
+        mut values: impl FnMut(&mut Values<'_, '_>, R) -> rusqlite::Result<()>,
     ) -> rusqlite::Result<usize> {
+        let mut rows = rows.into_iter();
         let mut inserted = 0;
-        let (many, rest) = rows.as_chunks::<MANY>();
-        if !many.is_empty() {
-            let chunks = many.iter().map(<[R; MANY]>::as_slice);
-            inserted += self.insert_chunks(on, MANY, chunks, &mut values)?;
+        for (times, many) in [(n / MANY, MANY), (n % MANY, 1)] {
+            if 0 < times {
+                inserted += self.insert_many(on, (times, many), &mut rows, &mut values)?;
+            }
         }
-        if !rest.is_empty() {
-            inserted += self.insert_chunks(on, 1, rest.chunks(1), &mut values)?;
-        }
+        debug_assert!(rows.next().is_none() || n == 0, "{}", self.insert);
         Ok(inserted)
     }
 
-    /// Inserts chunks that have as many rows each, by a statement for that many.
-    fn insert_chunks<'r, R: 'r>(
+    /// Inserts rows `times` times, by a statement for so many.
+    fn insert_many<R>(
         self,
         on: &Connection,
-        rows: usize,
-        chunks: impl Iterator<Item = &'r [R]>,
-        values: &mut impl FnMut(&mut Values<'_, '_>, &R) -> rusqlite::Result<()>,
+        (times, many): (usize, usize),
+        rows: &mut impl Iterator<Item = R>,
+        values: &mut impl FnMut(&mut Values<'_, '_>, R) -> rusqlite::Result<()>,
     ) -> rusqlite::Result<usize> {
-        let mut statement = on.prepare_cached(&self.sql(rows))?;
-        let mut bound = vec![Bound::Other; rows * self.width];
-        let mut texts = vec![None; rows * self.width];
+        let mut statement = on.prepare_cached(&self.sql(many))?;
+        let mut bound = vec![Bound::Other; many * self.width];
+        let mut texts = vec![None; many * self.width];
         let mut inserted = 0;
-        for chunk in chunks {
+        for _ in 0..times {
             let statement = &mut statement;
             let (bound, texts) = (&mut bound, &mut texts);
             let mut added = Values { statement, bound, texts, len: 0 };
-            chunk.iter().try_for_each(|row| values(&mut added, row))?;
-            debug_assert_eq!(added.len, rows * self.width, "{}", self.insert);
+            rows.take(many).try_for_each(|row| values(&mut added, row))?;
+            debug_assert_eq!(added.len, many * self.width, "{}", self.insert);
             inserted += statement.raw_execute()?;
         }
         Ok(inserted)
     }
 
     fn sql(self, rows: usize) -> String {
-        let row = format!("({})", vec!["?"; self.width].join(", "));
-        format!("{} VALUES {}", self.insert, vec![row; rows].join(", "))
+        // SQLite copies the values of `VALUES` with several rows once more.
+        format!("{} SELECT {}", self.insert, vec![self.row; rows].join(" UNION ALL SELECT "))
     }
 }

@@ -76,11 +76,11 @@ CREATE TABLE IF NOT EXISTS names (
     PRIMARY KEY (segment, bucket)
 ) WITHOUT ROWID;
 
--- The answers to bindings. An attempt that found a node and has no row here was not answered yet.
+-- How binding cycles ended. That of an attempt that found a node and has no row here has not ended yet.
 CREATE TABLE IF NOT EXISTS bindings (
     attempt INTEGER PRIMARY KEY REFERENCES attempts (id),
     answered_at INTEGER NOT NULL,
-    -- Why it failed.
+    -- Why the pod was not bound.
     error INTEGER REFERENCES texts (id)
 );
 

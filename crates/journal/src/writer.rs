@@ -6,8 +6,9 @@ use std::sync::atomic::Ordering;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use crate::entry::Entry;
-use crate::sender::{Counts, Sender, Waiting, WhenFull};
+use crate::entry::Entries;
+use crate::queue::{Counts, Waiting, WhenFull};
+use crate::recorder::JournalRecorder;
 use crate::store::{JournalError, Retention, Store, is_busy};
 
 /// How often it is tried to write while another program holds the file. SQLite waits five seconds each time.
@@ -36,22 +37,21 @@ pub struct Written {
 }
 
 impl Journal {
-    /// Opens the journal in `path`, or makes one, and starts to write. `on_error` is told if it has to end early; what is
-    /// sent from then on is lost.
+    /// Opens the journal in `path`, or makes one, and starts to write what the recorder is shown. `on_error` is told if it has to
+    /// end early; what is recorded from then on is lost.
     pub fn begin(
         path: &Path,
         retention: Retention,
         when_full: WhenFull,
         on_error: impl Fn(&str) + Send + 'static,
-    ) -> Result<(Self, Sender), JournalError> {
+    ) -> Result<(Self, JournalRecorder), JournalError> {
         let store = Store::open(path)?;
         let failed = |error| JournalError::Sqlite { path: path.to_owned(), error };
         store.newest().map_err(failed)?;
         let size = store.size().map_err(failed)?;
         let to = Arc::new(Waiting::default());
         let counts = Arc::new(Counts { size: size.into(), ..Counts::default() });
-        let sender =
-            Sender { to: to.clone(), batch: Vec::new(), counts: counts.clone(), when_full };
+        let recorder = JournalRecorder::new(to.clone(), counts.clone(), when_full);
         let thread = {
             let (from, counts, path) = (to.clone(), counts.clone(), path.to_owned());
             let mut writer =
@@ -70,7 +70,7 @@ impl Journal {
             let error = rusqlite::Error::ToSqlConversionFailure(Box::new(error));
             JournalError::Sqlite { path: path.to_owned(), error }
         })?;
-        Ok((Journal { thread, to, counts }, sender))
+        Ok((Journal { thread, to, counts }, recorder))
     }
 
     /// What is counted while it is written. It can be read as long as anybody likes.
@@ -78,7 +78,7 @@ impl Journal {
         JournalCounts(self.counts.clone())
     }
 
-    /// Waits until everything is written that the [`Sender`] has handed over. What is sent afterwards is lost.
+    /// Waits until everything is written that the [`JournalRecorder`] has handed over. What is recorded afterwards is lost.
     pub fn finish(self) -> Written {
         self.to.complete();
         let error = self
@@ -142,10 +142,10 @@ struct Writer {
 
 impl Writer {
     fn run(&mut self, from: &Waiting) -> Result<(), JournalError> {
-        let mut entries = Vec::new();
+        let mut batches = Vec::new();
         loop {
-            let is_complete = from.take(&mut entries, TIDIED_EVERY);
-            self.write(&mut entries)?;
+            let is_complete = from.take(&mut batches, TIDIED_EVERY);
+            self.write(&mut batches)?;
             if is_complete {
                 return Ok(());
             }
@@ -158,19 +158,19 @@ impl Writer {
         Ok(())
     }
 
-    fn write(&mut self, entries: &mut Vec<Entry>) -> Result<(), JournalError> {
+    fn write(&mut self, batches: &mut Vec<Entries>) -> Result<(), JournalError> {
         let failed = |error| JournalError::Sqlite { path: self.path.clone(), error };
-        if !entries.is_empty() {
+        if !batches.is_empty() {
             let mut tries = 1;
-            while let Err(error) = self.store.write(entries) {
+            while let Err(error) = self.store.write(batches) {
                 if !is_busy(&error) || tries == TRIES {
                     return Err(failed(error));
                 }
                 self.counts.errors.fetch_add(1, Ordering::Relaxed);
                 tries += 1;
             }
-            self.counts.written.fetch_add(entries.len() as u64, Ordering::Relaxed);
-            entries.clear();
+            let n: usize = batches.drain(..).map(|batch| batch.len()).sum();
+            self.counts.written.fetch_add(n as u64, Ordering::Relaxed);
         }
         let lost = self.counts.lost.load(Ordering::Relaxed);
         if self.told < lost {

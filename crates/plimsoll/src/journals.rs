@@ -19,8 +19,7 @@ use crate::wording::count;
 /// Begins the journal of a simulation, which keeps everything.
 pub(crate) fn of_simulation(path: &Path) -> Result<(Journal, JournalRecorder)> {
     let everything = Retention { size: u64::MAX, age: std::time::Duration::MAX };
-    let (journal, sender) = Journal::begin(path, everything, WhenFull::Wait, |_| ())?;
-    Ok((journal, JournalRecorder::new(sender)))
+    Ok(Journal::begin(path, everything, WhenFull::Wait, |_| ())?)
 }
 
 /// Says what was written.
@@ -90,12 +89,12 @@ fn begin(path: &Path, flags: &JournalFlags) -> Result<Begun> {
         format!("--journal-size={}: must be positive", flags.journal_size.at_most_value())
     })?;
     let age = flags.journal_age.to_std().context("--journal-age must not be negative")?;
-    let (journal, sender) =
+    let (journal, recorder) =
         Journal::begin(path, Retention { size, age }, WhenFull::Lose, |error| {
             tracing::error!(%error, "the journal has ended early; decisions go on");
         })?;
     tracing::info!(file = %path.display(), "writing every decision to the journal");
-    Ok(Begun { path: path.to_owned(), journal, recorder: JournalRecorder::new(sender) })
+    Ok(Begun { path: path.to_owned(), journal, recorder })
 }
 
 /// The metrics of a journal that is being written.

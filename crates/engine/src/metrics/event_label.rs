@@ -3,7 +3,7 @@
 use plimsoll_api::{
     CompositePodGroup, CsiDriver, CsiNode, CsiStorageCapacity, DeviceClass, DeviceTaintRule,
     KindRef, Namespace, Node, PersistentVolume, PersistentVolumeClaim, Pod, PodGroup, ReplicaSet,
-    ReplicationController, ResourceClaim, ResourceSlice, Service, StatefulSet, StorageClass,
+    ReplicationController, ResourceClaim, ResourceSlice, Service, StatefulSet, StorageClass, Str,
     VolumeAttachment,
 };
 use plimsoll_framework::events::Object;
@@ -79,26 +79,26 @@ const PENDING_POD: usize = 1;
 const UNSCHEDULED_POD: &str = "UnscheduledPod";
 
 /// The kind of an object as `release` calls it.
-fn object(at: usize, release: Release) -> String {
+fn object(at: usize, release: Release) -> Str {
     match (release, at.checked_sub(PODS.len())) {
         (_, Some(kind)) => kind_name(KINDS[kind]),
-        (Release::V1_36, None) if at == PENDING_POD => "UnschedulablePod".to_owned(),
-        (Release::V1_36 | Release::V1_37, None) => PODS[at].to_owned(),
+        (Release::V1_36, None) if at == PENDING_POD => "UnschedulablePod".into(),
+        (Release::V1_36 | Release::V1_37, None) => PODS[at].into(),
     }
 }
 
 /// As in the EventResource constants: kinds of older groups by their name, and those that somebody else brings as
 /// `foos.v1.example.com`.
-fn kind_name(kind: KindRef) -> String {
+fn kind_name(kind: KindRef) -> Str {
     let group = kind.group();
     if !group.contains('.') {
-        return kind.as_str().to_owned();
+        return kind.as_str().into();
     }
     if group.ends_with(".k8s.io") {
-        return format!("{group}/{kind}");
+        return format!("{group}/{kind}").into();
     }
     let version = kind.versions().first().and_then(|version| version.split_once('/'));
-    format!("{}.{}.{group}", kind.plural(), version.map_or("", |(_, version)| version))
+    format!("{}.{}.{group}", kind.plural(), version.map_or("", |(_, version)| version)).into()
 }
 
 impl EventLabel {
@@ -157,11 +157,11 @@ impl EventLabel {
     }
 
     /// The value of the label in a release, such as `NodeAdd`.
-    pub(crate) fn name(self, release: Release) -> String {
+    pub(crate) fn name(self, release: Release) -> Str {
         match self {
             EventLabel::Brought(kind, action) => kind_name(kind) + ACTIONS[action],
             EventLabel::Known(index) => match index.checked_sub(SPECIAL.len()) {
-                None => SPECIAL[index].to_owned(),
+                None => SPECIAL[index].into(),
                 Some(at) => object(at / ACTIONS.len(), release) + ACTIONS[at % ACTIONS.len()],
             },
         }

@@ -17,7 +17,7 @@ use super::plugins::{entries, registry};
 use crate::metrics::Family;
 use crate::{
     Detail, Effect, EffectId, Event, Next, Observation, Options, Outcome, Profile, ProfileSpec,
-    Scheduler, Write, WriteError,
+    Recorder, Scheduler, Write, WriteError,
 };
 
 /// What becomes of a write.
@@ -198,6 +198,11 @@ impl Lab {
             other => panic!("{other:?} is no verb"),
         }
         self.settle();
+    }
+
+    /// Shows this, too, what happens.
+    pub(super) fn record_to(&mut self, recorder: Box<dyn Recorder>) {
+        self.scheduler.record_to(recorder);
     }
 
     /// All that was counted.

@@ -20,6 +20,7 @@ mod preemption;
 mod queue;
 mod queue_sort;
 mod ranking;
+mod recorders;
 mod replace;
 mod returns;
 mod scheduling;

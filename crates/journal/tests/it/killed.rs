@@ -4,9 +4,9 @@ use std::io::{BufRead as _, BufReader};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use plimsoll_journal::{Journal, Reader, Retention, WhenFull};
+use plimsoll_journal::{Reader, Retention, WhenFull};
 
-use crate::made::{decision, entry, key, scheduled};
+use crate::made::{begin, decision, entry, key, scheduled};
 
 /// Set in the process that is killed: the file that it writes.
 const VARIABLE: &str = "PLIMSOLL_KILLED_JOURNAL";
@@ -16,14 +16,12 @@ const VARIABLE: &str = "PLIMSOLL_KILLED_JOURNAL";
 fn writes_until_it_is_killed() {
     let Some(path) = std::env::var_os(VARIABLE) else { return };
     let path = std::path::PathBuf::from(path);
-    let (_journal, mut sender) =
-        Journal::begin(&path, Retention::default(), WhenFull::Wait, |_| ())
-            .expect("it can be written");
+    let (_journal, mut scheduler) = begin(&path, Retention::default(), WhenFull::Wait);
     let begun = Instant::now();
     for number in 1_u32.. {
         let decision = decision("a", number, i64::from(number), scheduled("n1"));
-        sender.send(entry(i64::from(number), &decision));
-        sender.flush();
+        scheduler.does(entry(i64::from(number), &decision));
+        scheduler.flush();
         if number % 100 == 0 {
             println!("sent {number} {}", begun.elapsed().as_millis());
             std::thread::sleep(Duration::from_millis(5));

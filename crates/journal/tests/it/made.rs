@@ -1,12 +1,71 @@
 //! Decisions for tests.
 
+use std::collections::HashMap;
+use std::path::Path;
+
 use plimsoll_api::{PodKey, Str};
 use plimsoll_engine::{
-    AttemptContext, Decision, GroupDecision, GroupResult, MemberDecision, MemberResult,
-    NodeDecision, NodeVerdict, Outcome, RejectionCount,
+    AttemptContext, BindingEnd, Decision, GroupDecision, GroupResult, MemberDecision, MemberResult,
+    NodeDecision, NodeVerdict, Outcome, Recorder as _, RejectionCount,
 };
 use plimsoll_framework::{Code, Nomination, Time};
-use plimsoll_journal::{AttemptEntry, Entry, GroupEntry};
+use plimsoll_journal::{Journal, JournalRecorder, Retention, WhenFull};
+
+/// Something that a scheduler does.
+#[derive(Clone, Debug)]
+pub(crate) enum Entry {
+    Attempt(i64, Box<Decision>),
+    /// The last attempt of a pod of this name ends so.
+    Bound(i64, String, Option<String>),
+    Group(i64, Box<GroupDecision>),
+}
+
+/// Shows a journal what it does.
+pub(crate) struct Scheduler {
+    recorder: JournalRecorder,
+    /// The sequence of the last attempt.
+    last: u64,
+    /// The last attempts by the names of their pods.
+    tried: HashMap<Str, Decision>,
+}
+
+/// Begins a journal.
+pub(crate) fn begin(path: &Path, retention: Retention, full: WhenFull) -> (Journal, Scheduler) {
+    let begun = Journal::begin(path, retention, full, |_| ());
+    let (journal, recorder) = begun.expect("it can be written");
+    (journal, Scheduler { recorder, last: 0, tried: HashMap::new() })
+}
+
+impl Scheduler {
+    pub(crate) fn does(&mut self, entry: Entry) {
+        match entry {
+            Entry::Attempt(now, mut decision) => {
+                self.last += 1;
+                let context = decision.context.as_mut().expect("it was an attempt");
+                context.sequence = self.last;
+                self.recorder.decided(at(now), &decision);
+                self.tried.insert(decision.pod.name.clone(), *decision);
+            }
+            Entry::Bound(now, name, error) => {
+                let Decision { pod, attempt, context, .. } = &self.tried[name.as_str()];
+                let context = context.as_ref().expect("it was an attempt");
+                let (sequence, first_ready) = (context.sequence, context.first_ready);
+                let (error, attempt) = (error.as_deref(), *attempt);
+                let end = BindingEnd { pod, sequence, attempt, first_ready, error };
+                self.recorder.binding_ended(at(now), &end);
+            }
+            Entry::Group(now, decision) => self.recorder.decided_group(at(now), &decision),
+        }
+    }
+
+    pub(crate) fn flush(&mut self) {
+        self.recorder.flush();
+    }
+
+    pub(crate) fn lost(&self) -> u64 {
+        self.recorder.lost()
+    }
+}
 
 pub(crate) fn key(name: &str) -> PodKey {
     PodKey::new("shop", name)
@@ -29,10 +88,11 @@ pub(crate) fn decision(name: &str, number: u32, now: i64, outcome: Outcome) -> D
     });
     let is_placed = matches!(outcome, Outcome::Scheduled { .. });
     let context = AttemptContext {
+        sequence: 0,
         uid: Str::from(format!("uid-{name}")),
         profile: "default-scheduler".into(),
         fingerprint: 0,
-        woken_by: "PodAdd".to_owned(),
+        woken_by: "PodAdd".into(),
         queued: at(now - 1000),
         first_ready: Some(at(now - 1000)),
         judged: 3,
@@ -60,7 +120,7 @@ pub(crate) fn unschedulable(message: &str, victims: &[&str]) -> Outcome {
 }
 
 pub(crate) fn entry(now: i64, decision: &Decision) -> Entry {
-    Entry::Attempt(Box::new(AttemptEntry::of(at(now), decision).expect("it was an attempt")))
+    Entry::Attempt(now, Box::new(decision.clone()))
 }
 
 /// A group of which the first member has a node, and the second one has not.
@@ -89,16 +149,11 @@ pub(crate) fn group(number: u32, result: GroupResult, victims: &[&str]) -> Group
 }
 
 pub(crate) fn group_entry(now: i64, decision: &GroupDecision) -> Entry {
-    Entry::Group(Box::new(GroupEntry::of(at(now), decision)))
+    Entry::Group(now, Box::new(decision.clone()))
 }
 
 pub(crate) fn bound(now: i64, name: &str, error: Option<&str>) -> Entry {
-    Entry::Bound {
-        at: at(now),
-        pod: key(name),
-        uid: Str::from(format!("uid-{name}")),
-        error: error.map(str::to_owned),
-    }
+    Entry::Bound(now, name.to_owned(), error.map(str::to_owned))
 }
 
 /// Two feasible nodes with scores, and one that is rejected.

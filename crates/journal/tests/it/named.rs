@@ -3,9 +3,9 @@
 use std::path::Path;
 use std::time::Duration;
 
-use plimsoll_journal::{Entry, Journal, Reader, Retention, WhenFull};
+use plimsoll_journal::{Reader, Retention, WhenFull};
 
-use crate::made::{decision, entry, key, scheduled, unschedulable};
+use crate::made::{Entry, begin, decision, entry, key, scheduled, unschedulable};
 
 /// So many attempts are added to the index together.
 const TOGETHER: i64 = 16 * 1024;
@@ -20,10 +20,9 @@ fn attempt(now: i64, name: &str, number: u32) -> Entry {
 }
 
 fn write(path: &Path, entries: impl IntoIterator<Item = Entry>) {
-    let (journal, mut sender) = Journal::begin(path, Retention::default(), WhenFull::Wait, |_| ())
-        .expect("it can be written");
-    entries.into_iter().for_each(|entry| sender.send(entry));
-    drop(sender);
+    let (journal, mut scheduler) = begin(path, Retention::default(), WhenFull::Wait);
+    entries.into_iter().for_each(|entry| scheduler.does(entry));
+    drop(scheduler);
     assert_eq!(journal.finish().error, None);
 }
 

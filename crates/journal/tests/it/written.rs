@@ -4,35 +4,39 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
-use plimsoll_journal::{Entry, Journal, JournalError, Reader, Retention, Sender, WhenFull};
+use plimsoll_journal::{Journal, JournalError, Reader, Retention, WhenFull};
 
 use plimsoll_engine::{GroupResult, RejectionCount};
 use plimsoll_framework::Reason;
 
 use crate::made::{
-    bound, decision, entry, group, group_entry, key, nodes, scheduled, unschedulable,
+    Entry, Scheduler, begin, bound, decision, entry, group, group_entry, key, nodes, scheduled,
+    unschedulable,
 };
 
 const HOUR: i64 = 3_600_000;
 
 fn write(path: &Path, retention: Retention, entries: impl IntoIterator<Item = Entry>) {
-    let (journal, mut sender) =
-        Journal::begin(path, retention, WhenFull::Wait, |_| ()).expect("it can be written");
-    entries.into_iter().for_each(|entry| sender.send(entry));
-    drop(sender);
+    let (journal, mut scheduler) = begin(path, retention, WhenFull::Wait);
+    entries.into_iter().for_each(|entry| scheduler.does(entry));
+    drop(scheduler);
     let written = journal.finish();
     assert_eq!((written.error, written.lost), (None, 0));
 }
 
 /// Sends entries, and waits until they are written.
-fn write_now(journal: &Journal, sender: &mut Sender, entries: impl IntoIterator<Item = Entry>) {
+fn write_now(
+    journal: &Journal,
+    scheduler: &mut Scheduler,
+    entries: impl IntoIterator<Item = Entry>,
+) {
     let before = journal.counts().read().written;
     let mut n = 0;
     for entry in entries {
-        sender.send(entry);
+        scheduler.does(entry);
         n += 1;
     }
-    sender.flush();
+    scheduler.flush();
     while journal.counts().read().written < before + n {
         std::thread::sleep(Duration::from_millis(5));
     }
@@ -134,13 +138,12 @@ fn where_all_pods_wait_long_only_the_slowest_have_a_history_in_short() {
     // Those that are answered later wait longer.
     let mut entries: Vec<Entry> = waits.iter().map(|waits| tried(*waits)).collect();
     entries.extend(at_once.iter().map(|waits| bound(*waits, &name(*waits), None)));
-    let (journal, mut sender) =
-        Journal::begin(&path, Retention::default(), WhenFull::Wait, |_| ()).expect("it is new");
-    write_now(&journal, &mut sender, entries);
+    let (journal, mut scheduler) = begin(&path, Retention::default(), WhenFull::Wait);
+    write_now(&journal, &mut scheduler, entries);
     for waits in later {
-        sender.send(bound(*waits, &name(*waits), None));
+        scheduler.does(bound(*waits, &name(*waits), None));
     }
-    drop(sender);
+    drop(scheduler);
     assert_eq!(journal.finish().error, None);
     let reader = Reader::open(&path).expect("it is a journal");
     let slowest = reader.slowest(200).expect("it can be read");
@@ -171,14 +174,13 @@ fn a_pod_that_was_bound_at_once_has_a_history_in_short_once_it_is_evicted() {
 fn a_binding_may_be_answered_after_its_attempt_was_written() {
     let folder = folder();
     let path = folder.path().join("journal.db");
-    let (journal, mut sender) =
-        Journal::begin(&path, Retention::default(), WhenFull::Wait, |_| ()).expect("it is new");
+    let (journal, mut scheduler) = begin(&path, Retention::default(), WhenFull::Wait);
     let names = ["late", "at once"];
     let tried = |name| entry(1000, &decision(name, 1, 1000, scheduled("n1")));
-    write_now(&journal, &mut sender, names.map(tried));
-    sender.send(bound(3000, "late", None));
-    sender.send(bound(500, "at once", None));
-    drop(sender);
+    write_now(&journal, &mut scheduler, names.map(tried));
+    scheduler.does(bound(3000, "late", None));
+    scheduler.does(bound(500, "at once", None));
+    drop(scheduler);
     assert_eq!(journal.finish().error, None);
     let reader = Reader::open(&path).expect("it is a journal");
     let slowest = reader.slowest(5).expect("it can be read");
@@ -192,17 +194,68 @@ fn a_binding_may_be_answered_after_its_attempt_was_written() {
 }
 
 #[test]
+fn a_pod_that_is_evicted_before_its_binding_was_answered_is_bound_in_its_history_in_short() {
+    let folder = folder();
+    let path = folder.path().join("journal.db");
+    let (journal, mut scheduler) = begin(&path, Retention::default(), WhenFull::Wait);
+    let placed = entry(1000, &decision("web", 1, 1000, scheduled("n1")));
+    let evicts = entry(1100, &decision("db", 1, 1000, unschedulable("no room", &["web"])));
+    write_now(&journal, &mut scheduler, [placed, evicts]);
+    write_now(&journal, &mut scheduler, [bound(1200, "web", None)]);
+    drop(scheduler);
+    assert_eq!(journal.finish().error, None);
+    let reader = Reader::open(&path).expect("it is a journal");
+    let web = reader.pod(&key("web"), "uid-web").expect("it can be read");
+    let web = web.map(|pod| (pod.attempts, pod.bound_at, pod.waited, pod.evicted_at));
+    assert_eq!(web, Some((1, Some(1200), Some(1200), Some(1100))));
+}
+
+#[test]
+fn answers_are_told_of_their_attempts_although_others_were_lost() {
+    let folder = folder();
+    let path = folder.path().join("journal.db");
+    let (journal, mut scheduler) = begin(&path, Retention::default(), WhenFull::Lose);
+    let placed = |name: &str| entry(1000, &decision(name, 1, 1000, scheduled("n1")));
+    write_now(&journal, &mut scheduler, [placed("before")]);
+    let other = rusqlite::Connection::open(&path).expect("it is there");
+    other.execute_batch("BEGIN IMMEDIATE").expect("nobody else writes");
+    let mut sent = 0;
+    while scheduler.lost() == 0 {
+        scheduler.does(placed(&format!("web-{sent}")));
+        sent += 1;
+    }
+    drop(other);
+    while journal.counts().read().written < 2 {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    let lost = format!("web-{}", sent - 1);
+    let names = ["before", "web-0", "web-7", &lost, "after"];
+    scheduler.does(placed("after"));
+    for (name, now) in names.iter().zip(2000..) {
+        scheduler.does(bound(now, name, None));
+    }
+    drop(scheduler);
+    assert_eq!(journal.finish().error, None);
+    let reader = Reader::open(&path).expect("it is a journal");
+    let answers = names.map(|name| {
+        let history = reader.history(&key(name), 2).expect("it can be read");
+        history.iter().map(|attempt| attempt.answered_at).collect::<Vec<_>>()
+    });
+    let [before, first, some, after] = [2000, 2001, 2002, 2004].map(|at| vec![Some(at)]);
+    assert_eq!(answers, [before, first, some, vec![], after]);
+}
+
+#[test]
 fn a_binding_that_failed_is_told_of_its_attempt_although_the_next_one_is_written_with_it() {
     let folder = folder();
     let path = folder.path().join("journal.db");
-    let (journal, mut sender) =
-        Journal::begin(&path, Retention::default(), WhenFull::Wait, |_| ()).expect("it is new");
+    let (journal, mut scheduler) = begin(&path, Retention::default(), WhenFull::Wait);
     let tried = |number| {
         let now = i64::from(number) * 1000;
         entry(now, &decision("web", number, 1000, scheduled("n1")))
     };
-    write_now(&journal, &mut sender, [tried(1)]);
-    write_now(&journal, &mut sender, [bound(1500, "web", Some("refused")), tried(2)]);
+    write_now(&journal, &mut scheduler, [tried(1)]);
+    write_now(&journal, &mut scheduler, [bound(1500, "web", Some("refused")), tried(2)]);
     let answers = || {
         let reader = Reader::open(&path).expect("it is a journal");
         let history = reader.history(&key("web"), 5).expect("it can be read");
@@ -210,8 +263,8 @@ fn a_binding_that_failed_is_told_of_its_attempt_although_the_next_one_is_written
     };
     let refused = (Some(1500), Some("refused".to_owned()));
     assert_eq!(answers(), [refused.clone(), (None, None)]);
-    sender.send(bound(2500, "web", None));
-    drop(sender);
+    scheduler.does(bound(2500, "web", None));
+    drop(scheduler);
     assert_eq!(journal.finish().error, None);
     assert_eq!(answers(), [refused, (Some(2500), None)]);
     let slowest = Reader::open(&path).and_then(|reader| reader.slowest(5)).expect("it is there");
@@ -232,16 +285,15 @@ fn each_of_many_attempts_that_are_written_together_has_what_belongs_to_it() {
         };
         entry(1000, &decision(name, 1, 1000, outcome))
     });
-    let (journal, mut sender) =
-        Journal::begin(&path, Retention::default(), WhenFull::Wait, |_| ()).expect("it is new");
-    write_now(&journal, &mut sender, entries);
+    let (journal, mut scheduler) = begin(&path, Retention::default(), WhenFull::Wait);
+    write_now(&journal, &mut scheduler, entries);
     // The answers come in another order.
     for number in (0..names.len()).rev().filter(|number| is_placed(*number)) {
         let at = 2000 + i64::try_from(number).expect("small");
         let error = number.is_multiple_of(7).then(|| format!("refused {number}"));
-        sender.send(bound(at, &names[number], error.as_deref()));
+        scheduler.does(bound(at, &names[number], error.as_deref()));
     }
-    drop(sender);
+    drop(scheduler);
     assert_eq!(journal.finish().error, None);
     let reader = Reader::open(&path).expect("it is a journal");
     for (number, name) in names.iter().enumerate() {
@@ -481,20 +533,19 @@ fn another_file_is_refused_and_left_as_it_is() {
 fn what_comes_too_fast_is_lost_and_counted() {
     let folder = folder();
     let path = folder.path().join("journal.db");
-    let (journal, mut sender) =
-        Journal::begin(&path, Retention::default(), WhenFull::Lose, |_| ()).expect("it is new");
+    let (journal, mut scheduler) = begin(&path, Retention::default(), WhenFull::Lose);
     // Another writer holds the file, so that nothing can be written.
     let other = rusqlite::Connection::open(&path).expect("it is there");
     other.execute_batch("BEGIN IMMEDIATE").expect("nobody else writes");
     let one = entry(1000, &decision("a", 1, 1000, scheduled("n1")));
     let mut sent = 0_u64;
-    while sender.lost() == 0 {
-        sender.send(one.clone());
+    while scheduler.lost() == 0 {
+        scheduler.does(one.clone());
         sent += 1;
         assert!(sent < 50_000_000, "the queue is bounded");
     }
     drop(other);
-    drop(sender);
+    drop(scheduler);
     let written = journal.finish();
     assert!(0 < written.lost);
     assert!(written.entries + written.lost <= sent, "{written:?}");
@@ -504,17 +555,16 @@ fn what_comes_too_fast_is_lost_and_counted() {
 fn losses_are_told_by_the_minute_and_deleted_with_what_is_old() {
     let folder = folder();
     let path = folder.path().join("journal.db");
-    let (journal, mut sender) =
-        Journal::begin(&path, Retention::default(), WhenFull::Lose, |_| ()).expect("it is new");
+    let (journal, mut scheduler) = begin(&path, Retention::default(), WhenFull::Lose);
     let counts = journal.counts();
     let other = rusqlite::Connection::open(&path).expect("it is there");
     other.execute_batch("BEGIN IMMEDIATE").expect("nobody else writes");
     let one = entry(1000, &decision("a", 1, 1000, scheduled("n1")));
     while counts.read().lost == 0 {
-        sender.send(one.clone());
+        scheduler.does(one.clone());
     }
     drop(other);
-    drop(sender);
+    drop(scheduler);
     let written = journal.finish();
     let tallied = counts.read();
     assert_eq!((tallied.written, tallied.lost), (written.entries, written.lost));

@@ -274,12 +274,11 @@ impl Core {
             if self.recent.is_some() {
                 self.router.keep(self.scheduler.take_orphans());
             }
-            let decisions = self.scheduler.take_decisions();
-            // They were shown to recorders, member by member, and must not pile up.
-            drop(self.scheduler.take_group_decisions());
             if self.logs_scores {
-                scores::log(&decisions);
+                scores::log(&self.scheduler.take_decisions());
             }
+            // They were shown to recorders, and must not pile up.
+            self.scheduler.forget_decisions();
             self.log_differences();
             let next = match self.look_around(next) {
                 _ if self.snapshots.are_waiting() => Next::Again,

@@ -1,13 +1,11 @@
-//! Gives entries to the writer.
+//! The entries between the thread of the scheduler and the one that writes.
 
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::AtomicU64;
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use crate::entry::Entry;
+use crate::entry::Entries;
 
-/// Entries are handed over in batches of this many.
-const BATCH: usize = 64;
 /// At most so many entries wait to be written.
 const MOST_WAITING: usize = 256 * 1024;
 /// Entries are written at the latest this long after they were handed over.
@@ -15,7 +13,7 @@ const WRITTEN_AFTER: Duration = Duration::from_millis(500);
 /// Beyond this many entries they are written at once.
 const AT_ONCE: usize = 16 * 1024;
 
-/// What the sender and the writer count.
+/// What the recorder and the writer count.
 #[derive(Debug, Default)]
 pub(crate) struct Counts {
     pub(crate) written: AtomicU64,
@@ -35,14 +33,14 @@ pub enum WhenFull {
     Wait,
 }
 
-/// The entries between the sender and the writer.
+/// The entries that wait to be written.
 ///
 /// The writer sleeps while they gather: it is woken by the first of them, and not for each batch, since each time is a system
-/// call on the thread that sends.
+/// call on the thread of the scheduler.
 #[derive(Debug, Default)]
 pub(crate) struct Waiting {
     queue: Mutex<Queue>,
-    /// There is a first entry, or enough of them, or no more will come.
+    /// There are entries, or enough of them, or no more will come.
     came: Condvar,
     /// Entries were taken, or the writer has ended.
     taken: Condvar,
@@ -50,7 +48,9 @@ pub(crate) struct Waiting {
 
 #[derive(Debug, Default)]
 struct Queue {
-    entries: Vec<Entry>,
+    batches: Vec<Entries>,
+    /// How many entries these have.
+    len: usize,
     /// No more will come.
     is_complete: bool,
     /// The writer has ended.
@@ -63,23 +63,22 @@ impl Waiting {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds a batch; `false` if it is lost.
-    fn add(&self, batch: &mut Vec<Entry>, when_full: WhenFull) -> bool {
-        let is_full = |queue: &mut Queue| {
-            !queue.is_abandoned && MOST_WAITING < queue.entries.len() + batch.len()
-        };
+    /// Adds entries; `false` if they are lost.
+    pub(crate) fn add(&self, batch: Entries, when_full: WhenFull) -> bool {
+        let is_full =
+            |queue: &mut Queue| !queue.is_abandoned && MOST_WAITING < queue.len + batch.len();
         let mut queue = self.lock();
         if when_full == WhenFull::Wait {
             let waited = self.taken.wait_while(queue, is_full);
             queue = waited.unwrap_or_else(PoisonError::into_inner);
         }
         if queue.is_abandoned || is_full(&mut queue) {
-            batch.clear();
             return false;
         }
-        let before = queue.entries.len();
-        queue.entries.append(batch);
-        let wakes = before == 0 || (before < AT_ONCE && AT_ONCE <= queue.entries.len());
+        let before = queue.len;
+        queue.len += batch.len();
+        queue.batches.push(batch);
+        let wakes = before == 0 || (before < AT_ONCE && AT_ONCE <= queue.len);
         drop(queue);
         if wakes {
             self.came.notify_one();
@@ -99,62 +98,24 @@ impl Waiting {
         self.taken.notify_all();
     }
 
-    /// Waits for the next entries to be written, and puts them into `entries`, which must be empty; none if none have come within
+    /// Waits for the next entries to be written, and puts them into `batches`, which must be empty; none if none have come within
     /// `at_most`. Returns whether no more will come.
-    pub(crate) fn take(&self, entries: &mut Vec<Entry>, at_most: Duration) -> bool {
+    pub(crate) fn take(&self, batches: &mut Vec<Entries>, at_most: Duration) -> bool {
         let wait = |queue, at_most, is_early: fn(&mut Queue) -> bool| {
             let waited = self.came.wait_timeout_while(queue, at_most, is_early);
             waited.unwrap_or_else(PoisonError::into_inner).0
         };
-        let is_idle = |queue: &mut Queue| queue.entries.is_empty() && !queue.is_complete;
+        let is_idle = |queue: &mut Queue| queue.len == 0 && !queue.is_complete;
         let mut queue = wait(self.lock(), at_most, is_idle);
-        if !queue.entries.is_empty() {
-            let gathers = |queue: &mut Queue| queue.entries.len() < AT_ONCE && !queue.is_complete;
+        if 0 < queue.len {
+            let gathers = |queue: &mut Queue| queue.len < AT_ONCE && !queue.is_complete;
             queue = wait(queue, WRITTEN_AFTER, gathers);
         }
-        std::mem::swap(&mut queue.entries, entries);
+        std::mem::swap(&mut queue.batches, batches);
+        queue.len = 0;
         let is_complete = queue.is_complete;
         drop(queue);
         self.taken.notify_all();
         is_complete
-    }
-}
-
-/// Gives entries to the thread that writes. Once it is dropped, the journal is written to its end.
-#[derive(Debug)]
-pub struct Sender {
-    pub(crate) to: Arc<Waiting>,
-    pub(crate) batch: Vec<Entry>,
-    pub(crate) counts: Arc<Counts>,
-    pub(crate) when_full: WhenFull,
-}
-
-impl Sender {
-    /// Writes an entry soon. If the writer cannot keep up, the entry is lost and counted.
-    pub fn send(&mut self, entry: Entry) {
-        self.batch.push(entry);
-        if BATCH <= self.batch.len() {
-            self.flush();
-        }
-    }
-
-    /// Hands over what was sent so far. To be called when nothing else is to be done.
-    pub fn flush(&mut self) {
-        let n = self.batch.len() as u64;
-        if 0 < n && !self.to.add(&mut self.batch, self.when_full) {
-            self.counts.lost.fetch_add(n, Ordering::Relaxed);
-        }
-    }
-
-    /// How many entries were lost so far.
-    pub fn lost(&self) -> u64 {
-        self.counts.lost.load(Ordering::Relaxed)
-    }
-}
-
-impl Drop for Sender {
-    fn drop(&mut self) {
-        self.flush();
-        self.to.complete();
     }
 }
