@@ -118,19 +118,21 @@ impl Totals {
             let found = match top {
                 _ if top <= next => NEVER,
                 _ if top < above => top,
-                _ => block.iter().copied().filter(|&one| one < above).fold(NEVER, f32::max),
+                _ => highest_below(block, above),
             };
             found.max(next)
         })
     }
 
-    /// The nodes with this bound, ascending.
-    fn at(&self, bar: f32) -> impl Iterator<Item = NameIndex> + '_ {
+    /// The nodes with this bound from `first` on, ascending.
+    fn at(&self, bar: f32, first: NameIndex) -> impl Iterator<Item = NameIndex> + '_ {
         let blocks = self.tops.iter().zip(self.of.chunks(BLOCK)).enumerate();
+        // The blocks before it may be many.
+        let blocks = blocks.skip(first as usize / BLOCK);
         let blocks = blocks.filter(move |(_, (top, _))| bar <= **top);
         blocks.flat_map(move |(number, (_, block))| {
             let at = block.iter().enumerate().filter(move |&(_, &one)| bar <= one && one <= bar);
-            at.map(move |(at, _)| to_index(number * BLOCK + at))
+            at.map(move |(at, _)| to_index(number * BLOCK + at)).filter(move |&at| first <= at)
         })
     }
 }
@@ -146,7 +148,7 @@ impl Search<'_> {
     ) -> Option<Vec<NameIndex>> {
         let mut best: Vec<NameIndex> = Vec::new();
         while NEVER < self.bar && self.highest <= to_i64(self.bar) {
-            for index in self.totals.at(self.bar) {
+            for index in self.totals.at(self.bar, 0) {
                 let Some(total) = exact(index)? else { continue };
                 if self.highest < total {
                     best.clear();
@@ -178,6 +180,10 @@ impl Search<'_> {
         most_looks: usize,
         mut exact: impl FnMut(NameIndex) -> Option<Option<i64>>,
     ) -> Option<i64> {
+        // Two nodes have the highest total: what follows need not be searched.
+        if self.second == self.highest {
+            return (self.second != i64::MIN).then_some(0);
+        }
         let mut n_looks = 0;
         loop {
             if matches!(self.looked, Looked::AtAll) {
@@ -186,11 +192,11 @@ impl Search<'_> {
             if self.bar <= NEVER || to_i64(self.bar) <= self.second {
                 return (self.second != i64::MIN).then(|| self.highest - self.second);
             }
-            let up_to = match self.looked {
-                Looked::UpTo(index) => Some(index),
-                Looked::AtNone | Looked::AtAll => None,
+            let first = match self.looked {
+                Looked::UpTo(index) => index + 1,
+                Looked::AtNone | Looked::AtAll => 0,
             };
-            for index in self.totals.at(self.bar).filter(|&index| up_to < Some(index)) {
+            for index in self.totals.at(self.bar, first) {
                 if n_looks == most_looks {
                     return None;
                 }
@@ -213,14 +219,20 @@ impl Search<'_> {
     }
 }
 
-/// The highest number. Several are compared at a time.
+/// The highest number.
 fn highest(block: &[f32]) -> f32 {
+    highest_below(block, f32::INFINITY)
+}
+
+/// The highest number below `above`. Several are compared at a time.
+fn highest_below(block: &[f32], above: f32) -> f32 {
     const LANES: usize = 8;
     let (chunks, rest) = block.as_chunks::<LANES>();
     let mut lanes = [NEVER; LANES];
     for chunk in chunks {
         for at in 0..LANES {
-            lanes[at] = if lanes[at] < chunk[at] { chunk[at] } else { lanes[at] };
+            let one = if chunk[at] < above { chunk[at] } else { NEVER };
+            lanes[at] = if lanes[at] < one { one } else { lanes[at] };
         }
     }
     // Halves are compared, which needs few instructions.
@@ -229,7 +241,7 @@ fn highest(block: &[f32]) -> f32 {
             lanes[at] = if lanes[at] < lanes[at + half] { lanes[at + half] } else { lanes[at] };
         }
     }
-    rest.iter().copied().fold(lanes[0], f32::max)
+    rest.iter().copied().filter(|&one| one < above).fold(lanes[0], f32::max)
 }
 
 #[cfg(test)]
