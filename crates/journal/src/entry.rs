@@ -14,7 +14,7 @@ const MOST_SCORED: usize = 3;
 /// The longest message that is kept, in characters.
 const MESSAGE: usize = 4096;
 
-/// Entries that are handed over together.
+/// Entries one after the other.
 ///
 /// The texts of all attempts are one, and what most attempts do not have is apart. So the thread of the scheduler allocates next to
 /// nothing for an attempt, and the thread that writes reads it from one end to the other: to follow references into what another
@@ -125,20 +125,29 @@ pub(crate) struct ScoredNode {
 }
 
 impl Entries {
-    /// None, with room for as many as there are in others.
-    pub(crate) fn with_room_for(others: &Self) -> Self {
-        Entries {
-            texts: String::with_capacity(others.texts.len()),
-            nodes: String::with_capacity(others.nodes.len()),
-            attempts: Vec::with_capacity(others.attempts.len()),
-            endings: Vec::with_capacity(others.endings.len()),
-            groups: Vec::new(),
-        }
-    }
-
     /// How many there are.
     pub(crate) fn len(&self) -> usize {
         self.attempts.len() + self.endings.len() + self.groups.len()
+    }
+
+    /// Moves others to the end.
+    pub(crate) fn append(&mut self, others: &mut Self) {
+        self.texts.push_str(&others.texts);
+        others.texts.clear();
+        self.nodes.push_str(&others.nodes);
+        others.nodes.clear();
+        self.attempts.append(&mut others.attempts);
+        self.endings.append(&mut others.endings);
+        self.groups.append(&mut others.groups);
+    }
+
+    /// Removes all, and keeps their room.
+    pub(crate) fn clear(&mut self) {
+        self.texts.clear();
+        self.nodes.clear();
+        self.attempts.clear();
+        self.endings.clear();
+        self.groups.clear();
     }
 
     /// Adds a decision, if it was an attempt.

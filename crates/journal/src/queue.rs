@@ -11,7 +11,7 @@ const MOST_WAITING: usize = 256 * 1024;
 /// Entries are written at the latest this long after they were handed over.
 const WRITTEN_AFTER: Duration = Duration::from_millis(500);
 /// Beyond this many entries they are written at once.
-const AT_ONCE: usize = 16 * 1024;
+pub(crate) const AT_ONCE: usize = 16 * 1024;
 
 /// What the recorder and the writer count.
 #[derive(Debug, Default)]
@@ -48,9 +48,7 @@ pub(crate) struct Waiting {
 
 #[derive(Debug, Default)]
 struct Queue {
-    batches: Vec<Entries>,
-    /// How many entries these have.
-    len: usize,
+    entries: Entries,
     /// No more will come.
     is_complete: bool,
     /// The writer has ended.
@@ -63,22 +61,23 @@ impl Waiting {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds entries; `false` if they are lost.
-    pub(crate) fn add(&self, batch: Entries, when_full: WhenFull) -> bool {
-        let is_full =
-            |queue: &mut Queue| !queue.is_abandoned && MOST_WAITING < queue.len + batch.len();
+    /// Adds a batch, and removes it; `false` if it is lost.
+    pub(crate) fn add(&self, batch: &mut Entries, when_full: WhenFull) -> bool {
+        let is_full = |queue: &mut Queue| {
+            !queue.is_abandoned && MOST_WAITING < queue.entries.len() + batch.len()
+        };
         let mut queue = self.lock();
         if when_full == WhenFull::Wait {
             let waited = self.taken.wait_while(queue, is_full);
             queue = waited.unwrap_or_else(PoisonError::into_inner);
         }
         if queue.is_abandoned || is_full(&mut queue) {
+            batch.clear();
             return false;
         }
-        let before = queue.len;
-        queue.len += batch.len();
-        queue.batches.push(batch);
-        let wakes = before == 0 || (before < AT_ONCE && AT_ONCE <= queue.len);
+        let before = queue.entries.len();
+        queue.entries.append(batch);
+        let wakes = before == 0 || (before < AT_ONCE && AT_ONCE <= queue.entries.len());
         drop(queue);
         if wakes {
             self.came.notify_one();
@@ -98,21 +97,20 @@ impl Waiting {
         self.taken.notify_all();
     }
 
-    /// Waits for the next entries to be written, and puts them into `batches`, which must be empty; none if none have come within
+    /// Waits for the next entries to be written, and puts them into `entries`, which must be empty; none if none have come within
     /// `at_most`. Returns whether no more will come.
-    pub(crate) fn take(&self, batches: &mut Vec<Entries>, at_most: Duration) -> bool {
+    pub(crate) fn take(&self, entries: &mut Entries, at_most: Duration) -> bool {
         let wait = |queue, at_most, is_early: fn(&mut Queue) -> bool| {
             let waited = self.came.wait_timeout_while(queue, at_most, is_early);
             waited.unwrap_or_else(PoisonError::into_inner).0
         };
-        let is_idle = |queue: &mut Queue| queue.len == 0 && !queue.is_complete;
+        let is_idle = |queue: &mut Queue| queue.entries.len() == 0 && !queue.is_complete;
         let mut queue = wait(self.lock(), at_most, is_idle);
-        if 0 < queue.len {
-            let gathers = |queue: &mut Queue| queue.len < AT_ONCE && !queue.is_complete;
+        if 0 < queue.entries.len() {
+            let gathers = |queue: &mut Queue| queue.entries.len() < AT_ONCE && !queue.is_complete;
             queue = wait(queue, WRITTEN_AFTER, gathers);
         }
-        std::mem::swap(&mut queue.batches, batches);
-        queue.len = 0;
+        std::mem::swap(&mut queue.entries, entries);
         let is_complete = queue.is_complete;
         drop(queue);
         self.taken.notify_all();

@@ -31,11 +31,7 @@ impl JournalRecorder {
     /// effect, since the next one may come late.
     pub fn flush(&mut self) {
         let n = self.batch.len();
-        if n == 0 {
-            return;
-        }
-        let next = Entries::with_room_for(&self.batch);
-        if !self.to.add(std::mem::replace(&mut self.batch, next), self.when_full) {
+        if 0 < n && !self.to.add(&mut self.batch, self.when_full) {
             self.counts.lost.fetch_add(n as u64, Ordering::Relaxed);
         }
     }

@@ -22,10 +22,10 @@ const APPLICATION: i64 = 0x504c_494d;
 const MINUTE: i64 = 60_000;
 
 /// How a journal is written. Rows are only written with numbers of rows that are there, and deleted before these: SQLite need not
-/// look for them. It copies the log into the file after 16 MiB, four times as much as usual, since it waits for the disk each time,
+/// look for them. It copies the log into the file after 16 MiB (4,000 pages), four times as much as usual, since it waits for the disk each time,
 /// and some pages are changed again and again; no more is lost by that, whatever ends the process.
 const PRAGMAS: &str = "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA foreign_keys = OFF; \
-     PRAGMA wal_autocheckpoint = 2000;";
+     PRAGMA wal_autocheckpoint = 4000;";
 
 /// How much is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -123,7 +123,7 @@ impl Store {
     }
 
     /// Writes entries in one transaction.
-    pub(crate) fn write(&mut self, batches: &[Entries]) -> rusqlite::Result<()> {
+    pub(crate) fn write(&mut self, entries: &Entries) -> rusqlite::Result<()> {
         let Store { connection, remembered, names: kept } = self;
         // Another program may write, too: a transaction that begins by reading would fail at once.
         let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
@@ -141,7 +141,7 @@ impl Store {
                 NewNames::load(&transaction, last)?
             }
         };
-        Writing { on: &transaction, remembered, names: &mut names }.batches(batches, last + 1)?;
+        Writing { on: &transaction, remembered, names: &mut names }.entries(entries, last + 1)?;
         names.write_many(&transaction)?;
         transaction.commit()?;
         *kept = Some(names);
@@ -236,9 +236,7 @@ fn is_empty(connection: &Connection) -> rusqlite::Result<bool> {
 }
 
 fn create(connection: &mut Connection) -> rusqlite::Result<()> {
-    connection.execute_batch(
-        "PRAGMA page_size = 8192; PRAGMA auto_vacuum = INCREMENTAL; PRAGMA journal_mode = WAL;",
-    )?;
+    connection.execute_batch("PRAGMA auto_vacuum = INCREMENTAL; PRAGMA journal_mode = WAL;")?;
     // A process that is killed leaves a whole journal or none.
     let transaction = connection.transaction()?;
     transaction.execute_batch(SCHEMA)?;
@@ -323,10 +321,10 @@ mod tests {
         let folder = tempfile::tempdir().expect("there is room");
         let mut store = Store::open(&folder.path().join("journal.db")).expect("it is new");
         let attempts = tried(&[("old", 1, 0), ("new", 2, 90_000)]);
-        store.write(&[attempts]).expect("it can be written");
+        store.write(&attempts).expect("it can be written");
         let age = Duration::from_mins(1);
         store.keep(Retention { age, ..Retention::default() }).expect("it can be written");
-        store.write(&[answered(&[(1, 90_001), (2, 90_002)])]).expect("it can be written");
+        store.write(&answered(&[(1, 90_001), (2, 90_002)])).expect("it can be written");
         assert_eq!(bindings(&store), [("new".to_owned(), 90_002)]);
     }
 
@@ -334,12 +332,12 @@ mod tests {
     fn an_answer_is_not_told_of_an_attempt_that_has_got_the_id_of_its_own() {
         let folder = tempfile::tempdir().expect("there is room");
         let mut store = Store::open(&folder.path().join("journal.db")).expect("it is new");
-        store.write(&[tried(&[("old", 1, 0)])]).expect("it can be written");
+        store.write(&tried(&[("old", 1, 0)])).expect("it can be written");
         store.connection.execute_batch("DELETE FROM attempts").expect("nobody else writes");
-        store.write(&[tried(&[("new", 2, 1)])]).expect("it can be written");
-        store.write(&[answered(&[(1, 2)])]).expect("it can be written");
+        store.write(&tried(&[("new", 2, 1)])).expect("it can be written");
+        store.write(&answered(&[(1, 2)])).expect("it can be written");
         assert_eq!(bindings(&store), []);
-        store.write(&[answered(&[(2, 3)])]).expect("it can be written");
+        store.write(&answered(&[(2, 3)])).expect("it can be written");
         assert_eq!(bindings(&store), [("new".to_owned(), 3)]);
     }
 }

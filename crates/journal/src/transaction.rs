@@ -144,12 +144,12 @@ pub(crate) struct Writing<'a> {
 
 impl Writing<'_> {
     /// Writes entries. The attempts get the ids from the first one on.
-    pub(crate) fn batches(&mut self, batches: &[Entries], first: i64) -> rusqlite::Result<()> {
+    pub(crate) fn entries(&mut self, entries: &Entries, first: i64) -> rusqlite::Result<()> {
         if MOST_TEXTS < self.remembered.texts.len() {
             self.remembered.texts.clear();
         }
-        let told = self.attempts(batches, first)?;
-        let endings = self.endings(batches);
+        let told = self.attempts(entries, first)?;
+        let endings = self.endings(entries);
         BINDINGS.insert(self.on, endings.len(), &endings, |row, (id, ending)| {
             row.number(*id)?;
             row.number(ending.at.millis())?;
@@ -162,7 +162,7 @@ impl Writing<'_> {
         for (id, at, details) in told.details {
             self.details(id, at, details)?;
         }
-        for group in batches.iter().flat_map(|batch| &batch.groups) {
+        for group in &entries.groups {
             self.group(group)?;
         }
         let mut count = self.on.prepare_cached(
@@ -175,11 +175,11 @@ impl Writing<'_> {
     }
 
     /// Writes the rows of attempts.
-    fn attempts<'b>(&mut self, batches: &'b [Entries], first: i64) -> rusqlite::Result<Told<'b>> {
-        let nodes = self.nodes(batches)?;
+    fn attempts<'b>(&mut self, entries: &'b Entries, first: i64) -> rusqlite::Result<Told<'b>> {
+        let nodes = self.nodes(entries)?;
         let (mut told, mut last) = (Told::default(), LastTexts::default());
         let n = nodes.len();
-        let rows = (first..).zip(nodes).zip(batches.iter().flat_map(Entries::attempts));
+        let rows = (first..).zip(nodes).zip(entries.attempts());
         ATTEMPTS.insert(self.on, n, rows, |row, ((id, node), attempt)| {
             self.attempt(row, &mut last, &attempt, node)?;
             self.names.add(attempt.name, id);
@@ -223,12 +223,11 @@ impl Writing<'_> {
     }
 
     /// The numbers of the chosen nodes. Those that are not remembered are written together, which takes less time than one by one.
-    fn nodes(&mut self, batches: &[Entries]) -> rusqlite::Result<Vec<Option<i64>>> {
-        let nodes = || batches.iter().flat_map(Entries::nodes);
-        let known = nodes().map(|node| self.remembered.texts.get(node?).copied());
+    fn nodes(&mut self, entries: &Entries) -> rusqlite::Result<Vec<Option<i64>>> {
+        let known = entries.nodes().map(|node| self.remembered.texts.get(node?).copied());
         let mut ids: Vec<Option<i64>> = known.collect();
         let unknown =
-            || ids.iter().zip(nodes()).filter(|(id, node)| id.is_none() && node.is_some());
+            || ids.iter().zip(entries.nodes()).filter(|(id, node)| id.is_none() && node.is_some());
         let new: FxHashSet<&str> = unknown().filter_map(|(_, node)| node).collect();
         if new.is_empty() {
             return Ok(ids);
@@ -243,7 +242,7 @@ impl Writing<'_> {
             let ids = (last + 1 - number(written)..).zip(new);
             self.remembered.texts.extend(ids.map(|(id, text)| (text.into(), id)));
         }
-        for (id, node) in ids.iter_mut().zip(nodes()) {
+        for (id, node) in ids.iter_mut().zip(entries.nodes()) {
             if id.is_none() {
                 *id = self.optional(node)?;
             }
@@ -252,9 +251,8 @@ impl Writing<'_> {
     }
 
     /// The ends of binding cycles whose attempts are there.
-    fn endings<'b>(&self, batches: &'b [Entries]) -> Endings<'b> {
-        let all = batches.iter().flat_map(|batch| &batch.endings);
-        let found = all.filter_map(|ending| {
+    fn endings<'b>(&self, entries: &'b Entries) -> Endings<'b> {
+        let found = entries.endings.iter().filter_map(|ending| {
             let id = self.remembered.sequences.id(ending.sequence)?;
             Some((id, ending))
         });

@@ -7,7 +7,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use crate::entry::Entries;
-use crate::queue::{Counts, Waiting, WhenFull};
+use crate::queue::{AT_ONCE, Counts, Waiting, WhenFull};
 use crate::recorder::JournalRecorder;
 use crate::store::{JournalError, Retention, Store, is_busy};
 
@@ -142,10 +142,10 @@ struct Writer {
 
 impl Writer {
     fn run(&mut self, from: &Waiting) -> Result<(), JournalError> {
-        let mut batches = Vec::new();
+        let mut entries = Entries::default();
         loop {
-            let is_complete = from.take(&mut batches, TIDIED_EVERY);
-            self.write(&mut batches)?;
+            let is_complete = from.take(&mut entries, TIDIED_EVERY);
+            self.write(&mut entries)?;
             if is_complete {
                 return Ok(());
             }
@@ -158,19 +158,24 @@ impl Writer {
         Ok(())
     }
 
-    fn write(&mut self, batches: &mut Vec<Entries>) -> Result<(), JournalError> {
+    fn write(&mut self, entries: &mut Entries) -> Result<(), JournalError> {
         let failed = |error| JournalError::Sqlite { path: self.path.clone(), error };
-        if !batches.is_empty() {
+        let n = entries.len();
+        if 0 < n {
             let mut tries = 1;
-            while let Err(error) = self.store.write(batches) {
+            while let Err(error) = self.store.write(entries) {
                 if !is_busy(&error) || tries == TRIES {
                     return Err(failed(error));
                 }
                 self.counts.errors.fetch_add(1, Ordering::Relaxed);
                 tries += 1;
             }
-            let n: usize = batches.drain(..).map(|batch| batch.len()).sum();
             self.counts.written.fetch_add(n as u64, Ordering::Relaxed);
+            entries.clear();
+            // The room for many more than usual is given back.
+            if 2 * AT_ONCE < n {
+                *entries = Entries::default();
+            }
         }
         let lost = self.counts.lost.load(Ordering::Relaxed);
         if self.told < lost {
