@@ -566,12 +566,12 @@ impl Scheduler {
         if self.options.detail == Detail::None {
             return None;
         }
-        let view = self.cache.view();
-        let detail = self.options.detail;
-        let decision = decision(&attempt.pod.key, attempt.number, cycle, view, detail);
         let context = self.attempt_context(attempt, cycle).map(Box::new);
         let sequence = context.as_ref().map(|context| context.sequence);
-        let decision = Decision { described, context, ..decision };
+        let (key, view, detail) = (&attempt.pod.key, self.cache.view(), self.options.detail);
+        let mut decision = decision(key, attempt.number, cycle, view, detail);
+        decision.described = described;
+        decision.context = context;
         self.show(&decision);
         if attempt.pod.scheduling_group.is_none() {
             self.decisions.push(decision);

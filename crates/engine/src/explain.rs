@@ -98,13 +98,14 @@ pub(crate) fn decision(
     detail: Detail,
 ) -> Decision {
     let outcome = match &cycle.result {
-        CycleResult::Found { row, best } => Outcome::Scheduled {
-            node: view.nodes.name_of(*row).clone(),
-            best: match detail {
-                Detail::None | Detail::Choice => cycle::names(view.nodes, &[*row]),
+        CycleResult::Found { row, best } => {
+            let node = view.nodes.name_of(*row).clone();
+            let best = match detail {
+                Detail::None | Detail::Choice => vec![node.clone()],
                 Detail::Outcome | Detail::Nodes => cycle::names(view.nodes, best),
-            },
-        },
+            };
+            Outcome::Scheduled { node, best }
+        }
         CycleResult::Unschedulable(failure) => Outcome::Unschedulable {
             message: failure.record.as_ref().unwrap_or(&failure.message).clone(),
             pre_filter: failure

@@ -22,7 +22,7 @@ const APPLICATION: i64 = 0x504c_494d;
 const MINUTE: i64 = 60_000;
 
 /// How a journal is written. Rows are only written with numbers of rows that are there, and deleted before these: SQLite need not
-/// look for them. It copies the log into the file after 16 MiB (4,000 pages), four times as much as usual, since it waits for the disk each time,
+/// look for them. It copies the log into the file after 4,000 pages (16 MiB), four times as much as usual: it waits for the disk each time,
 /// and some pages are changed again and again; no more is lost by that, whatever ends the process.
 const PRAGMAS: &str = "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA foreign_keys = OFF; \
      PRAGMA wal_autocheckpoint = 4000;";
