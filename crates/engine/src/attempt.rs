@@ -607,8 +607,7 @@ impl Scheduler {
         self.last_attempt += 1;
         Some(AttemptContext {
             sequence: self.last_attempt,
-            uid: info.pod.uid.clone(),
-            profile: info.pod.scheduler_name.clone(),
+            pod: attempt.pod.seen().clone(),
             fingerprint,
             woken_by: info.woken_by.name(self.options.release),
             queued: info.queued,

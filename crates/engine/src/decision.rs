@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use plimsoll_api::{PodKey, Str};
+use plimsoll_api::{Pod, PodKey, Str};
 use plimsoll_framework::{Code, Description, Nomination, Reason, Rejection, Time};
 
 /// One decision.
@@ -30,10 +30,8 @@ pub struct Decision {
 pub struct AttemptContext {
     /// Which attempt of the scheduler it is: 1 for the first that is kept, and each has one more than the one before.
     pub sequence: u64,
-    /// The uid of the pod.
-    pub uid: Str,
-    /// The scheduler name of its profile.
-    pub profile: Str,
+    /// The pod as it was tried, with its uid and the scheduler name of its profile.
+    pub pod: Arc<Pod>,
     /// The [fingerprint](crate::Profile::fingerprint) of its profile.
     pub fingerprint: u64,
     /// What moved the pod to where it could be tried, as `scheduler_queue_incoming_pods_total` calls it.

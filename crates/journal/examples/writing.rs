@@ -5,9 +5,10 @@
 //! `cargo run --release -p plimsoll-journal --example writing -- PODS TIMES [together]`
 
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
-use plimsoll_api::{PodKey, Str};
+use plimsoll_api::{Pod, PodKey, Str};
 use plimsoll_engine::{AttemptContext, BindingEnd, Decision, Outcome, Recorder as _};
 use plimsoll_framework::Time;
 use plimsoll_journal::{Journal, JournalRecorder, Retention, WhenFull};
@@ -17,10 +18,9 @@ const BATCHES: usize = 4;
 const NODES: u64 = 5_000;
 const BEGUN: i64 = 1_767_225_600_000;
 
-/// A pod of a Deployment, with what an API server gives it.
-struct Pod {
-    key: PodKey,
-    uid: Str,
+/// A pod of a Deployment, with what an API server gives it, and its node.
+struct Placed {
+    pod: Arc<Pod>,
     node: Str,
 }
 
@@ -38,7 +38,7 @@ fn mixed(n: u64) -> u64 {
     n ^ (n >> 29)
 }
 
-fn pod(number: u64) -> Pod {
+fn placed(number: u64) -> Placed {
     let letters = "bcdfghjklmnpqrstvwxz2456789";
     let bits = usize::try_from(mixed(number + 1) >> 1).expect("it has 64 bits");
     let suffix = (0..5).filter_map(|place| letters.chars().nth(bits / 27_usize.pow(place) % 27));
@@ -56,11 +56,10 @@ fn pod(number: u64) -> Pod {
         low & 0xffff_ffff_ffff
     );
     let node = format!("node-{:04}", mixed(number) % NODES);
-    Pod {
-        key: PodKey::new(format!("team-{}", deployment % 10), name),
-        uid: uid.into(),
-        node: node.into(),
-    }
+    let key = PodKey::new(format!("team-{}", deployment % 10), name);
+    let mut pod = Pod { key, uid: uid.into(), ..Pod::default() };
+    pod.scheduler_name = "default-scheduler".into();
+    Placed { pod: Arc::new(pod), node: node.into() }
 }
 
 fn millis(number: usize) -> i64 {
@@ -72,12 +71,11 @@ fn sequence(number: usize) -> u64 {
     u64::try_from(number).expect("it has 64 bits") + 1
 }
 
-fn decide(recorder: &mut JournalRecorder, number: usize, pod: &Pod) {
+fn decide(recorder: &mut JournalRecorder, number: usize, pod: &Placed) {
     let now = BEGUN + millis(number) / 70;
     let context = AttemptContext {
         sequence: sequence(number),
-        uid: pod.uid.clone(),
-        profile: "default-scheduler".into(),
+        pod: pod.pod.clone(),
         fingerprint: 0,
         woken_by: "UnscheduledPodAdd".into(),
         queued: Time::from_millis(BEGUN - 900),
@@ -92,15 +90,15 @@ fn decide(recorder: &mut JournalRecorder, number: usize, pod: &Pod) {
     let outcome = Outcome::Scheduled { node: pod.node.clone(), best: vec![pod.node.clone()] };
     let decision = Decision {
         context: Some(Box::new(context)),
-        ..Decision::of_pod(pod.key.clone(), 1, outcome)
+        ..Decision::of_pod(pod.pod.key.clone(), 1, outcome)
     };
     recorder.decided(Time::from_millis(now), &decision);
 }
 
-fn answer(recorder: &mut JournalRecorder, number: usize, pod: &Pod) {
+fn answer(recorder: &mut JournalRecorder, number: usize, pod: &Placed) {
     let at = Time::from_millis(BEGUN + 400 + millis(number) / 10);
     let first_ready = Some(Time::from_millis(BEGUN - 900));
-    let (pod, sequence) = (&pod.key, sequence(number));
+    let (pod, sequence) = (&pod.pod.key, sequence(number));
     let end = BindingEnd { pod, sequence, attempt: 1, first_ready, error: None };
     recorder.binding_ended(at, &end);
 }
@@ -127,7 +125,7 @@ fn wait(journal: &Journal, recorder: &mut JournalRecorder, entries: usize) {
     std::thread::sleep(Duration::from_millis(20));
 }
 
-fn measure(path: &Path, pods: &[Pod], answers: Answers) -> (Duration, Duration) {
+fn measure(path: &Path, pods: &[Placed], answers: Answers) -> (Duration, Duration) {
     let keep = Retention { size: u64::MAX, age: Duration::MAX };
     let (journal, mut recorder) =
         Journal::begin(path, keep, WhenFull::Wait, |_| ()).expect("it can be written");
@@ -170,7 +168,7 @@ fn main() {
         Some("together") => Answers::Together,
         _ => Answers::Later,
     };
-    let pods: Vec<Pod> = (0_u64..).take(n).map(pod).collect();
+    let pods: Vec<Placed> = (0_u64..).take(n).map(placed).collect();
     let folder = tempfile::tempdir().expect("there is room");
     let mut all = Vec::new();
     for time in 0..times {

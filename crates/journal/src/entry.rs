@@ -1,6 +1,7 @@
 //! What is written to a journal, as it is handed over to the thread that writes.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use plimsoll_api::{ObjectKey, PodKey, Str};
 use plimsoll_engine::{
@@ -18,10 +19,10 @@ const MESSAGE: usize = 4096;
 ///
 /// The texts of all attempts are one, and what most attempts do not have is apart. So the thread of the scheduler allocates next to
 /// nothing for an attempt, and the thread that writes reads it from one end to the other: to follow references into what another
-/// processor has written takes it much longer.
+/// processor has written takes it much longer. For the same reason they are small.
 #[derive(Debug, Default)]
 pub(crate) struct Entries {
-    texts: String,
+    texts: Texts,
     /// The chosen nodes. They are apart, since their numbers are looked up before all else.
     nodes: String,
     attempts: Vec<AttemptEntry>,
@@ -75,13 +76,85 @@ pub(crate) struct AttemptEntry {
 /// How many bytes the texts of an attempt have, in their order.
 #[derive(Clone, Copy, Debug)]
 struct Lengths {
-    namespace: usize,
-    name: usize,
-    uid: usize,
-    profile: usize,
-    woken_by: usize,
+    namespace: Length,
+    profile: Length,
+    woken_by: Length,
+    name: Length,
+    uid: Length,
     /// 0 for none.
-    node: usize,
+    node: Length,
+}
+
+/// A number of bytes, or [`AS_BEFORE`].
+type Length = u32;
+
+/// The text is that of the attempt before, and is not repeated.
+const AS_BEFORE: Length = Length::MAX;
+
+fn length(text: &str) -> Length {
+    Length::try_from(text.len()).expect("names have a few hundred bytes at most")
+}
+
+/// A text that attempts often have in common with the one before.
+#[derive(Clone, Copy)]
+enum Shared {
+    Namespace,
+    Profile,
+    WokenBy,
+}
+
+/// The texts of attempts, one after the other.
+#[derive(Debug, Default)]
+struct Texts {
+    all: String,
+    /// Where the last ones are that are [`Shared`].
+    last: [Option<Range<usize>>; 3],
+}
+
+impl Texts {
+    fn add(&mut self, text: &str) -> Length {
+        self.all.push_str(text);
+        length(text)
+    }
+
+    fn add_shared(&mut self, which: Shared, text: &str) -> Length {
+        let last = &mut self.last[which as usize];
+        if last.clone().is_some_and(|last| &self.all[last] == text) {
+            return AS_BEFORE;
+        }
+        *last = Some(self.all.len()..self.all.len() + text.len());
+        self.add(text)
+    }
+
+    fn clear(&mut self) {
+        self.all.clear();
+        self.last = Default::default();
+    }
+}
+
+/// Texts that are read in the order in which they were added.
+struct Reading<'a> {
+    rest: &'a str,
+    last: [&'a str; 3],
+}
+
+impl<'a> Reading<'a> {
+    fn of(texts: &'a Texts) -> Self {
+        Reading { rest: &texts.all, last: [""; 3] }
+    }
+
+    fn next(&mut self, length: Length) -> &'a str {
+        let (text, rest) = self.rest.split_at(length as usize);
+        self.rest = rest;
+        text
+    }
+
+    fn next_shared(&mut self, which: Shared, length: Length) -> &'a str {
+        if length != AS_BEFORE {
+            self.last[which as usize] = self.next(length);
+        }
+        self.last[which as usize]
+    }
 }
 
 /// What most attempts do not have.
@@ -132,7 +205,9 @@ impl Entries {
 
     /// Moves others to the end.
     pub(crate) fn append(&mut self, others: &mut Self) {
-        self.texts.push_str(&others.texts);
+        // The first of the others has all its texts.
+        self.texts.all.push_str(&others.texts.all);
+        self.texts.last = Default::default();
         others.texts.clear();
         self.nodes.push_str(&others.nodes);
         others.nodes.clear();
@@ -158,17 +233,14 @@ impl Entries {
             Outcome::Unschedulable { .. } => ("unschedulable", ""),
             Outcome::Error { .. } => ("error", ""),
         };
-        let mut text = |text: &str| {
-            self.texts.push_str(text);
-            text.len()
-        };
+        let (pod, texts) = (&context.pod, &mut self.texts);
         let lengths = Lengths {
-            namespace: text(&decision.pod.namespace),
-            name: text(&decision.pod.name),
-            uid: text(&context.uid),
-            profile: text(&context.profile),
-            woken_by: text(&context.woken_by),
-            node: node.len(),
+            namespace: texts.add_shared(Shared::Namespace, &decision.pod.namespace),
+            profile: texts.add_shared(Shared::Profile, &pod.scheduler_name),
+            woken_by: texts.add_shared(Shared::WokenBy, &context.woken_by),
+            name: texts.add(&decision.pod.name),
+            uid: texts.add(&pod.uid),
+            node: length(node),
         };
         self.nodes.push_str(node);
         let mut entry = AttemptEntry {
@@ -207,7 +279,7 @@ impl Entries {
     pub(crate) fn nodes(&self) -> impl Iterator<Item = Option<&str>> {
         let mut nodes = self.nodes.as_str();
         self.attempts.iter().map(move |entry| {
-            let (node, rest) = nodes.split_at(entry.lengths.node);
+            let (node, rest) = nodes.split_at(entry.lengths.node as usize);
             nodes = rest;
             Some(node).filter(|node| !node.is_empty())
         })
@@ -215,21 +287,16 @@ impl Entries {
 
     /// The attempts in their order.
     pub(crate) fn attempts(&self) -> impl Iterator<Item = Attempt<'_>> {
-        let mut texts = self.texts.as_str();
+        let mut texts = Reading::of(&self.texts);
         self.attempts.iter().map(move |entry| {
-            let mut text = |length| {
-                let (text, rest) = texts.split_at(length);
-                texts = rest;
-                text
-            };
-            let Lengths { namespace, name, uid, profile, woken_by, node } = entry.lengths;
+            let Lengths { namespace, profile, woken_by, name, uid, node } = entry.lengths;
             Attempt {
                 entry,
-                namespace: text(namespace),
-                name: text(name),
-                uid: text(uid),
-                profile: text(profile),
-                woken_by: text(woken_by),
+                namespace: texts.next_shared(Shared::Namespace, namespace),
+                profile: texts.next_shared(Shared::Profile, profile),
+                woken_by: texts.next_shared(Shared::WokenBy, woken_by),
+                name: texts.next(name),
+                uid: texts.next(uid),
                 is_placed: 0 < node,
             }
         })
@@ -370,4 +437,59 @@ fn why_not(decision: &GroupDecision) -> Option<&str> {
 
 fn shortened(message: &str) -> String {
     message.chars().take(MESSAGE).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use plimsoll_api::Pod;
+
+    use super::*;
+
+    fn attempt(namespace: &str, profile: &str, woken_by: &str) -> Decision {
+        let mut pod = Pod { uid: "the uid".into(), ..Pod::default() };
+        pod.scheduler_name = profile.into();
+        let context = AttemptContext {
+            sequence: 1,
+            pod: Arc::new(pod),
+            fingerprint: 0,
+            woken_by: woken_by.into(),
+            queued: Time::from_millis(0),
+            first_ready: None,
+            judged: 1,
+            rejections: [].into(),
+            rejectors: Vec::new(),
+            feasible: None,
+            margin: None,
+            best: None,
+        };
+        let outcome = Outcome::Scheduled { node: "n1".into(), best: Vec::new() };
+        let context = Some(Box::new(context));
+        Decision { context, ..Decision::of_pod(PodKey::new(namespace, "web"), 1, outcome) }
+    }
+
+    #[test]
+    fn texts_that_attempts_have_in_common_are_read_as_they_were_written() {
+        let attempts = [
+            ("shop", "default-scheduler", "PodAdd"),
+            ("shop", "default-scheduler", "NodeAdd"),
+            ("shop", "", "NodeAdd"),
+            ("web", "", ""),
+            ("shop", "default-scheduler", ""),
+        ];
+        // However they fall into batches.
+        for first in 0..=attempts.len() {
+            let (mut all, mut batch) = (Entries::default(), Entries::default());
+            for batch_of in [&attempts[..first], &attempts[first..]] {
+                for (namespace, profile, woken_by) in batch_of {
+                    batch.decided(Time::from_millis(0), &attempt(namespace, profile, woken_by));
+                }
+                all.append(&mut batch);
+            }
+            let read = all.attempts().map(|one| (one.namespace, one.profile, one.woken_by));
+            assert_eq!(read.collect::<Vec<_>>(), attempts);
+            assert!(all.attempts().all(|one| (one.name, one.uid) == ("web", "the uid")));
+        }
+    }
 }

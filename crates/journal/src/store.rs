@@ -263,7 +263,9 @@ fn check(connection: &Connection, path: &Path) -> Result<(), JournalError> {
 
 #[cfg(test)]
 mod tests {
-    use plimsoll_api::{PodKey, Str};
+    use std::sync::Arc;
+
+    use plimsoll_api::{Pod, PodKey};
     use plimsoll_engine::{AttemptContext, BindingEnd, Decision, Outcome};
     use plimsoll_framework::Time;
 
@@ -275,8 +277,7 @@ mod tests {
         for &(name, sequence, now) in pods {
             let context = AttemptContext {
                 sequence,
-                uid: Str::from(name),
-                profile: "default-scheduler".into(),
+                pod: Arc::new(Pod { uid: name.into(), ..Pod::default() }),
                 fingerprint: 0,
                 woken_by: "PodAdd".into(),
                 queued: Time::from_millis(now),

@@ -2,8 +2,9 @@
 
 use std::collections::HashMap;
 use std::path::Path;
+use std::sync::Arc;
 
-use plimsoll_api::{PodKey, Str};
+use plimsoll_api::{Pod, PodKey, Str};
 use plimsoll_engine::{
     AttemptContext, BindingEnd, Decision, GroupDecision, GroupResult, MemberDecision, MemberResult,
     NodeDecision, NodeVerdict, Outcome, Recorder as _, RejectionCount,
@@ -71,6 +72,12 @@ pub(crate) fn key(name: &str) -> PodKey {
     PodKey::new("shop", name)
 }
 
+pub(crate) fn pod(name: &str, uid: &str) -> Arc<Pod> {
+    let mut pod = Pod { key: key(name), uid: uid.into(), ..Pod::default() };
+    pod.scheduler_name = "default-scheduler".into();
+    Arc::new(pod)
+}
+
 pub(crate) fn at(millis: i64) -> Time {
     Time::from_millis(millis)
 }
@@ -89,8 +96,7 @@ pub(crate) fn decision(name: &str, number: u32, now: i64, outcome: Outcome) -> D
     let is_placed = matches!(outcome, Outcome::Scheduled { .. });
     let context = AttemptContext {
         sequence: 0,
-        uid: Str::from(format!("uid-{name}")),
-        profile: "default-scheduler".into(),
+        pod: pod(name, &format!("uid-{name}")),
         fingerprint: 0,
         woken_by: "PodAdd".into(),
         queued: at(now - 1000),

@@ -10,8 +10,8 @@ use plimsoll_engine::{GroupResult, RejectionCount};
 use plimsoll_framework::Reason;
 
 use crate::made::{
-    Entry, Scheduler, begin, bound, decision, entry, group, group_entry, key, nodes, scheduled,
-    unschedulable,
+    Entry, Scheduler, begin, bound, decision, entry, group, group_entry, key, nodes, pod,
+    scheduled, unschedulable,
 };
 
 const HOUR: i64 = 3_600_000;
@@ -322,7 +322,7 @@ fn an_eviction_is_told_of_the_pod_that_was_there_and_not_of_the_next_one_of_its_
     let placed = entry(1000, &decision("web", 1, 1000, scheduled("n1")));
     let evicts = entry(2000, &decision("db", 1, 2000, unschedulable("no room", &["web"])));
     let mut again = decision("web", 1, 3000, scheduled("n2"));
-    again.context.as_mut().expect("it was an attempt").uid = "uid-again".into();
+    again.context.as_mut().expect("it was an attempt").pod = pod("web", "uid-again");
     write(&path, Retention::default(), [placed, evicts, entry(3000, &again)]);
     let reader = Reader::open(&path).expect("it is a journal");
     let evicted = |uid| {

@@ -120,7 +120,7 @@ impl Recorder for Memory {
             Outcome::Unschedulable { .. } | Outcome::Error { .. } => None,
         };
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        all.push((context.profile.clone(), context.fingerprint, node));
+        all.push((context.pod.scheduler_name.clone(), context.fingerprint, node));
     }
     fn stepped(&mut self, _: Time, _: &[Effect], _: &Audit) {}
     fn wound_up(&mut self, _: Time, _: &[Effect]) {}
