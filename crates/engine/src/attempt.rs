@@ -467,7 +467,7 @@ impl Scheduler {
             let context = cycle.and_then(|cycle| self.attempt_context(attempt, cycle));
             if let Some(context) = context {
                 let rejectors = failure.rejectors.iter().copied().collect();
-                decision.context = Some(Box::new(AttemptContext { rejectors, ..context }));
+                decision.context = Some(AttemptContext { rejectors, ..context });
                 self.show(&decision);
             }
             self.decisions.push(decision);
@@ -566,7 +566,7 @@ impl Scheduler {
         if self.options.detail == Detail::None {
             return None;
         }
-        let context = self.attempt_context(attempt, cycle).map(Box::new);
+        let context = self.attempt_context(attempt, cycle);
         let sequence = context.as_ref().map(|context| context.sequence);
         let (key, view, detail) = (&attempt.pod.key, self.cache.view(), self.options.detail);
         let mut decision = decision(key, attempt.number, cycle, view, detail);

@@ -22,7 +22,7 @@ pub struct Decision {
     /// What plugins add.
     pub described: Description,
     /// How the attempt came about; `None` for a decision that was not an attempt.
-    pub context: Option<Box<AttemptContext>>,
+    pub context: Option<AttemptContext>,
 }
 
 /// How an attempt came about.

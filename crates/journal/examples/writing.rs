@@ -88,10 +88,8 @@ fn decide(recorder: &mut JournalRecorder, number: usize, pod: &Placed) {
         best: None,
     };
     let outcome = Outcome::Scheduled { node: pod.node.clone(), best: vec![pod.node.clone()] };
-    let decision = Decision {
-        context: Some(Box::new(context)),
-        ..Decision::of_pod(pod.pod.key.clone(), 1, outcome)
-    };
+    let decision =
+        Decision { context: Some(context), ..Decision::of_pod(pod.pod.key.clone(), 1, outcome) };
     recorder.decided(Time::from_millis(now), &decision);
 }
 

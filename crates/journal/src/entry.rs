@@ -465,7 +465,7 @@ mod tests {
             best: None,
         };
         let outcome = Outcome::Scheduled { node: "n1".into(), best: Vec::new() };
-        let context = Some(Box::new(context));
+        let context = Some(context);
         Decision { context, ..Decision::of_pod(PodKey::new(namespace, "web"), 1, outcome) }
     }
 

@@ -291,7 +291,7 @@ mod tests {
             };
             let outcome = Outcome::Scheduled { node: "n1".into(), best: Vec::new() };
             let decision = Decision {
-                context: Some(Box::new(context)),
+                context: Some(context),
                 ..Decision::of_pod(PodKey::new("shop", name), 1, outcome)
             };
             entries.decided(Time::from_millis(now), &decision);

@@ -108,7 +108,7 @@ pub(crate) fn decision(name: &str, number: u32, now: i64, outcome: Outcome) -> D
         margin: is_placed.then_some(1),
         best: None,
     };
-    Decision { context: Some(Box::new(context)), ..Decision::of_pod(key(name), number, outcome) }
+    Decision { context: Some(context), ..Decision::of_pod(key(name), number, outcome) }
 }
 
 pub(crate) fn scheduled(node: &str) -> Outcome {
