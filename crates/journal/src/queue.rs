@@ -10,9 +10,8 @@ use crate::entry::Entries;
 const MOST_WAITING: usize = 256 * 1024;
 /// Entries are written at the latest this long after they were handed over.
 const WRITTEN_AFTER: Duration = Duration::from_millis(500);
-/// Beyond this many entries they are written at once. They have less than a megabyte and stay in the caches of a processor: with four
-/// times as many the thread that writes takes a third more time.
-pub(crate) const AT_ONCE: usize = 4 * 1024;
+/// Beyond this many entries they are written at once.
+pub(crate) const AT_ONCE: usize = 16 * 1024;
 
 /// What the recorder and the writer count.
 #[derive(Debug, Default)]
