@@ -19,7 +19,8 @@ const MESSAGE: usize = 4096;
 ///
 /// The texts of all attempts are one, and what most attempts do not have is apart. So the thread of the scheduler allocates next to
 /// nothing for an attempt, and the thread that writes reads it from one end to the other: to follow references into what another
-/// processor has written takes it much longer. For the same reason they are small.
+/// processor has written takes it much longer. For the same reason a text that an attempt has in common with the one before is not
+/// repeated.
 #[derive(Debug, Default)]
 pub(crate) struct Entries {
     texts: Texts,
@@ -440,18 +441,18 @@ fn shortened(message: &str) -> String {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use std::sync::Arc;
 
     use plimsoll_api::Pod;
 
     use super::*;
 
-    fn attempt(namespace: &str, profile: &str, woken_by: &str) -> Decision {
-        let mut pod = Pod { uid: "the uid".into(), ..Pod::default() };
-        pod.scheduler_name = profile.into();
+    /// An attempt that has found a node.
+    pub(crate) fn placed(pod: Pod, sequence: u64, woken_by: &str) -> Decision {
+        let key = pod.key.clone();
         let context = AttemptContext {
-            sequence: 1,
+            sequence,
             pod: Arc::new(pod),
             fingerprint: 0,
             woken_by: woken_by.into(),
@@ -465,8 +466,14 @@ mod tests {
             best: None,
         };
         let outcome = Outcome::Scheduled { node: "n1".into(), best: Vec::new() };
-        let context = Some(context);
-        Decision { context, ..Decision::of_pod(PodKey::new(namespace, "web"), 1, outcome) }
+        Decision { context: Some(context), ..Decision::of_pod(key, 1, outcome) }
+    }
+
+    fn attempt(namespace: &str, profile: &str, woken_by: &str) -> Decision {
+        let key = PodKey::new(namespace, "web");
+        let mut pod = Pod { key, uid: "the uid".into(), ..Pod::default() };
+        pod.scheduler_name = profile.into();
+        placed(pod, 1, woken_by)
     }
 
     #[test]

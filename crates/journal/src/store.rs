@@ -22,8 +22,8 @@ const APPLICATION: i64 = 0x504c_494d;
 const MINUTE: i64 = 60_000;
 
 /// How a journal is written. Rows are only written with numbers of rows that are there, and deleted before these: SQLite need not
-/// look for them. It copies the log into the file after 4,000 pages (16 MiB), four times as much as usual: it waits for the disk each time,
-/// and some pages are changed again and again; no more is lost by that, whatever ends the process.
+/// look for them. It copies the log into the file after 4,000 pages (16 MiB), four times as many as usual, since it waits for the
+/// disk each time, and some pages change again and again. No more is lost by that, whatever ends the process.
 const PRAGMAS: &str = "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA foreign_keys = OFF; \
      PRAGMA wal_autocheckpoint = 4000;";
 
@@ -263,37 +263,20 @@ fn check(connection: &Connection, path: &Path) -> Result<(), JournalError> {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use plimsoll_api::{Pod, PodKey};
-    use plimsoll_engine::{AttemptContext, BindingEnd, Decision, Outcome};
+    use plimsoll_engine::BindingEnd;
     use plimsoll_framework::Time;
 
     use super::*;
+    use crate::entry::tests::placed;
 
     /// A pod is tried at each of these times.
     fn tried(pods: &[(&str, u64, i64)]) -> Entries {
         let mut entries = Entries::default();
         for &(name, sequence, now) in pods {
-            let context = AttemptContext {
-                sequence,
-                pod: Arc::new(Pod { uid: name.into(), ..Pod::default() }),
-                fingerprint: 0,
-                woken_by: "PodAdd".into(),
-                queued: Time::from_millis(now),
-                first_ready: None,
-                judged: 1,
-                rejections: [].into(),
-                rejectors: Vec::new(),
-                feasible: None,
-                margin: None,
-                best: None,
-            };
-            let outcome = Outcome::Scheduled { node: "n1".into(), best: Vec::new() };
-            let decision = Decision {
-                context: Some(context),
-                ..Decision::of_pod(PodKey::new("shop", name), 1, outcome)
-            };
+            let key = PodKey::new("shop", name);
+            let pod = Pod { key, uid: name.into(), ..Pod::default() };
+            let decision = placed(pod, sequence, "PodAdd");
             entries.decided(Time::from_millis(now), &decision);
         }
         entries
