@@ -101,7 +101,7 @@ pub enum Outcome {
     Scheduled {
         /// The node that was chosen among the best.
         node: Str,
-        /// All feasible nodes with the highest total, by name.
+        /// All feasible nodes with the highest total, by name; empty for [`Detail::Choice`](crate::Detail::Choice).
         best: Vec<Str>,
     },
     /// No node was found.

@@ -101,7 +101,7 @@ pub(crate) fn decision(
         CycleResult::Found { row, best } => {
             let node = view.nodes.name_of(*row).clone();
             let best = match detail {
-                Detail::None | Detail::Choice => vec![node.clone()],
+                Detail::None | Detail::Choice => Vec::new(),
                 Detail::Outcome | Detail::Nodes => cycle::names(view.nodes, best),
             };
             Outcome::Scheduled { node, best }

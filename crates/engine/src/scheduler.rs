@@ -44,7 +44,7 @@ pub enum Detail {
     /// Nothing: decisions are not kept.
     #[default]
     None,
-    /// The outcome, without other nodes that would have been as good.
+    /// The outcome, with the chosen node but without the nodes that are as good.
     Choice,
     /// The outcome.
     Outcome,

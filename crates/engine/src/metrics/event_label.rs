@@ -1,5 +1,7 @@
 //! Labels of events that move pods through the queue, as in kube-scheduler.
 
+use std::sync::LazyLock;
+
 use plimsoll_api::{
     CompositePodGroup, CsiDriver, CsiNode, CsiStorageCapacity, DeviceClass, DeviceTaintRule,
     KindRef, Namespace, Node, PersistentVolume, PersistentVolumeClaim, Pod, PodGroup, ReplicaSet,
@@ -160,11 +162,20 @@ impl EventLabel {
     pub(crate) fn name(self, release: Release) -> Str {
         match self {
             EventLabel::Brought(kind, action) => kind_name(kind) + ACTIONS[action],
-            EventLabel::Known(index) => match index.checked_sub(SPECIAL.len()) {
-                None => SPECIAL[index].into(),
-                Some(at) => object(at / ACTIONS.len(), release) + ACTIONS[at % ACTIONS.len()],
-            },
+            EventLabel::Known(index) => NAMES[release as usize][index].clone(),
         }
+    }
+}
+
+/// The names of the labels that every scheduler knows, by release. Each attempt has the name of what woke its pod.
+static NAMES: LazyLock<[Vec<Str>; Release::ALL.len()]> = LazyLock::new(|| {
+    Release::ALL.map(|release| (0..EventLabel::COUNT).map(|index| known(index, release)).collect())
+});
+
+fn known(index: usize, release: Release) -> Str {
+    match index.checked_sub(SPECIAL.len()) {
+        None => SPECIAL[index].into(),
+        Some(at) => object(at / ACTIONS.len(), release) + ACTIONS[at % ACTIONS.len()],
     }
 }
 
