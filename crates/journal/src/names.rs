@@ -4,6 +4,8 @@
 //! moves the names of three pages. So `names` is only appended to: many attempts at a time, in the order of hashes. The last ones
 //! are not in it yet; a question reads these one by one, and the writer remembers them.
 
+use std::ops::Range;
+
 use plimsoll_api::PodKey;
 use rusqlite::{Connection, Row, params};
 
@@ -79,18 +81,16 @@ impl NewNames {
         if self.names.len() < TOGETHER {
             return Ok(());
         }
-        let mut buckets = vec![Vec::new(); usize::from(BUCKETS)];
-        for (hash, id) in self.names.drain(..) {
-            buckets[usize::from(bucket_of(hash))].push(id);
-        }
-        let rows: Vec<(i64, Vec<i64>)> =
-            (0..).zip(buckets).filter(|(_, ids)| !ids.is_empty()).collect();
+        let (ids, buckets) = by_bucket(&self.names);
+        let rows: Vec<_> =
+            (0_i64..).zip(buckets).filter(|(_, attempts)| !attempts.is_empty()).collect();
         let segment = self.last;
-        NAMES.insert(on, rows.len(), &rows, |row, (bucket, ids)| {
+        NAMES.insert(on, rows.len(), rows, |row, (bucket, attempts)| {
             row.number(segment)?;
-            row.number(*bucket)?;
-            row.text(&serde_json::to_string(ids).unwrap_or_default())
+            row.number(bucket)?;
+            row.text(&serde_json::to_string(&ids[attempts]).unwrap_or_default())
         })?;
+        self.names.clear();
         Ok(())
     }
 
@@ -139,6 +139,27 @@ impl NewNames {
     }
 }
 
+/// The ids in the order of their buckets, and where those of each bucket are.
+fn by_bucket(names: &[(u64, i64)]) -> (Vec<i64>, Vec<Range<usize>>) {
+    let mut buckets = vec![0..0; usize::from(BUCKETS)];
+    for (hash, _) in names {
+        buckets[usize::from(bucket_of(*hash))].end += 1;
+    }
+    let mut before = 0;
+    for bucket in &mut buckets {
+        let length = bucket.end;
+        *bucket = before..before;
+        before += length;
+    }
+    let mut ids = vec![0; names.len()];
+    for (hash, id) in names {
+        let bucket = &mut buckets[usize::from(bucket_of(*hash))];
+        ids[bucket.end] = *id;
+        bucket.end += 1;
+    }
+    (ids, buckets)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -153,6 +174,14 @@ mod tests {
     #[test]
     fn the_bucket_of_a_name_never_changes_as_journals_have_it() {
         assert_eq!(["web", "web-0", "web-7d4b9c-x2x7k"].map(bucket), [2024, 322, 919]);
+    }
+
+    #[test]
+    fn the_ids_of_a_bucket_ascend() {
+        let names = [(5, 1), (4, 2), (5, 3), (0, 4), (5, 6)];
+        let (ids, buckets) = by_bucket(&names);
+        let of = |bucket: usize| &ids[buckets[bucket].clone()];
+        assert_eq!([of(5), of(4), of(0), of(2047)], [&[1, 3, 6][..], &[2], &[4], &[]]);
     }
 
     #[test]

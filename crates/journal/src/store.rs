@@ -27,6 +27,9 @@ const MINUTE: i64 = 60_000;
 const PRAGMAS: &str = "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA foreign_keys = OFF; \
      PRAGMA wal_autocheckpoint = 4000;";
 
+/// So many statements are kept prepared: more than the writer has.
+const STATEMENTS: usize = 64;
+
 /// How much is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Retention {
@@ -99,6 +102,7 @@ impl Store {
         check(&connection, path)?;
         connection.execute_batch(SCHEMA).map_err(failed)?;
         connection.execute_batch(PRAGMAS).map_err(failed)?;
+        connection.set_prepared_statement_cache_capacity(STATEMENTS);
         let remembered = Remembered::load(&connection).map_err(failed)?;
         Ok(Store { connection, remembered, names: None })
     }
@@ -163,8 +167,10 @@ impl Store {
 
     /// How many bytes the file has, without its log of what is not in it yet.
     pub(crate) fn size(&self) -> rusqlite::Result<u64> {
-        let sql = "SELECT page_count * page_size FROM pragma_page_count(), pragma_page_size()";
-        let size: i64 = self.connection.query_row(sql, [], |row| row.get(0))?;
+        let number = |pragma| -> rusqlite::Result<i64> {
+            self.connection.prepare_cached(pragma)?.query_row([], |row| row.get(0))
+        };
+        let size = number("PRAGMA page_count")? * number("PRAGMA page_size")?;
         Ok(u64::try_from(size).unwrap_or(0))
     }
 

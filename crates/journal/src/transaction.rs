@@ -23,10 +23,12 @@ const MOST_TEXTS: usize = 100_000;
 const WRITE_POD: &str = "INSERT INTO pods (namespace, name, uid, attempts, ready_at, last_attempt) VALUES (?1, ?2, ?3, ?4, ?6, ?7) \
      ON CONFLICT (name, namespace, uid) DO UPDATE SET attempts = attempts + ?5, ready_at = coalesce(ready_at, ?6), last_attempt = \
      max(last_attempt, ?7)";
-/// That a pod was bound: the attempt that placed it, and when.
-const BIND_POD: &str = "INSERT INTO pods (namespace, name, uid, attempts, ready_at, bound_at, waited, last_attempt) SELECT namespace, \
-     name, uid, number, ready_at, ?2, ?2 - ready_at, id FROM attempts WHERE id = ?1 ON CONFLICT (name, namespace, uid) DO UPDATE SET \
-     bound_at = ?2, waited = coalesce(?2 - ready_at, waited)";
+/// That pods were bound: a JSON object of the attempts that placed them, and when. SQLite keeps how each page was that a statement
+/// changes, so that one statement for all pods takes much less time than one for each.
+const BIND_PODS: &str = "INSERT INTO pods (namespace, name, uid, attempts, ready_at, bound_at, waited, last_attempt) SELECT namespace, \
+     name, uid, number, ready_at, value, value - ready_at, attempts.id FROM json_each(?1) CROSS JOIN attempts ON attempts.id = \
+     CAST(key AS INTEGER) WHERE true ON CONFLICT (name, namespace, uid) DO UPDATE SET bound_at = excluded.bound_at, waited = \
+     coalesce(excluded.bound_at - ready_at, waited)";
 /// That a pod was evicted: the attempt that placed it, and when.
 const EVICT_POD: &str = "INSERT INTO pods (namespace, name, uid, attempts, ready_at, bound_at, waited, evicted_at, last_attempt) SELECT \
      namespace, name, uid, number, ready_at, iif(error IS NULL, answered_at, NULL), iif(error IS NULL, answered_at, NULL) - ready_at, ?2, \
@@ -252,17 +254,21 @@ impl Writing<'_> {
 
     /// The ends of binding cycles whose attempts are there.
     fn endings<'b>(&self, entries: &'b Entries) -> Endings<'b> {
-        let found = entries.endings.iter().filter_map(|ending| {
-            let id = self.remembered.sequences.id(ending.sequence)?;
-            Some((id, ending))
-        });
+        let mut endings = Vec::with_capacity(entries.endings.len());
+        for ending in &entries.endings {
+            if let Some(id) = self.remembered.sequences.id(ending.sequence) {
+                endings.push((id, ending));
+            }
+        }
         // SQLite appends a row faster than it finds the place of one.
-        in_order(found.collect())
+        sort(&mut endings);
+        endings
     }
 
     /// Notes that pods are bound, if they are in `pods`, or waited longest.
     fn bound(&mut self, endings: &Endings<'_>) -> rusqlite::Result<()> {
-        let (mut bound, mut slow) = (Vec::new(), Slowest::new());
+        // In the order of the attempts.
+        let (mut bound, mut slow) = (BTreeMap::new(), Slowest::new());
         for (id, ending) in endings {
             let is_in_pods = 1 < ending.number || self.remembered.in_pods.remove(id);
             if ending.error.is_some() {
@@ -270,16 +276,17 @@ impl Writing<'_> {
             }
             let at = ending.at.millis();
             if is_in_pods {
-                bound.push((*id, at));
+                bound.insert(*id, at);
             } else if let Some(ready_at) = ending.first_ready {
                 slow.add(at - ready_at.millis(), (*id, at));
             }
         }
-        let mut bind = self.on.prepare_cached(BIND_POD)?;
-        for (id, at) in bound.into_iter().chain(slow.into_pods()) {
-            bind.execute([id, at])?;
+        bound.extend(slow.into_pods());
+        if bound.is_empty() {
+            return Ok(());
         }
-        Ok(())
+        let bound = serde_json::to_string(&bound).unwrap_or_default();
+        self.on.prepare_cached(BIND_PODS)?.execute([bound]).map(|_| ())
     }
 
     fn text(&mut self, text: &str) -> rusqlite::Result<i64> {
@@ -386,18 +393,18 @@ impl Writing<'_> {
 
 /// Sorts the ends of binding cycles by the ids of their attempts, of which each is there once. The ids are mostly close together, so
 /// that each has a place in a list of all of them; to compare them would take twenty times as long.
-fn in_order(mut endings: Endings<'_>) -> Endings<'_> {
+fn sort(endings: &mut Endings<'_>) {
     let ids = || endings.iter().map(|(id, _)| *id);
-    let Some((first, last)) = ids().min().zip(ids().max()) else { return endings };
+    let Some((first, last)) = ids().min().zip(ids().max()) else { return };
     let Some(length) = usize::try_from(last - first).ok().filter(|n| *n < 8 * endings.len()) else {
         endings.sort_unstable_by_key(|(id, _)| *id);
-        return endings;
+        return;
     };
     let mut by_id = vec![None; length + 1];
-    for (place, id) in ids().enumerate() {
-        by_id[usize::try_from(id - first).expect("the first is the lowest")] = Some(place);
+    for (id, ending) in endings.drain(..) {
+        by_id[usize::try_from(id - first).expect("the first is the lowest")] = Some(ending);
     }
-    by_id.into_iter().flatten().map(|place| endings[place]).collect()
+    endings.extend((first..).zip(by_id).filter_map(|(id, ending)| Some((id, ending?))));
 }
 
 fn number(n: usize) -> i64 {
@@ -418,10 +425,13 @@ mod tests {
                     EndingEntry { at, sequence: 0, number: 1, first_ready: None, error: None },
                 )
             });
-            let sorted =
-                in_order([2, 0, 1, 4, 3].map(|place| (endings[place].0, &endings[place].1)).into());
+            let mut sorted =
+                [2, 0, 1, 4, 3].map(|place| (endings[place].0, &endings[place].1)).into();
+            sort(&mut sorted);
             assert_eq!(sorted, endings.each_ref().map(|(id, ending)| (*id, ending)));
         }
-        assert_eq!(in_order(Vec::new()), []);
+        let mut none = Vec::new();
+        sort(&mut none);
+        assert_eq!(none, []);
     }
 }
