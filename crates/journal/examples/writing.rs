@@ -87,7 +87,7 @@ fn decide(recorder: &mut JournalRecorder, number: usize, pod: &Placed) {
         margin: Some(2),
         best: None,
     };
-    let outcome = Outcome::Scheduled { node: pod.node.clone(), best: vec![pod.node.clone()] };
+    let outcome = Outcome::Scheduled { node: pod.node.clone(), best: Vec::new() };
     let decision =
         Decision { context: Some(context), ..Decision::of_pod(pod.pod.key.clone(), 1, outcome) };
     recorder.decided(Time::from_millis(now), &decision);

@@ -18,6 +18,7 @@ const TOGETHER: usize = 16 * 1024;
 /// Each segment has so many rows, if there is a name for each. A question looks at the names of all attempts of a row, about eight.
 const BUCKETS: u16 = 2048;
 
+/// An error undoes the whole transaction, so SQLite need not copy pages to undo the statement (`OR FAIL`).
 const NAMES: Columns = Columns {
     insert: "INSERT OR FAIL INTO names (segment, bucket, attempts)",
     row: "?, ?, ?",
@@ -139,7 +140,8 @@ impl NewNames {
     }
 }
 
-/// The ids in the order of their buckets, and where those of each bucket are.
+/// The ids in the order of their buckets, and where those of each bucket are. A vector for each bucket would take thousands of
+/// allocations.
 fn by_bucket(names: &[(u64, i64)]) -> (Vec<i64>, Vec<Range<usize>>) {
     let mut buckets = vec![0..0; usize::from(BUCKETS)];
     for (hash, _) in names {

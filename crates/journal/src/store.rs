@@ -27,7 +27,7 @@ const MINUTE: i64 = 60_000;
 const PRAGMAS: &str = "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA foreign_keys = OFF; \
      PRAGMA wal_autocheckpoint = 4000;";
 
-/// So many statements are kept prepared: more than the writer has.
+/// So many statements are kept prepared. The writer has more than the 16 that rusqlite keeps.
 const STATEMENTS: usize = 64;
 
 /// How much is kept.

@@ -23,8 +23,8 @@ const MOST_TEXTS: usize = 100_000;
 const WRITE_POD: &str = "INSERT INTO pods (namespace, name, uid, attempts, ready_at, last_attempt) VALUES (?1, ?2, ?3, ?4, ?6, ?7) \
      ON CONFLICT (name, namespace, uid) DO UPDATE SET attempts = attempts + ?5, ready_at = coalesce(ready_at, ?6), last_attempt = \
      max(last_attempt, ?7)";
-/// That pods were bound: a JSON object of the attempts that placed them, and when. SQLite keeps how each page was that a statement
-/// changes, so that one statement for all pods takes much less time than one for each.
+/// That pods were bound: a JSON object of the attempts that placed them, and when. For each statement SQLite copies the pages that it
+/// changes, so one statement for all pods takes less time than one for each.
 const BIND_PODS: &str = "INSERT INTO pods (namespace, name, uid, attempts, ready_at, bound_at, waited, last_attempt) SELECT namespace, \
      name, uid, number, ready_at, value, value - ready_at, attempts.id FROM json_each(?1) CROSS JOIN attempts ON attempts.id = \
      CAST(key AS INTEGER) WHERE true ON CONFLICT (name, namespace, uid) DO UPDATE SET bound_at = excluded.bound_at, waited = \
@@ -34,9 +34,9 @@ const EVICT_POD: &str = "INSERT INTO pods (namespace, name, uid, attempts, ready
      namespace, name, uid, number, ready_at, iif(error IS NULL, answered_at, NULL), iif(error IS NULL, answered_at, NULL) - ready_at, ?2, \
      id FROM attempts LEFT JOIN bindings ON attempt = id WHERE id = ?1 ON CONFLICT (name, namespace, uid) DO UPDATE SET evicted_at = \
      excluded.evicted_at RETURNING bound_at IS NULL";
-/// Attempts. An error undoes the whole transaction, so SQLite need not note how to undo the statement (`OR FAIL`).
+/// Attempts.
 const ATTEMPTS: Columns = Columns {
-    insert: "INSERT OR FAIL INTO attempts (id, at, namespace, name, uid, number, profile, result, node, message, nominated, woken_by, \
+    insert: "INSERT INTO attempts (id, at, namespace, name, uid, number, profile, result, node, message, nominated, woken_by, \
      ready_at, queued_at, judged, feasible, margin)",
     row: "NULL, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?",
     width: 16,
